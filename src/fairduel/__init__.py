@@ -1,0 +1,34 @@
+"""fairduel: find what people prefer, even when some of them lie."""
+
+from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
+from fairduel.duel import Duel, Outcome
+from fairduel.errors import (
+    BadInputError,
+    ConvergenceError,
+    FairduelError,
+    LockInWarning,
+    UnknownDuelError,
+)
+from fairduel.links import LOGISTIC, PROBIT, Link, clipped_linear
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LOGISTIC",
+    "PROBIT",
+    "RCDB",
+    "RCDBS",
+    "Agent",
+    "BadInputError",
+    "CoLSTIM",
+    "ConvergenceError",
+    "Duel",
+    "FairduelError",
+    "Link",
+    "LockInWarning",
+    "MaxInP",
+    "MaxPairUCB",
+    "Outcome",
+    "UnknownDuelError",
+    "clipped_linear",
+]

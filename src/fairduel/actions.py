@@ -1,0 +1,71 @@
+"""The sets of actions that an agent chooses from, and their checks."""
+
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairduel._compiled import compiled
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
+
+_LARGEST_SQUARED_NORM = (1.0 + 1e-9) ** 2
+
+
+@compiled
+def _first_bad_row(actions: Matrix) -> int:
+    """Index of the first row that is not finite or longer than 1, or −1."""
+    for i in range(actions.shape[0]):
+        squared = 0.0
+        for j in range(actions.shape[1]):
+            squared += actions[i, j] * actions[i, j]
+        if not squared <= _LARGEST_SQUARED_NORM:
+            return i
+    return -1
+
+
+def checked_actions(actions: ArrayLike, dimension: int) -> Matrix:
+    """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2."""
+    try:
+        array = np.ascontiguousarray(actions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInputError("actions must be numbers, one row of features per action.") from None
+    if array.ndim != 2 or array.shape[1] != dimension:
+        raise BadInputError(
+            f"actions must have shape (K, {dimension}), one row of features per action, not {array.shape}."
+        )
+    if len(array) < 2:
+        raise BadInputError(f"a duel needs at least two actions, and {len(array)} came.")
+    if not array.flags.writeable:
+        array = array.copy()  # compiled functions know one kind of array only
+    bad = _first_bad_row(array)
+    if bad >= 0:
+        if not np.isfinite(array[bad]).all():
+            raise BadInputError(f"action {bad} has a feature that is NaN or infinite.")
+        raise BadInputError(
+            f"action {bad} has norm {np.linalg.norm(array[bad]):.6g}, and at most 1 is allowed: divide all "
+            "features by the largest norm."
+        )
+    return array
+
+
+def hypercube(dimension: int) -> Matrix:
+    """All vertices of {±1/√d}^d, shape (2^d, d): the action set of the paper's experiments.
+
+    >>> hypercube(2).round(3).tolist()
+    [[-0.707, -0.707], [-0.707, 0.707], [0.707, -0.707], [0.707, 0.707]]
+    """
+    side = 1.0 / math.sqrt(dimension)
+    return np.array(list(itertools.product((-side, side), repeat=dimension)))
+
+
+def unit_vectors(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
+    """Uniform directions on the unit sphere, shape (K, d)."""
+    normal = rng.standard_normal((count, dimension))
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def with_norm(vector: Vector, norm: float) -> Vector:
+    """``vector``, scaled to have this norm."""
+    return vector * (norm / float(np.linalg.norm(vector)))

@@ -1,0 +1,335 @@
+"""The loop that all agents share: ask a duel, be told its outcome, keep the books."""
+
+import dataclasses
+import math
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairduel.actions import checked_actions
+from fairduel.agents.state_file import read_state, write_state
+from fairduel.duel import Duel, Matrix, Outcome, Vector
+from fairduel.errors import BadInputError, LockInWarning, UnknownDuelError, unknown_name
+from fairduel.information import Information
+from fairduel.likelihood import Comparisons, maximum_likelihood
+from fairduel.links import LOGISTIC, Link, parse_link
+from fairduel.radius import rcdb_ridge
+from fairduel.selection import random_pair
+
+RadiusName = Literal["practical", "theory"]
+_STATE_VERSION = 1
+_LOCK_IN_STREAK = 100
+
+
+@dataclass(kw_only=True, eq=False)
+class Agent(ABC):
+    """What every agent is given, and the books that it keeps.
+
+    A subclass writes :meth:`_choose` (which pair next) and :meth:`_theory_radius`; one that weighs
+    duels also writes :meth:`_weigh`. Everything else is here.
+
+    Σ needs no outcome, so it grows in :meth:`ask`; with feedback at once that is exactly the paper's
+    order, and with late feedback the agent does not ask the same thing again while it waits.
+    """
+
+    _classes: ClassVar[dict[str, type["Agent"]]] = {}
+
+    dimension: int
+    """d, the number of features of an action."""
+    norm_bound: float
+    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
+    horizon: int | None = None
+    """T, the number of duels planned; ``None`` puts the current round in its place."""
+    seed: int = 0
+    """Seed of the agent's own random stream: ties, first/second, warm-up, perturbations."""
+    link: Link = LOGISTIC
+    """σ, a :class:`~fairduel.links.Link` or its name."""
+    kappa: float | None = None
+    """κ, the smallest slope of the link; ``None`` takes it from the link and the norm bound."""
+    ridge: float | None = None
+    """λ; ``None`` takes the theorem's."""
+    radius: float | str = "practical"
+    """β: ``"practical"``, ``"theory"`` or a number."""
+    radius_scale: float = 1.0
+    """A factor on the radius, whichever it is."""
+    failure_probability: float = 0.05
+    """δ of the theory radius."""
+    warmup: int = 0
+    """τ: that many duels of random distinct actions come first."""
+    self_duels: bool = True
+    """Whether an action may duel itself, as the paper's argmax allows; people are never shown that."""
+    constrained: bool = False
+    """Whether the estimate is kept within ‖θ‖ ≤ B; the paper's is not."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Agent._classes[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        if isinstance(self.link, str):
+            self.link = parse_link(self.link)
+        self._check_settings()
+        self._kappa = self.link.kappa(self.norm_bound) if self.kappa is None else self.kappa
+        self._ridge = self._theory_ridge() if self.ridge is None else self.ridge
+        self._information = Information(self.dimension, self._ridge)
+        self._told = Comparisons(self.dimension)
+        self._theta: Vector = np.zeros(self.dimension)
+        self._stale = False
+        self._asked = 0
+        self._pending: dict[int, Duel] = {}
+        self._cancelled: set[int] = set()
+        self._self_duel_streak = 0
+        self._rng = np.random.Generator(np.random.PCG64(self.seed))
+
+    # ------------------------------------------------------------------ what users call
+
+    def ask(self, actions: ArrayLike) -> Duel:
+        """Choose the next duel among ``actions``, shape (K, d) with norms ≤ 1."""
+        table = checked_actions(actions, self.dimension)
+        self._refit()
+        if self._asked < self.warmup:
+            first, second = random_pair(len(table), self._rng.random())
+        else:
+            first, second = self._choose(table)
+        if self._rng.random() < 0.5:
+            first, second = second, first
+        duel = self._weigh(first, second, table[first] - table[second])
+        self._absorb(duel)
+        self._pending[duel.number] = duel
+        self._asked += 1
+        self._watch_for_lock_in(duel)
+        return duel
+
+    def ask_many(self, actions: ArrayLike, count: int) -> list[Duel]:
+        """Choose ``count`` duels at once; each takes into account what the ones before it will tell."""
+        if count < 1:
+            raise BadInputError(f"ask_many needs a count of at least 1, not {count}.")
+        return [self.ask(actions) for _ in range(count)]
+
+    def tell(self, duel: Duel, outcome: Outcome) -> None:
+        """Learn the outcome of a duel that was asked earlier; any time, any order, once."""
+        if not isinstance(outcome, Outcome):
+            raise BadInputError(f"an outcome is Outcome.FIRST or Outcome.SECOND, not {outcome!r}.")
+        self._release(duel)
+        if not duel.is_self_duel:
+            self._told.add(duel.difference, weight=duel.weight, first_won=outcome is Outcome.FIRST)
+            self._stale = True
+
+    def cancel(self, duel: Duel) -> None:
+        """Take back a duel that will never be told."""
+        self._release(duel)
+        self._cancelled.add(duel.number)
+        self._absorb(duel, sign=-1)
+
+    def recommend(self, actions: ArrayLike) -> int:
+        """Index of the action with the highest estimated reward; the lowest index among equals."""
+        return int(np.argmax(checked_actions(actions, self.dimension) @ self.estimate))
+
+    @property
+    def estimate(self) -> Vector:
+        """θ of eq. (MLE) on all that was told, shape (d,)."""
+        self._refit()
+        return self._theta.copy()
+
+    @property
+    def information(self) -> Information:
+        """Σ of all that was asked."""
+        return self._information
+
+    @property
+    def asked(self) -> int:
+        """How many duels were asked, cancelled ones included."""
+        return self._asked
+
+    @property
+    def pending(self) -> tuple[Duel, ...]:
+        """Duels that were asked and are neither told nor cancelled yet."""
+        return tuple(self._pending.values())
+
+    @property
+    def current_radius(self) -> float:
+        """β of the next duel, with its scale."""
+        if isinstance(self.radius, str):
+            name = self.radius
+            value = self._practical_radius() if name == "practical" else self._theory_radius()
+        else:
+            value = self.radius
+        return self.radius_scale * value
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return given | {"link": str(self.link), "kappa": self._kappa, "ridge": self._ridge}
+
+    # ------------------------------------------------------------------ save and resume
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        pending = list(self._pending.values())
+        return {
+            "version": _STATE_VERSION,
+            "agent": type(self).__name__,
+            "settings": given | {"link": str(self.link)},
+            "random": self._rng.bit_generator.state,
+            "asked": self._asked,
+            "cancelled": sorted(self._cancelled),
+            "self_duel_streak": self._self_duel_streak,
+            "stale": self._stale,
+            "theta": self._theta.copy(),
+            "information": self._information.state(),
+            "told": self._told.state(),
+            "pending": {
+                "duels": [[d.number, d.first, d.second, d.weight, d.width, d.slope] for d in pending],
+                "differences": np.array([d.difference for d in pending]).reshape(-1, self.dimension),
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Agent":
+        """Rebuild the agent that gave ``state``: its next duels are the ones that one would ask."""
+        if state.get("version") != _STATE_VERSION:
+            raise BadInputError(
+                f"this agent was saved in format {state.get('version')!r}, and only {_STATE_VERSION} is known."
+            )
+        known = {name: c for name, c in Agent._classes.items() if issubclass(c, cls)}
+        if state["agent"] not in known:
+            raise unknown_name("saved agent", state["agent"], known)
+        agent = known[state["agent"]](**state["settings"])
+        agent._restore(state)
+        return agent
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = state["random"]
+        self._asked = state["asked"]
+        self._cancelled = set(state["cancelled"])
+        self._self_duel_streak = state["self_duel_streak"]
+        self._stale = state["stale"]
+        self._theta = np.array(state["theta"])
+        self._information = Information.from_state(state["information"])
+        self._told = Comparisons.from_state(state["told"])
+        for row, difference in zip(state["pending"]["duels"], state["pending"]["differences"], strict=True):
+            number, first, second, weight, width, slope = row
+            self._pending[number] = Duel(number, first, second, difference.copy(), weight, width, slope)
+
+    def save(self, path: str | Path) -> None:
+        """Write :meth:`state` to one file, whole or not at all."""
+        write_state(Path(path), self.state())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an agent back from :meth:`save`."""
+        state = read_state(Path(path))
+        try:
+            agent = cls.from_state(state)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, BadInputError):
+                raise
+            raise BadInputError(f"{path} holds no usable agent: {error}.") from error
+        assert isinstance(agent, cls)
+        return agent
+
+    # ------------------------------------------------------------------ what a subclass writes
+
+    @abstractmethod
+    def _choose(self, actions: Matrix) -> tuple[int, int]:
+        """Which pair to ask, given all that was told."""
+
+    @abstractmethod
+    def _theory_radius(self) -> float:
+        """The radius of the agent's theorem at this round."""
+
+    @abstractmethod
+    def _practical_radius(self) -> float:
+        """The radius that works."""
+
+    def _theory_ridge(self) -> float:
+        return rcdb_ridge(self.norm_bound)
+
+    def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
+        """Make the duel, with its weight; here every duel counts fully."""
+        width = self._information.width(difference)
+        return Duel(self._asked, first, second, difference, weight=1.0, width=width, slope=1.0)
+
+    def _absorb(self, duel: Duel, sign: int = 1) -> None:
+        """Add the duel to Σ, or take it back with ``sign`` −1."""
+        if not duel.is_self_duel:
+            self._information.add(duel.difference, sign * duel.weight * duel.slope)
+
+    # ------------------------------------------------------------------ the books
+
+    @property
+    def _horizon_or_round(self) -> int:
+        return self.horizon if self.horizon is not None else max(self._asked + 1, 2)
+
+    def _refit(self) -> None:
+        if self._stale:
+            ball = self.norm_bound if self.constrained else None
+            estimate = maximum_likelihood(
+                self._told, ridge=self._ridge, link=self.link, start=self._theta, ball=ball
+            )
+            self._theta = estimate.theta
+            self._stale = False
+
+    def _release(self, duel: Duel) -> None:
+        if self._pending.get(duel.number) == duel:
+            del self._pending[duel.number]
+        elif duel.number in self._cancelled:
+            raise UnknownDuelError(f"duel {duel.number} was cancelled.")
+        elif duel.number in self._pending or not 0 <= duel.number < self._asked:
+            raise UnknownDuelError(f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here.")
+        else:
+            raise UnknownDuelError(f"duel {duel.number} was told already.")
+
+    def _watch_for_lock_in(self, duel: Duel) -> None:
+        self._self_duel_streak = self._self_duel_streak + 1 if duel.is_self_duel else 0
+        if self._self_duel_streak == _LOCK_IN_STREAK:
+            self._self_duel_streak = -(2**62)  # far from the limit: warn once
+            warnings.warn(
+                f"{type(self).__name__} has asked action {duel.first} against itself {_LOCK_IN_STREAK} times "
+                "in a row and learns nothing from it: if that action is not the best, a larger radius or a "
+                "warm-up would have found out.",
+                LockInWarning,
+                stacklevel=3,
+            )
+
+    def _check_settings(self) -> None:
+        _require(isinstance(self.dimension, int) and self.dimension >= 1, "dimension", self.dimension, "a whole number ≥ 1")
+        _require(_positive(self.norm_bound), "norm_bound", self.norm_bound, "a positive number")
+        _require(
+            self.horizon is None or (isinstance(self.horizon, int) and self.horizon >= 1),
+            "horizon", self.horizon, "a whole number ≥ 1 or None",
+        )
+        _require(isinstance(self.seed, int) and self.seed >= 0, "seed", self.seed, "a whole number ≥ 0")
+        _require(self.ridge is None or _positive(self.ridge), "ridge", self.ridge, "a positive number")
+        _require(_positive(self.radius_scale), "radius_scale", self.radius_scale, "a positive number")
+        _require(0 < self.failure_probability < 1, "failure_probability", self.failure_probability, "between 0 and 1")
+        _require(isinstance(self.warmup, int) and self.warmup >= 0, "warmup", self.warmup, "a whole number ≥ 0")
+        steepest = float(self.link.slope(0.0))
+        _require(
+            self.kappa is None or 0 < self.kappa <= steepest,
+            "kappa", self.kappa, f"in (0, {steepest:.4g}], the slopes of the {self.link} link",
+        )
+        if isinstance(self.radius, str):
+            if self.radius not in self._radius_names():
+                raise unknown_name("radius", self.radius, self._radius_names())
+        else:
+            _require(math.isfinite(self.radius) and self.radius >= 0, "radius", self.radius, "a number ≥ 0")
+
+    def _radius_names(self) -> tuple[str, ...]:
+        return ("practical", "theory")
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _require(condition: bool, name: str, value: object, expected: str) -> None:  # noqa: FBT001
+    if not condition:
+        raise BadInputError(f"{name} must be {expected}, not {value!r}.")

@@ -1,0 +1,37 @@
+"""MaxInP: Maximum Informative Pair (Saha 2021)."""
+
+from dataclasses import dataclass
+
+from fairduel.agents.base import Agent
+from fairduel.duel import Matrix
+from fairduel.radius import maxinp_radius, practical_radius
+from fairduel.selection import informative_pair
+
+
+@dataclass(kw_only=True, eq=False)
+class MaxInP(Agent):
+    """Among the actions that may still be best, ask the pair about which least is known.
+
+    ``radius="practical"`` is η = √(d log T), as in the experiments of Bengs 2022, who also start with d·K
+    random duels: pass ``warmup`` for that. ``radius="theory"`` is Saha's η.
+
+    >>> agent = MaxInP(dimension=2, norm_bound=2.0, horizon=100, seed=0, warmup=10)
+    >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).is_self_duel
+    False
+    """
+
+    def _choose(self, actions: Matrix) -> tuple[int, int]:
+        return informative_pair(
+            actions,
+            self._theta,
+            self._information.inverse,
+            self.current_radius,
+            self.self_duels,
+            self._rng.random(),
+        )
+
+    def _practical_radius(self) -> float:
+        return practical_radius(self.dimension, self._horizon_or_round)
+
+    def _theory_radius(self) -> float:
+        return maxinp_radius(self.dimension, self._horizon_or_round, self._kappa, self.failure_probability)

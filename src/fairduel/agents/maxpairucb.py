@@ -1,0 +1,48 @@
+"""MaxPairUCB (Di 2023): RCDB's loop with every duel trusted fully."""
+
+import math
+from dataclasses import dataclass
+
+from fairduel.agents.base import Agent
+from fairduel.duel import Matrix
+from fairduel.radius import practical_radius, rcdb_radius
+from fairduel.selection import symmetric_pair
+
+
+@dataclass(kw_only=True, eq=False)
+class MaxPairUCB(Agent):
+    """Ask the pair with the largest estimated rewards plus uncertainty; weigh all outcomes alike.
+
+    ``radius="practical"`` is √(d log T). ``radius="theory"`` is Lemma MLE's β at C = 0, divided by √κ because
+    Σ here is not scaled by κ.
+
+    >>> agent = MaxPairUCB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
+    >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight
+    1.0
+    """
+
+    def _choose(self, actions: Matrix) -> tuple[int, int]:
+        return symmetric_pair(
+            actions,
+            self._theta,
+            self._information.inverse,
+            self.current_radius,
+            self.self_duels,
+            self._rng.random(),
+        )
+
+    def _practical_radius(self) -> float:
+        return practical_radius(self.dimension, self._horizon_or_round)
+
+    def _theory_radius(self) -> float:
+        kappa_design = rcdb_radius(
+            dimension=self.dimension,
+            norm_bound=self.norm_bound,
+            flip_budget=0,
+            horizon=self._horizon_or_round,
+            ridge=self._ridge,
+            trust=math.inf,
+            kappa=self._kappa,
+            failure=self.failure_probability,
+        )
+        return kappa_design / math.sqrt(self._kappa)

@@ -1,0 +1,113 @@
+"""RCDB-S: Robust Contextual Dueling Bandit for the Sigmoid link function (Algorithm 2)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from fairduel.agents.robust import RobustAgent
+from fairduel.duel import Duel, Matrix, Vector
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.information import Information
+from fairduel.links import slope
+from fairduel.radius import rcdbs_radius, rcdbs_ridge, rcdbs_slope_radius, rcdbs_trust
+from fairduel.selection import symmetric_pair
+
+
+@dataclass(kw_only=True, eq=False)
+class RCDBS(RobustAgent):
+    """Learn like RCDB, but explore by how steep the sigmoid is where each duel stands.
+
+    Besides Σ, whose duels inform by κ, it keeps Λ, whose duels inform by v_t, a lower bound on the local
+    slope; Λ alone steers exploration. Σ gives the weight (eq. weight) and the bound Δ̂_t.
+
+    ``radius="theory"`` is Lemma cE's β̃_t with λ = d/B and α = (√d + √λ B)/C; ``slope_radius="theory"`` is its
+    β_t. With both, Δ̂_t is so wide that v_t = κ always and RCDB-S falls back to RCDB. The practical radii
+    are smaller: see ``docs/algorithms/rcdb-s.md`` for how they were found.
+
+    >>> agent = RCDBS(dimension=2, norm_bound=2.0, flip_budget=5, horizon=100, seed=0)
+    >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]
+    True
+    """
+
+    slope_radius: float | str = "practical"
+    """β_t, the radius of Σ within Δ̂_t: ``"practical"``, ``"theory"`` or a number."""
+
+    def __post_init__(self) -> None:
+        if str(self.link) != "logistic":
+            raise BadInputError(
+                f"RCDB-S is built on the sigmoid's slope and takes no {self.link} link: use RCDB for that."
+            )
+        if isinstance(self.slope_radius, str) and self.slope_radius not in self._radius_names():
+            raise unknown_name("slope radius", self.slope_radius, self._radius_names())
+        super().__post_init__()
+        self._local_information = Information(self.dimension, self._ridge)  # Λ
+
+    def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 10
+        return symmetric_pair(
+            actions,
+            self._theta,
+            self._local_information.inverse,
+            self.current_radius,
+            self.self_duels,
+            self._rng.random(),
+        )
+
+    def _slope(self, difference: Vector, width: float) -> float:
+        largest = abs(float(difference @ self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
+        return max(self._kappa, slope(self.link.kind, self.link.scale, largest))  # v_t, line 15
+
+    def _absorb(self, duel: Duel, sign: int = 1) -> None:
+        if not duel.is_self_duel:
+            self._information.add(duel.difference, sign * duel.weight * self._kappa)  # Σ, line 4
+            self._local_information.add(duel.difference, sign * duel.weight * duel.slope)  # Λ, line 6
+
+    @property
+    def current_slope_radius(self) -> float:
+        """β_t of the next duel, with its scale."""
+        if not isinstance(self.slope_radius, str):
+            return self.radius_scale * self.slope_radius
+        if self.slope_radius == "practical":
+            return self.radius_scale * math.sqrt(self.dimension)
+        return self.radius_scale * rcdbs_slope_radius(
+            dimension=self.dimension,
+            norm_bound=self.norm_bound,
+            flip_budget=self._flip_budget,
+            round_number=self._asked + 1,
+            ridge=self._ridge,
+            trust=self._trust,
+            kappa=self._kappa,
+            failure=self.failure_probability,
+        )
+
+    def _theory_radius(self) -> float:
+        return rcdbs_radius(
+            dimension=self.dimension,
+            norm_bound=self.norm_bound,
+            flip_budget=self._flip_budget,
+            round_number=self._asked + 1,
+            ridge=self._ridge,
+            trust=self._trust,
+            failure=self.failure_probability,
+        )
+
+    def _practical_radius(self) -> float:
+        return math.sqrt(self.dimension)
+
+    def _theory_ridge(self) -> float:
+        return rcdbs_ridge(self.dimension, self.norm_bound)
+
+    def _default_trust(self) -> float:
+        return rcdbs_trust(self.dimension, self.norm_bound, self._flip_budget, self._ridge)
+
+    @property
+    def local_information(self) -> Information:
+        """Λ of all that was asked."""
+        return self._local_information
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the agent is, as JSON values and arrays."""
+        return super().state() | {"local_information": self._local_information.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._local_information = Information.from_state(state["local_information"])

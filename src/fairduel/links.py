@@ -1,0 +1,156 @@
+"""Link functions: how a difference of rewards becomes the probability of winning (eq. preference).
+
+Each link is σ(x) = base(scale · x) with σ(x) + σ(−x) = 1. The scalar functions at the top are compiled
+and used everywhere; :class:`Link` is their public face.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairduel._compiled import compiled
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError, unknown_name
+
+LinkName = Literal["logistic", "probit", "clipped-linear"]
+LOGISTIC_KIND, PROBIT_KIND, CLIPPED_LINEAR_KIND = range(3)
+_SQRT_TWO = math.sqrt(2.0)
+_SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
+_EDGE = 0.5 + 1e-12  # the clipped-linear slope holds up to and including ±1/2, despite rounding
+
+
+@compiled
+def probability(kind: int, scale: float, x: float) -> float:
+    """σ(x)."""
+    z = scale * x
+    if kind == LOGISTIC_KIND:
+        if z >= 0.0:
+            return 1.0 / (1.0 + math.exp(-z))
+        return math.exp(z) / (1.0 + math.exp(z))
+    if kind == PROBIT_KIND:
+        return 0.5 * math.erfc(-z / _SQRT_TWO)
+    return min(1.0, max(0.0, 0.5 + z))
+
+
+@compiled
+def slope(kind: int, scale: float, x: float) -> float:
+    """σ′(x)."""
+    z = abs(scale * x)
+    if kind == LOGISTIC_KIND:
+        e = math.exp(-z)
+        return scale * e / ((1.0 + e) * (1.0 + e))
+    if kind == PROBIT_KIND:
+        return scale * math.exp(-0.5 * z * z) / _SQRT_TWO_PI
+    return scale if z <= _EDGE else 0.0
+
+
+@compiled
+def potential(kind: int, scale: float, x: float) -> float:
+    """∫σ, the convex function whose derivative is σ: the loss whose stationary point is eq. (MLE)."""
+    z = scale * x
+    if kind == LOGISTIC_KIND:
+        return (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) / scale
+    if kind == PROBIT_KIND:
+        density = math.exp(-0.5 * z * z) / _SQRT_TWO_PI
+        return (z * 0.5 * math.erfc(-z / _SQRT_TWO) + density) / scale
+    if z <= -0.5:
+        return 0.0
+    if z >= 0.5:
+        return z / scale
+    return 0.5 * (z + 0.5) * (z + 0.5) / scale
+
+
+@compiled
+def _probabilities(kind: int, scale: float, x: Vector) -> Vector:
+    result = np.empty_like(x)
+    for i in range(x.size):
+        result[i] = probability(kind, scale, x[i])
+    return result
+
+
+@compiled
+def _slopes(kind: int, scale: float, x: Vector) -> Vector:
+    result = np.empty_like(x)
+    for i in range(x.size):
+        result[i] = slope(kind, scale, x[i])
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link function σ, chosen by name and scale.
+
+    >>> LOGISTIC.probability([0.0, 1.0]).round(4)
+    array([0.5   , 0.7311])
+    >>> round(LOGISTIC.kappa(2.0), 5)
+    0.01766
+    """
+
+    name: LinkName
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(LinkName):
+            raise unknown_name("link", str(self.name), get_args(LinkName))
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise BadInputError(f"the scale of a link must be a positive number, not {self.scale}.")
+
+    @property
+    def kind(self) -> int:
+        """The number by which compiled functions know this link."""
+        return get_args(LinkName).index(self.name)
+
+    def probability(self, x: ArrayLike) -> Vector:
+        """σ(x), elementwise and in the shape of ``x``."""
+        values = np.asarray(x, dtype=np.float64)
+        return _probabilities(self.kind, self.scale, values.ravel()).reshape(values.shape)
+
+    def slope(self, x: ArrayLike) -> Vector:
+        """σ′(x), elementwise and in the shape of ``x``."""
+        values = np.asarray(x, dtype=np.float64)
+        return _slopes(self.kind, self.scale, values.ravel()).reshape(values.shape)
+
+    def kappa(self, norm_bound: float) -> float:
+        """κ = min σ′ on [−2B, 2B] (Assumption 2), for B = ``norm_bound``.
+
+        Each σ′ is even and falls with |x|, so the minimum stands at 2B.
+        """
+        value = slope(self.kind, self.scale, 2.0 * norm_bound)
+        if value <= 0.0:
+            raise BadInputError(
+                f"the {self} link is flat within ±{2 * norm_bound:g}, so κ = 0: use a norm bound of at most "
+                f"{0.25 / self.scale:g}."
+            )
+        return value
+
+    def __str__(self) -> str:
+        return self.name if self.scale == 1.0 else f"{self.name}({self.scale!r})"
+
+
+LOGISTIC = Link("logistic")
+PROBIT = Link("probit")
+
+
+def clipped_linear(scale: float = 1.0) -> Link:
+    """σ_κ(x) = min(1, max(0, ½ + κx)) with κ = ``scale``: the link of the lower bound (eq. 0014)."""
+    return Link("clipped-linear", scale)
+
+
+def parse_link(text: str) -> Link:
+    """Read a link back from its text.
+
+    >>> parse_link("clipped-linear(0.5)").scale
+    0.5
+    """
+    match = re.fullmatch(r"([a-z-]+)(?:\((\S+)\))?", text.strip())
+    if match is None or match[1] not in get_args(LinkName):
+        raise unknown_name("link", text, get_args(LinkName))
+    try:
+        scale = float(match[2]) if match[2] else 1.0
+    except ValueError:
+        raise BadInputError(f"the scale in the link {text!r} is not a number.") from None
+    return Link(match[1], scale)  # type: ignore[arg-type]  # checked above

@@ -1,0 +1,145 @@
+"""λ, α, β of each theorem, and the practical values that stand in for them.
+
+Symbols: d dimension, B norm bound, C flip budget (or tolerance), T horizon, δ failure probability,
+κ smallest slope of the link. For an unknown horizon the callers put the round t for T.
+"""
+
+import math
+
+
+def rcdb_ridge(norm_bound: float) -> float:
+    """λ = 1/B² (Theorem main)."""
+    return 1.0 / norm_bound**2
+
+
+def rcdb_trust(dimension: int, flip_budget: float, kappa: float) -> float:
+    """α = √d / (C√κ) (Theorem main); ∞ for C = 0, where every weight is 1.
+
+    With κ = 1 this is α = √d/C, its value on the plain design.
+    """
+    return math.sqrt(dimension / kappa) / flip_budget if flip_budget > 0 else math.inf
+
+
+def corruption_term(trust: float, flip_budget: float) -> float:
+    """αC, the price of flips within a radius; 0 for C = 0, where α = ∞ (eq. I20)."""
+    return trust * flip_budget if flip_budget > 0 else 0.0
+
+
+def rcdb_radius(
+    *,
+    dimension: int,
+    norm_bound: float,
+    flip_budget: float,
+    horizon: float,
+    ridge: float,
+    trust: float,
+    kappa: float,
+    failure: float,
+) -> float:
+    """β = √λ B + αC + √(d log((1 + 2T/λ)/δ)/κ) (Lemma MLE)."""
+    noise = math.sqrt(dimension * math.log((1.0 + 2.0 * horizon / ridge) / failure) / kappa)
+    return math.sqrt(ridge) * norm_bound + corruption_term(trust, flip_budget) + noise
+
+
+def determinant_radius(
+    *,
+    dimension: int,
+    norm_bound: float,
+    flip_budget: float,
+    ridge: float,
+    trust: float,
+    kappa: float,
+    failure: float,
+    log_determinant: float,
+) -> float:
+    """β before its determinant is bounded, with the labels' ½-sub-Gaussian noise (Lemma concen).
+
+    √λ B + αC + √(2 log(det(Σ)^½ λ^{−d/2}/δ)) / (2√κ): about half of :func:`rcdb_radius`.
+    """
+    gain = 0.5 * (log_determinant - dimension * math.log(ridge)) - math.log(failure)
+    noise = math.sqrt(2.0 * gain / kappa) / 2.0
+    return math.sqrt(ridge) * norm_bound + corruption_term(trust, flip_budget) + noise
+
+
+def rcdb_regret_bound(
+    *, dimension: int, horizon: float, ridge: float, trust: float, kappa: float, radius: float
+) -> float:
+    """Regret(T) ≤ 4β/√κ √(dT log(1+2T/λ)) + 4dβ log(1+2T/λ)/(ακ) (proof of Theorem main)."""
+    log = math.log(1.0 + 2.0 * horizon / ridge)
+    stochastic = 4.0 * radius / math.sqrt(kappa) * math.sqrt(dimension * horizon * log)
+    return stochastic + 4.0 * dimension * radius * log / (trust * kappa)
+
+
+def rcdbs_ridge(dimension: int, norm_bound: float) -> float:
+    """λ = d/B (Theorem new)."""
+    return dimension / norm_bound
+
+
+def rcdbs_trust(dimension: int, norm_bound: float, flip_budget: float, ridge: float) -> float:
+    """α = (√d + √λ B)/C (Theorem new); ∞ for C = 0."""
+    if flip_budget == 0:
+        return math.inf
+    return (math.sqrt(dimension) + math.sqrt(ridge) * norm_bound) / flip_budget
+
+
+def rcdbs_slope_radius(
+    *,
+    dimension: int,
+    norm_bound: float,
+    flip_budget: float,
+    round_number: float,
+    ridge: float,
+    trust: float,
+    kappa: float,
+    failure: float,
+) -> float:
+    """β_t = √λ B + √(d log(2(1 + 2t/λ)/δ)/κ) + αC (Lemma cE): Lemma MLE's with t for T and δ/2 for δ."""
+    return rcdb_radius(
+        dimension=dimension,
+        norm_bound=norm_bound,
+        flip_budget=flip_budget,
+        horizon=round_number,
+        ridge=ridge,
+        trust=trust,
+        kappa=kappa,
+        failure=failure / 2.0,
+    )
+
+
+def rcdbs_radius(
+    *,
+    dimension: int,
+    norm_bound: float,
+    flip_budget: float,
+    round_number: float,
+    ridge: float,
+    trust: float,
+    failure: float,
+) -> float:
+    """β̃_t = (1 + 4B)[√λ B + √λ/2 + (2d/√λ) log((dλ + 2t)/(dλδ)) + αC] (Lemma cE)."""
+    root = math.sqrt(ridge)
+    growth = math.log((dimension * ridge + 2.0 * round_number) / (dimension * ridge * failure))
+    inner = root * norm_bound + root / 2.0 + 2.0 * dimension / root * growth
+    return (1.0 + 4.0 * norm_bound) * (inner + corruption_term(trust, flip_budget))
+
+
+def maxinp_radius(dimension: int, horizon: float, kappa: float, failure: float) -> float:
+    """η = (1/2κ) √((d/2) log(1 + 2T/d) + log(1/δ)) (Saha 2021; the constants are from secondary sources)."""
+    spread = dimension / 2.0 * math.log(1.0 + 2.0 * horizon / dimension) + math.log(1.0 / failure)
+    return math.sqrt(spread) / (2.0 * kappa)
+
+
+def colstim_radius(dimension: int, horizon: float, kappa: float) -> float:
+    """c₁ = (1/2μ) √(d log(T/d) + 2 log T), μ the smallest slope (Bengs 2022)."""
+    spread = dimension * math.log(max(horizon / dimension, 1.0)) + 2.0 * math.log(max(horizon, 2.0))
+    return math.sqrt(spread) / (2.0 * kappa)
+
+
+def colstim_mixing(dimension: int, horizon: float, rounds_since_warmup: int) -> float:
+    """p_t = min(1, d log(dT)/√(t − τ)), as in the experiments of Bengs 2022."""
+    return min(1.0, dimension * math.log(dimension * horizon) / math.sqrt(max(rounds_since_warmup, 1)))
+
+
+def practical_radius(dimension: int, horizon: float) -> float:
+    """√(d log T): the exploration that works where the theorems' radii explore for ever."""
+    return math.sqrt(dimension * math.log(max(horizon, 2.0)))
