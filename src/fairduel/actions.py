@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel._compiled import compiled
-from fairduel.duel import Matrix, Vector
+from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
 
 _LARGEST_SQUARED_NORM = (1.0 + 1e-9) ** 2
@@ -58,14 +58,3 @@ def hypercube(dimension: int) -> Matrix:
     """
     side = 1.0 / math.sqrt(dimension)
     return np.array(list(itertools.product((-side, side), repeat=dimension)))
-
-
-def unit_vectors(rng: np.random.Generator, count: int, dimension: int) -> Matrix:
-    """Uniform directions on the unit sphere, shape (K, d)."""
-    normal = rng.standard_normal((count, dimension))
-    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
-
-
-def with_norm(vector: Vector, norm: float) -> Vector:
-    """``vector``, scaled to have this norm."""
-    return vector * (norm / float(np.linalg.norm(vector)))

@@ -25,40 +25,25 @@ def corruption_term(trust: float, flip_budget: float) -> float:
     return trust * flip_budget if flip_budget > 0 else 0.0
 
 
-def rcdb_radius(
-    *,
-    dimension: int,
-    norm_bound: float,
-    flip_budget: float,
-    horizon: float,
-    ridge: float,
-    trust: float,
-    kappa: float,
-    failure: float,
-) -> float:
-    """β = √λ B + αC + √(d log((1 + 2T/λ)/δ)/κ) (Lemma MLE)."""
-    noise = math.sqrt(dimension * math.log((1.0 + 2.0 * horizon / ridge) / failure) / kappa)
+def confidence_radius(*, norm_bound: float, flip_budget: float, ridge: float, trust: float, noise: float) -> float:
+    """β = √λ B + αC + noise (Lemma MLE); ``noise`` is one of the two functions below."""
     return math.sqrt(ridge) * norm_bound + corruption_term(trust, flip_budget) + noise
 
 
-def determinant_radius(
-    *,
-    dimension: int,
-    norm_bound: float,
-    flip_budget: float,
-    ridge: float,
-    trust: float,
-    kappa: float,
-    failure: float,
-    log_determinant: float,
-) -> float:
-    """β before its determinant is bounded, with the labels' ½-sub-Gaussian noise (Lemma concen).
+def horizon_noise(*, dimension: int, horizon: float, ridge: float, kappa: float, failure: float) -> float:
+    """√(d log((1 + 2T/λ)/δ)/κ), the noise as Lemma MLE prints it."""
+    return math.sqrt(dimension * math.log((1.0 + 2.0 * horizon / ridge) / failure) / kappa)
 
-    √λ B + αC + √(2 log(det(Σ)^½ λ^{−d/2}/δ)) / (2√κ): about half of :func:`rcdb_radius`.
+
+def determinant_noise(
+    *, dimension: int, log_determinant: float, ridge: float, kappa: float, failure: float
+) -> float:
+    """√(2 log(det(Σ)^½ λ^{−d/2}/δ)) / (2√κ), before the determinant is bounded (Lemma concen).
+
+    The labels are ½-sub-Gaussian, which the paper does not use; so β is about half as long.
     """
     gain = 0.5 * (log_determinant - dimension * math.log(ridge)) - math.log(failure)
-    noise = math.sqrt(2.0 * gain / kappa) / 2.0
-    return math.sqrt(ridge) * norm_bound + corruption_term(trust, flip_budget) + noise
+    return math.sqrt(2.0 * gain / kappa) / 2.0
 
 
 def rcdb_regret_bound(
@@ -80,30 +65,6 @@ def rcdbs_trust(dimension: int, norm_bound: float, flip_budget: float, ridge: fl
     if flip_budget == 0:
         return math.inf
     return (math.sqrt(dimension) + math.sqrt(ridge) * norm_bound) / flip_budget
-
-
-def rcdbs_slope_radius(
-    *,
-    dimension: int,
-    norm_bound: float,
-    flip_budget: float,
-    round_number: float,
-    ridge: float,
-    trust: float,
-    kappa: float,
-    failure: float,
-) -> float:
-    """β_t = √λ B + √(d log(2(1 + 2t/λ)/δ)/κ) + αC (Lemma cE): Lemma MLE's with t for T and δ/2 for δ."""
-    return rcdb_radius(
-        dimension=dimension,
-        norm_bound=norm_bound,
-        flip_budget=flip_budget,
-        horizon=round_number,
-        ridge=ridge,
-        trust=trust,
-        kappa=kappa,
-        failure=failure / 2.0,
-    )
 
 
 def rcdbs_radius(

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +19,8 @@ from fairduel.information import Information
 from fairduel.likelihood import Comparisons, maximum_likelihood
 from fairduel.links import LOGISTIC, Link, parse_link
 from fairduel.radius import rcdb_ridge
-from fairduel.selection import random_pair
+from fairduel.selection import random_pair, symmetric_pair
 
-RadiusName = Literal["practical", "theory"]
 _STATE_VERSION = 1
 _LOCK_IN_STREAK = 100
 
@@ -47,7 +46,7 @@ class Agent(ABC):
     """T, the number of duels planned; ``None`` puts the current round in its place."""
     seed: int = 0
     """Seed of the agent's own random stream: ties, first/second, warm-up, perturbations."""
-    link: Link = LOGISTIC
+    link: Link | str = LOGISTIC
     """σ, a :class:`~fairduel.links.Link` or its name."""
     kappa: float | None = None
     """κ, the smallest slope of the link; ``None`` takes it from the link and the norm bound."""
@@ -71,11 +70,10 @@ class Agent(ABC):
         Agent._classes[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        if isinstance(self.link, str):
-            self.link = parse_link(self.link)
+        self._link = parse_link(self.link) if isinstance(self.link, str) else self.link
         self._check_settings()
-        self._kappa = self.link.kappa(self.norm_bound) if self.kappa is None else self.kappa
-        self._ridge = self._theory_ridge() if self.ridge is None else self.ridge
+        self._kappa = self._link.kappa(self.norm_bound) if self.kappa is None else self.kappa
+        self._ridge = self._default_ridge() if self.ridge is None else self.ridge
         self._information = Information(self.dimension, self._ridge)
         self._told = Comparisons(self.dimension)
         self._theta: Vector = np.zeros(self.dimension)
@@ -155,8 +153,7 @@ class Agent(ABC):
     def current_radius(self) -> float:
         """β of the next duel, with its scale."""
         if isinstance(self.radius, str):
-            name = self.radius
-            value = self._practical_radius() if name == "practical" else self._theory_radius()
+            value = self._practical_radius() if self.radius == "practical" else self._theory_radius()
         else:
             value = self.radius
         return self.radius_scale * value
@@ -165,7 +162,7 @@ class Agent(ABC):
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return given | {"link": str(self.link), "kappa": self._kappa, "ridge": self._ridge}
+        return given | {"link": str(self._link), "kappa": self._kappa, "ridge": self._ridge}
 
     # ------------------------------------------------------------------ save and resume
 
@@ -176,7 +173,7 @@ class Agent(ABC):
         return {
             "version": _STATE_VERSION,
             "agent": type(self).__name__,
-            "settings": given | {"link": str(self.link)},
+            "settings": given | {"link": str(self._link)},
             "random": self._rng.bit_generator.state,
             "asked": self._asked,
             "cancelled": sorted(self._cancelled),
@@ -202,7 +199,7 @@ class Agent(ABC):
         if state["agent"] not in known:
             raise unknown_name("saved agent", state["agent"], known)
         agent = known[state["agent"]](**state["settings"])
-        agent._restore(state)
+        agent._restore(state)  # noqa: SLF001
         return agent
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -249,7 +246,7 @@ class Agent(ABC):
     def _practical_radius(self) -> float:
         """The radius that works."""
 
-    def _theory_ridge(self) -> float:
+    def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)
 
     def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
@@ -264,6 +261,17 @@ class Agent(ABC):
 
     # ------------------------------------------------------------------ the books
 
+    def _symmetric_pair(self, actions: Matrix, information: Information) -> tuple[int, int]:
+        """argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, the norm by ``information``: the rule of three agents."""
+        return symmetric_pair(
+            actions,
+            self._theta,
+            information.inverse,
+            self.current_radius,
+            self.self_duels,
+            self._rng.random(),
+        )
+
     @property
     def _horizon_or_round(self) -> int:
         return self.horizon if self.horizon is not None else max(self._asked + 1, 2)
@@ -272,7 +280,7 @@ class Agent(ABC):
         if self._stale:
             ball = self.norm_bound if self.constrained else None
             estimate = maximum_likelihood(
-                self._told, ridge=self._ridge, link=self.link, start=self._theta, ball=ball
+                self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball
             )
             self._theta = estimate.theta
             self._stale = False
@@ -283,7 +291,9 @@ class Agent(ABC):
         elif duel.number in self._cancelled:
             raise UnknownDuelError(f"duel {duel.number} was cancelled.")
         elif duel.number in self._pending or not 0 <= duel.number < self._asked:
-            raise UnknownDuelError(f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here.")
+            raise UnknownDuelError(
+                f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here."
+            )
         else:
             raise UnknownDuelError(f"duel {duel.number} was told already.")
 
@@ -300,21 +310,35 @@ class Agent(ABC):
             )
 
     def _check_settings(self) -> None:
-        _require(isinstance(self.dimension, int) and self.dimension >= 1, "dimension", self.dimension, "a whole number ≥ 1")
+        _require(
+            isinstance(self.dimension, int) and self.dimension >= 1,
+            "dimension",
+            self.dimension,
+            "a whole number ≥ 1",
+        )
         _require(_positive(self.norm_bound), "norm_bound", self.norm_bound, "a positive number")
         _require(
             self.horizon is None or (isinstance(self.horizon, int) and self.horizon >= 1),
-            "horizon", self.horizon, "a whole number ≥ 1 or None",
+            "horizon",
+            self.horizon,
+            "a whole number ≥ 1 or None",
         )
         _require(isinstance(self.seed, int) and self.seed >= 0, "seed", self.seed, "a whole number ≥ 0")
         _require(self.ridge is None or _positive(self.ridge), "ridge", self.ridge, "a positive number")
         _require(_positive(self.radius_scale), "radius_scale", self.radius_scale, "a positive number")
-        _require(0 < self.failure_probability < 1, "failure_probability", self.failure_probability, "between 0 and 1")
+        _require(
+            0 < self.failure_probability < 1,
+            "failure_probability",
+            self.failure_probability,
+            "between 0 and 1",
+        )
         _require(isinstance(self.warmup, int) and self.warmup >= 0, "warmup", self.warmup, "a whole number ≥ 0")
-        steepest = float(self.link.slope(0.0))
+        steepest = float(self._link.slope(0.0))
         _require(
             self.kappa is None or 0 < self.kappa <= steepest,
-            "kappa", self.kappa, f"in (0, {steepest:.4g}], the slopes of the {self.link} link",
+            "kappa",
+            self.kappa,
+            f"in (0, {steepest:.4g}], the slopes of the {self._link} link",
         )
         if isinstance(self.radius, str):
             if self.radius not in self._radius_names():
@@ -330,6 +354,6 @@ def _positive(value: float) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def _require(condition: bool, name: str, value: object, expected: str) -> None:  # noqa: FBT001
+def _require(condition: bool, name: str, value: object, expected: str) -> None:
     if not condition:
         raise BadInputError(f"{name} must be {expected}, not {value!r}.")

@@ -58,7 +58,7 @@ class CoLSTIM(Agent):
         p = colstim_mixing(self.dimension, self._horizon_or_round, self._asked + 1 - self.warmup)
         own = (self._rng.random() < p) == (self.coupling == "paper")
         # Gumbel noise belongs to the logistic link, Gaussian noise to the probit link.
-        if self.link.name == "probit":
+        if self._link.name == "probit":
             noise = self._rng.standard_normal(count)
         else:
             noise = -np.log(-np.log(1.0 - self._rng.random(count) + 1e-300))

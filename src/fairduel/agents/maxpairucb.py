@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from fairduel.agents.base import Agent
 from fairduel.duel import Matrix
-from fairduel.radius import practical_radius, rcdb_radius
-from fairduel.selection import symmetric_pair
+from fairduel.radius import confidence_radius, horizon_noise, practical_radius
 
 
 @dataclass(kw_only=True, eq=False)
@@ -22,27 +21,20 @@ class MaxPairUCB(Agent):
     """
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:
-        return symmetric_pair(
-            actions,
-            self._theta,
-            self._information.inverse,
-            self.current_radius,
-            self.self_duels,
-            self._rng.random(),
-        )
+        return self._symmetric_pair(actions, self._information)
 
     def _practical_radius(self) -> float:
         return practical_radius(self.dimension, self._horizon_or_round)
 
     def _theory_radius(self) -> float:
-        kappa_design = rcdb_radius(
+        noise = horizon_noise(
             dimension=self.dimension,
-            norm_bound=self.norm_bound,
-            flip_budget=0,
             horizon=self._horizon_or_round,
             ridge=self._ridge,
-            trust=math.inf,
             kappa=self._kappa,
             failure=self.failure_probability,
         )
-        return kappa_design / math.sqrt(self._kappa)
+        beta = confidence_radius(
+            norm_bound=self.norm_bound, flip_budget=0, ridge=self._ridge, trust=math.inf, noise=noise
+        )
+        return beta / math.sqrt(self._kappa)

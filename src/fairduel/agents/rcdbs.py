@@ -9,8 +9,7 @@ from fairduel.duel import Duel, Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.information import Information
 from fairduel.links import slope
-from fairduel.radius import rcdbs_radius, rcdbs_ridge, rcdbs_slope_radius, rcdbs_trust
-from fairduel.selection import symmetric_pair
+from fairduel.radius import horizon_noise, rcdbs_radius, rcdbs_ridge, rcdbs_trust
 
 
 @dataclass(kw_only=True, eq=False)
@@ -43,22 +42,15 @@ class RCDBS(RobustAgent):
         self._local_information = Information(self.dimension, self._ridge)  # Λ
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 10
-        return symmetric_pair(
-            actions,
-            self._theta,
-            self._local_information.inverse,
-            self.current_radius,
-            self.self_duels,
-            self._rng.random(),
-        )
+        return self._symmetric_pair(actions, self._local_information)
 
     def _slope(self, difference: Vector, width: float) -> float:
         largest = abs(float(difference @ self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
-        return max(self._kappa, slope(self.link.kind, self.link.scale, largest))  # v_t, line 15
+        return max(self._kappa, slope(self._link.kind, self._link.scale, largest))  # v_t, line 15
 
     def _absorb(self, duel: Duel, sign: int = 1) -> None:
         if not duel.is_self_duel:
-            self._information.add(duel.difference, sign * duel.weight * self._kappa)  # Σ, line 4
+            self._information.add(duel.difference, sign * duel.weight * self._design_slope)  # Σ, line 4
             self._local_information.add(duel.difference, sign * duel.weight * duel.slope)  # Λ, line 6
 
     @property
@@ -68,16 +60,14 @@ class RCDBS(RobustAgent):
             return self.radius_scale * self.slope_radius
         if self.slope_radius == "practical":
             return self.radius_scale * math.sqrt(self.dimension)
-        return self.radius_scale * rcdbs_slope_radius(
+        noise = horizon_noise(  # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ
             dimension=self.dimension,
-            norm_bound=self.norm_bound,
-            flip_budget=self._flip_budget,
-            round_number=self._asked + 1,
+            horizon=self._asked + 1,
             ridge=self._ridge,
-            trust=self._trust,
             kappa=self._kappa,
-            failure=self.failure_probability,
+            failure=self.failure_probability / 2.0,
         )
+        return self.radius_scale * self._confidence_radius(noise)
 
     def _theory_radius(self) -> float:
         return rcdbs_radius(
@@ -93,10 +83,12 @@ class RCDBS(RobustAgent):
     def _practical_radius(self) -> float:
         return math.sqrt(self.dimension)
 
-    def _theory_ridge(self) -> float:
-        return rcdbs_ridge(self.dimension, self.norm_bound)
+    def _default_ridge(self) -> float:
+        return rcdbs_ridge(self.dimension, self.norm_bound) if self._by_theorem else super()._default_ridge()
 
     def _default_trust(self) -> float:
+        if not self._by_theorem:
+            return super()._default_trust()
         return rcdbs_trust(self.dimension, self.norm_bound, self._flip_budget, self._ridge)
 
     @property

@@ -1,45 +1,82 @@
 """What RCDB and RCDB-S share: a tolerance for flips, and the uncertainty weight that comes of it."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fairduel.agents.base import Agent
 from fairduel.duel import Duel, Vector
-from fairduel.errors import BadInputError
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.radius import confidence_radius, rcdb_trust
 from fairduel.selection import uncertainty_weight
+
+Design = Literal["plain", "kappa"]
 
 
 @dataclass(kw_only=True, eq=False)
 class RobustAgent(Agent):
-    """An agent that trusts a duel less the less it knows about it: w = min(1, α/‖φ‖_Σ⁻¹)."""
+    """An agent that trusts a duel less the less it knows about it: w = min(1, α/‖φ‖_Σ⁻¹).
+
+    The radius decides what is not said otherwise: the theorem's values with one of the theorem's
+    radii, the practical ones with any other.
+    """
 
     flip_budget: int | None = None
     """C, how many outcomes may be flipped; ``None`` tolerates C̄ = ⌈√T⌉ (Theorem unknown)."""
     trust: float | None = None
-    """α; ``None`` takes it from the flip budget."""
+    """α; ``None`` takes the theorem's, or √d/C."""
+    design: Design | None = None
+    """``"kappa"``: Σ grows by w·κ·φφᵀ, as printed. ``"plain"``: by w·φφᵀ. ``None``: κ with a theorem's radius."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self._flip_budget = self._tolerance()
+        if self.design is not None and self.design not in get_args(Design):
+            raise unknown_name("design", str(self.design), get_args(Design))
         if self.trust is not None and not self.trust > 0:
             raise BadInputError(f"trust must be a positive number, not {self.trust!r}.")
+        self._design: Design = self.design or ("kappa" if self._by_theorem else "plain")
+        self._flip_budget = self._tolerance()
+        super().__post_init__()
         self._trust = self._default_trust() if self.trust is None else self.trust
 
-    def _default_trust(self) -> float:
-        """α for this flip budget."""
-        raise NotImplementedError
+    @property
+    def _by_theorem(self) -> bool:
+        return self.radius in self._radius_names() and self.radius != "practical"
 
+    @property
+    def _design_slope(self) -> float:
+        """How much a duel counts in Σ, before its weight."""
+        return self._kappa if self._design == "kappa" else 1.0
+
+    def _confidence_radius(self, noise: float) -> float:
+        """Lemma MLE's β, on the agent's design.
+
+        The lemma speaks of the κ design, where ‖φ‖ is 1/√κ times as long as on the plain one; so both α
+        and β are taken there and back by that factor. (Σ_plain ≼ Σ_κ/κ: the set only grows by it.)
+        """
+        longer = math.sqrt(self._design_slope / self._kappa)
+        beta = confidence_radius(
+            norm_bound=self.norm_bound,
+            flip_budget=self._flip_budget,
+            ridge=self._ridge,
+            trust=self._trust * longer,
+            noise=noise,
+        )
+        return beta * longer
+
+    def _default_trust(self) -> float:
+        # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.
+        return rcdb_trust(self.dimension, self._flip_budget, self._design_slope)
+
+    @abstractmethod
     def _slope(self, difference: Vector, width: float) -> float:
-        """How much a duel with this difference and width informs."""
-        raise NotImplementedError
+        """How much a duel with this difference and width informs the choice of pairs."""
 
     def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
         width = self._information.width(difference)
-        weight = uncertainty_weight(self._trust, width)
-        return Duel(
-            self._asked, first, second, difference, weight, width, slope=self._slope(difference, width)
-        )
+        weight = uncertainty_weight(self._trust, width)  # eq. (weight)
+        slope = self._slope(difference, width)
+        return Duel(self._asked, first, second, difference, weight, width, slope)
 
     def _tolerance(self) -> int:
         if self.flip_budget is not None:
@@ -55,4 +92,5 @@ class RobustAgent(Agent):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it."""
-        return super().settings | {"flip_budget": self._flip_budget, "trust": self._trust}
+        resolved = {"flip_budget": self._flip_budget, "trust": self._trust, "design": self._design}
+        return super().settings | resolved

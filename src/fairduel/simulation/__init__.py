@@ -1,0 +1,19 @@
+"""Simulation: one run, many runs, and where results are kept."""
+
+from fairduel.simulation.cell import Cell, Run, versions
+from fairduel.simulation.many import run_cells
+from fairduel.simulation.play import Player, Streams, Trace, play
+from fairduel.simulation.store import Store, write_parquet
+
+__all__ = [
+    "Cell",
+    "Player",
+    "Run",
+    "Store",
+    "Streams",
+    "Trace",
+    "play",
+    "run_cells",
+    "versions",
+    "write_parquet",
+]

@@ -1,0 +1,149 @@
+"""A cell: runs that differ in the seed alone, declared as plain values."""
+
+import functools
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import fairduel
+from fairduel.adversaries import ATTACKS, Adversary
+from fairduel.agents import AGENTS
+from fairduel.errors import BadInputError
+from fairduel.naming import find, make, source_of
+from fairduel.simulation.play import Player, Streams, Trace, play
+from fairduel.worlds import WORLDS, World
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Agent × attack × world, to be run over many seeds.
+
+    >>> cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=50)
+    >>> bool(cell.run(seed=1).trace.regret.sum() == cell.run(seed=1).trace.regret.sum())
+    True
+    """
+
+    agent: str
+    attack: str
+    budget: int
+    """C: what the attack may spend, and what agents that take a ``flip_budget`` are told."""
+    horizon: int
+    world: str = "hypercube"
+    agent_settings: Settings = field(default_factory=dict)
+    attack_settings: Settings = field(default_factory=dict)
+    world_settings: Settings = field(default_factory=dict)
+
+    def run(self, seed: int) -> "Run":
+        """Play the run of this seed."""
+        streams = Streams.of(seed)
+        world = self._make_world(streams)
+        adversary = self._make_adversary(streams)
+        agent = self._make_agent(world, streams)
+        trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
+        settings = getattr(agent, "settings", None)
+        return Run(self, seed, trace, dict(settings) if settings else dict(self.agent_settings))
+
+    def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
+        """Make everything that the run of this seed needs, without playing it."""
+        streams = Streams.of(seed)
+        world = self._make_world(streams)
+        return self._make_agent(world, streams), world, self._make_adversary(streams), streams
+
+    def _make_world(self, streams: Streams) -> World:
+        offered = {"rng": streams.world, "horizon": self.horizon}
+        return make("world", find("world", self.world, WORLDS), self.world_settings, offered)
+
+    def _make_adversary(self, streams: Streams) -> Adversary:
+        offered = {"rng": streams.adversary, "budget": self.budget}
+        return make("attack", find("attack", self.attack, ATTACKS), self.attack_settings, offered)
+
+    def _make_agent(self, world: World, streams: Streams) -> Player:
+        offered = {
+            "dimension": world.dimension,
+            "norm_bound": world.norm_bound,
+            "link": world.link,
+            "horizon": self.horizon,
+            "flip_budget": self.budget,
+            "seed": streams.agent_seed,
+        }
+        agent: Player = make("agent", find("agent", self.agent, AGENTS), self.agent_settings, offered)
+        if not (hasattr(agent, "ask") and hasattr(agent, "tell")):
+            raise BadInputError(f"the agent {self.agent!r} has no ask and tell, so it cannot run.")
+        return agent
+
+    @functools.cached_property
+    def key(self) -> str:
+        """A name that changes with every setting, and with the code that would run."""
+        sources = [_package_source()]
+        for kind, name, known in (("agent", self.agent, AGENTS), ("attack", self.attack, ATTACKS)):
+            if name not in known:
+                sources.append(source_of(find(kind, name, known)))
+        text = json.dumps([asdict(self), sources], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished run: its cell, its seed, what happened, and the settings that the agent came to."""
+
+    cell: Cell
+    seed: int
+    trace: Trace
+    settings: dict[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """Return one flat row of final values, settings, seeds and diagnostics."""
+        trace = self.trace
+        exceeded = trace.estimate_norm > self.settings.get("norm_bound", np.inf)
+        return {
+            "agent": self.cell.agent,
+            "attack": self.cell.attack,
+            "budget": self.cell.budget,
+            "world": self.cell.world,
+            "horizon": self.cell.horizon,
+            "dimension": int(self.settings.get("dimension", 0)),
+            "seed": self.seed,
+            "regret": float(trace.regret.sum()),
+            "weak_regret": float(trace.weak_regret.sum()),
+            "flips": int(trace.flipped.sum()),
+            "self_duel_share": float(trace.self_duels.mean()),
+            "locked_in": trace.locked_in,
+            "norm_exceeded_share": float(exceeded.mean()),
+            "mean_slope": float(trace.slope.mean()),
+            "seconds": trace.seconds,
+            "agent_settings": json.dumps(self.settings, sort_keys=True, default=str),
+            "world_settings": json.dumps(dict(self.cell.world_settings), sort_keys=True),
+            "attack_settings": json.dumps(dict(self.cell.attack_settings), sort_keys=True),
+            "versions": json.dumps(versions()),
+        }
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {
+        "fairduel": fairduel.__version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+    }
+
+
+@functools.cache
+def _package_source() -> str:
+    """A fingerprint of all code that a run goes through."""
+    folder = Path(fairduel.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        if path.relative_to(folder).parts[0] not in ("cli", "experiments"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

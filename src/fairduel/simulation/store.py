@@ -1,0 +1,80 @@
+"""Where finished runs are kept: one Parquet file a cell, written whole or not at all."""
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from fairduel.errors import BadInputError
+from fairduel.files import write_whole
+from fairduel.simulation.cell import Cell, Run
+
+TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
+"""What is kept of each round; in a cell's file as lists named ``trace_…``."""
+
+
+class Store:
+    """A folder of finished cells.
+
+    A second run of the same cell finds the seeds that are there and computes the others only; a changed
+    setting has another key, and so another file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            (folder / "cells").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(f"cannot write to {folder}: {error.strerror}.") from error
+
+    def path(self, cell: Cell) -> Path:
+        """The file of this cell."""
+        return self.folder / "cells" / f"{cell.key}.parquet"
+
+    def seeds(self, cell: Cell) -> set[int]:
+        """Which seeds of this cell are finished."""
+        if not self.path(cell).exists():
+            return set()
+        return set(self._read(cell, ["seed"])["seed"].to_list())
+
+    def add(self, cell: Cell, runs: Iterable[Run]) -> None:
+        """Add finished runs to the cell's file."""
+        rows = [
+            run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs
+        ]
+        frame = pl.DataFrame(rows).sort("seed")
+        if self.path(cell).exists():
+            frame = pl.concat([self._read(cell), frame]).unique("seed", keep="first").sort("seed")
+        write_parquet(frame, self.path(cell))
+
+    def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
+        """Return one row a run, without the traces."""
+        frame = self._read(cell).select(pl.exclude("^trace_.*$"))
+        return frame.filter(pl.col("seed").is_in(list(seeds))).sort("seed")
+
+    def traces(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
+        """Return one row a run and round, with cumulative regrets."""
+        names = [f"trace_{name}" for name in TRACE_COLUMNS]
+        frame = self._read(cell, ["seed", *names]).filter(pl.col("seed").is_in(list(seeds))).sort("seed")
+        rounds = pl.int_ranges(1, pl.col("trace_regret").list.len() + 1, dtype=pl.Int32).alias("round")
+        long = frame.with_columns(rounds).explode("round", *names)
+        long = long.rename({f"trace_{name}": name for name in TRACE_COLUMNS})
+        return long.with_columns(pl.col("regret", "weak_regret").cum_sum().over("seed"))
+
+    def _read(self, cell: Cell, columns: list[str] | None = None) -> pl.DataFrame:
+        path = self.path(cell)
+        try:
+            return pl.read_parquet(path, columns=columns)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise BadInputError(
+                f"{path} is torn or no Parquet file ({reason}): delete it and run again."
+            ) from error
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write a frame to ``path``, whole or not at all."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    write_whole(path, buffer.getvalue())

@@ -1,0 +1,30 @@
+"""Worlds: where duels come from, and what is true there."""
+
+from collections.abc import Callable
+
+from fairduel.worlds.base import FixedWorld, Offer, World
+from fairduel.worlds.fresh import Fresh
+from fairduel.worlds.hard import HardCorrupted, HardStochastic
+from fairduel.worlds.hypercube import Hypercube
+from fairduel.worlds.table import Table
+
+WORLDS: dict[str, Callable[..., World]] = {
+    "hypercube": Hypercube,
+    "fresh": Fresh,
+    "hard-stochastic": HardStochastic,
+    "hard-corrupted": HardCorrupted,
+    "table": Table.read,
+}
+"""Every world by name; each takes ``rng`` and settings of its own."""
+
+__all__ = [
+    "WORLDS",
+    "FixedWorld",
+    "Fresh",
+    "HardCorrupted",
+    "HardStochastic",
+    "Hypercube",
+    "Offer",
+    "Table",
+    "World",
+]

@@ -1,0 +1,65 @@
+"""The two hard instances of the lower bound (Theorem kappa).
+
+Both use the clipped-linear link σ_κ(x) = σ(κx). The proof shrinks the slope by stretching the actions to
+A/κ, which breaks ‖φ‖ ≤ 1; stretching θ* by 1/κ instead gives the same duels and the same regret.
+"""
+
+import math
+
+import numpy as np
+
+from fairduel.actions import hypercube
+from fairduel.errors import BadInputError
+from fairduel.links import clipped_linear
+from fairduel.worlds.base import FixedWorld, checked_dimension
+
+
+class HardStochastic(FixedWorld):
+    """No agent has regret below d√T/(40κ) here on average over the random signs of θ*.
+
+    θ* ∈ {±Δ}^d with Δ = √(d/T)/20. The proof's actions are the whole unit ball; its best action is always
+    a vertex of {±1/√d}^d, and the bound holds for every agent, so also for one that sees only vertices.
+
+    >>> world = HardStochastic(rng=np.random.default_rng(0), dimension=3, horizon=100)
+    >>> float(np.ptp(np.abs(world.parameter)))
+    0.0
+    """
+
+    def __init__(
+        self, *, rng: np.random.Generator, dimension: int = 5, horizon: int = 2000, kappa: float = 1.0
+    ) -> None:
+        checked_dimension(dimension, largest=12)
+        if horizon < 4 * dimension**2 / 25:
+            raise BadInputError(f"this instance needs T ≥ 4d²/25, and T = {horizon} with d = {dimension} is less.")
+        side = math.sqrt(dimension / horizon) / 20.0 / kappa
+        parameter = rng.choice((-side, side), dimension)
+        actions = hypercube(dimension)
+        super().__init__(
+            actions,
+            actions @ parameter,
+            link=clipped_linear(kappa),
+            norm_bound=math.sqrt(dimension) * side,
+            parameter=parameter,
+        )
+
+
+class HardCorrupted(FixedWorld):
+    """One of d actions is better, and the adversary ``hiding`` can hide it: regret of order dC/κ.
+
+    Actions e_1, …, e_d; θ* = e_i/(4κ) for a random i.
+
+    >>> world = HardCorrupted(rng=np.random.default_rng(0), dimension=3)
+    >>> sorted(world.parameter.tolist())
+    [0.0, 0.0, 0.25]
+    """
+
+    def __init__(self, *, rng: np.random.Generator, dimension: int = 5, kappa: float = 1.0) -> None:
+        actions = np.eye(checked_dimension(dimension))
+        parameter = actions[rng.integers(dimension)] / (4.0 * kappa)
+        super().__init__(
+            actions,
+            actions @ parameter,
+            link=clipped_linear(kappa),
+            norm_bound=0.25 / kappa,
+            parameter=parameter,
+        )

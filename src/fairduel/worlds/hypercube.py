@@ -1,0 +1,23 @@
+"""The paper's experiments: all vertices of a hypercube, and a random θ*."""
+
+import numpy as np
+
+from fairduel.actions import hypercube
+from fairduel.links import LOGISTIC, Link
+from fairduel.worlds.base import FixedWorld, checked_dimension, random_parameter
+
+
+class Hypercube(FixedWorld):
+    """Actions {±1/√d}^d in every round; θ* uniform in [−½, ½]^d, scaled to ‖θ*‖ = ``norm``.
+
+    >>> world = Hypercube(rng=np.random.default_rng(0))
+    >>> world.offer(1).actions.shape
+    (32, 5)
+    """
+
+    def __init__(
+        self, *, rng: np.random.Generator, dimension: int = 5, norm: float = 2.0, link: Link = LOGISTIC
+    ) -> None:
+        actions = hypercube(checked_dimension(dimension, largest=12))
+        parameter = random_parameter(rng, dimension, norm)
+        super().__init__(actions, actions @ parameter, link=link, norm_bound=norm, parameter=parameter)

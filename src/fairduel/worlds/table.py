@@ -1,0 +1,45 @@
+"""A world from a table: features and rewards of your own."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairduel.actions import checked_actions
+from fairduel.errors import BadInputError
+from fairduel.links import LOGISTIC, Link
+from fairduel.worlds.base import FixedWorld
+
+
+class Table(FixedWorld):
+    """The same actions in every round, with any rewards, linear in the features or not.
+
+    ``norm_bound`` is what agents are told of ‖θ*‖; it is asked for, because no table holds it.
+
+    >>> world = Table(features=[[1.0, 0.0], [0.0, 1.0]], rewards=[0.3, 0.7], norm_bound=1.0)
+    >>> world.offer(1).rewards.tolist()
+    [0.3, 0.7]
+    """
+
+    def __init__(
+        self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link = LOGISTIC
+    ) -> None:
+        table = np.atleast_2d(np.asarray(features, dtype=np.float64))
+        actions = checked_actions(table, table.shape[1])
+        values = np.asarray(rewards, dtype=np.float64)
+        if values.shape != (len(actions),) or not np.isfinite(values).all():
+            raise BadInputError(f"a table of {len(actions)} actions needs as many finite rewards.")
+        super().__init__(actions, values, link=link, norm_bound=norm_bound, parameter=None)
+
+    @classmethod
+    def read(cls, *, path: str, norm_bound: float, rng: np.random.Generator | None = None) -> "Table":  # noqa: ARG003
+        """Read ``features`` (K, d) and ``rewards`` (K,) from an npz file."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as archive:
+                return cls(features=archive["features"], rewards=archive["rewards"], norm_bound=norm_bound)
+        except (OSError, KeyError, ValueError) as error:
+            if isinstance(error, BadInputError):
+                raise
+            raise BadInputError(
+                f"{path} is no npz file with arrays 'features' (K, d) and 'rewards' (K,): {error}."
+            ) from error
