@@ -83,9 +83,7 @@ def newton(
         size = 1.0
         while True:
             candidate = theta - size * step
-            next_loss = evaluate(
-                candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_hessian
-            )
+            next_loss = evaluate(candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_hessian)
             if next_loss <= loss - 1e-4 * size * decrement + rounding or size < 1e-10:
                 break
             size *= 0.5

@@ -35,9 +35,7 @@ def horizon_noise(*, dimension: int, horizon: float, ridge: float, kappa: float,
     return math.sqrt(dimension * math.log((1.0 + 2.0 * horizon / ridge) / failure) / kappa)
 
 
-def determinant_noise(
-    *, dimension: int, log_determinant: float, ridge: float, kappa: float, failure: float
-) -> float:
+def determinant_noise(*, dimension: int, log_determinant: float, ridge: float, kappa: float, failure: float) -> float:
     """√(2 log(det(Σ)^½ λ^{−d/2}/δ)) / (2√κ), before the determinant is bounded (Lemma concen).
 
     The labels are ½-sub-Gaussian, which the paper does not use; so β is about half as long.

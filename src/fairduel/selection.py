@@ -78,9 +78,7 @@ def promising(rewards: Vector, widths: Matrix, radius: float) -> Vector:
 
 
 @compiled
-def toughest_rival(
-    rewards: Vector, widths: Matrix, radius: float, first: int, self_duels: bool, tie: float
-) -> int:
+def toughest_rival(rewards: Vector, widths: Matrix, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
     scores = rewards - rewards[first] + radius * widths[first]
     if not self_duels:

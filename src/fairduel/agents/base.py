@@ -279,9 +279,7 @@ class Agent(ABC):
     def _refit(self) -> None:
         if self._stale:
             ball = self.norm_bound if self.constrained else None
-            estimate = maximum_likelihood(
-                self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball
-            )
+            estimate = maximum_likelihood(self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball)
             self._theta = estimate.theta
             self._stale = False
 
@@ -291,9 +289,7 @@ class Agent(ABC):
         elif duel.number in self._cancelled:
             raise UnknownDuelError(f"duel {duel.number} was cancelled.")
         elif duel.number in self._pending or not 0 <= duel.number < self._asked:
-            raise UnknownDuelError(
-                f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here."
-            )
+            raise UnknownDuelError(f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here.")
         else:
             raise UnknownDuelError(f"duel {duel.number} was told already.")
 

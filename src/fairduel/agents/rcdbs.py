@@ -9,7 +9,7 @@ from fairduel.duel import Duel, Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.information import Information
 from fairduel.links import slope
-from fairduel.radius import horizon_noise, rcdbs_radius, rcdbs_ridge, rcdbs_trust
+from fairduel.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
 
 
 @dataclass(kw_only=True, eq=False)
@@ -19,9 +19,9 @@ class RCDBS(RobustAgent):
     Besides Σ, whose duels inform by κ, it keeps Λ, whose duels inform by v_t, a lower bound on the local
     slope; Λ alone steers exploration. Σ gives the weight (eq. weight) and the bound Δ̂_t.
 
-    ``radius="theory"`` is Lemma cE's β̃_t with λ = d/B and α = (√d + √λ B)/C; ``slope_radius="theory"`` is its
-    β_t. With both, Δ̂_t is so wide that v_t = κ always and RCDB-S falls back to RCDB. The practical radii
-    are smaller: see ``docs/algorithms/rcdb-s.md`` for how they were found.
+    ``radius="theory"`` is Lemma cE: κ design, λ = d/B, α = (√d + √λ B)/C and β̃_t; ``slope_radius="theory"`` is its
+    β_t. With both, Δ̂_t is so wide that v_t = κ always, and RCDB-S falls back to RCDB. The practical values
+    are RCDB's (plain design, λ = 1/B², α = √d/C), with radius √d/2 (√(d log T)/2 where C = 0) and slope radius √d/4.
 
     >>> agent = RCDBS(dimension=2, norm_bound=2.0, flip_budget=5, horizon=100, seed=0)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]
@@ -59,7 +59,7 @@ class RCDBS(RobustAgent):
         if not isinstance(self.slope_radius, str):
             return self.radius_scale * self.slope_radius
         if self.slope_radius == "practical":
-            return self.radius_scale * math.sqrt(self.dimension)
+            return self.radius_scale * math.sqrt(self.dimension) / 4.0
         noise = horizon_noise(  # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ
             dimension=self.dimension,
             horizon=self._asked + 1,
@@ -81,7 +81,10 @@ class RCDBS(RobustAgent):
         )
 
     def _practical_radius(self) -> float:
-        return math.sqrt(self.dimension)
+        # No slope exceeds ¼, so ‖φ‖_Λ⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half of RCDB's radius explores as much.
+        if self._flip_budget == 0:
+            return practical_radius(self.dimension, self._horizon_or_round) / 2.0
+        return math.sqrt(self.dimension) / 2.0
 
     def _default_ridge(self) -> float:
         return rcdbs_ridge(self.dimension, self.norm_bound) if self._by_theorem else super()._default_ridge()

@@ -50,9 +50,7 @@ def run_cells(
     return total
 
 
-def _batches(
-    cells: dict[str, Cell], missing: dict[str, list[int]], jobs: int
-) -> list[tuple[str, Cell, list[int]]]:
+def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], jobs: int) -> list[tuple[str, Cell, list[int]]]:
     total = sum(map(len, missing.values()))
     size = max(1, min(_LONGEST_BATCH, total // (4 * jobs)))
     return [

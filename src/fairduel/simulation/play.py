@@ -142,9 +142,7 @@ def _pair(duel: Any, count: int) -> tuple[int, int]:
             return int(first), int(second)
     except (TypeError, ValueError):
         pass
-    raise BadInputError(
-        f"ask must return a duel or a pair of indices below {count}, and this agent returned {duel!r}."
-    )
+    raise BadInputError(f"ask must return a duel or a pair of indices below {count}, and this agent returned {duel!r}.")
 
 
 def _answer(

@@ -40,9 +40,7 @@ class Store:
 
     def add(self, cell: Cell, runs: Iterable[Run]) -> None:
         """Add finished runs to the cell's file."""
-        rows = [
-            run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs
-        ]
+        rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs]
         frame = pl.DataFrame(rows).sort("seed")
         if self.path(cell).exists():
             frame = pl.concat([self._read(cell), frame]).unique("seed", keep="first").sort("seed")
@@ -68,9 +66,7 @@ class Store:
             return pl.read_parquet(path, columns=columns)
         except (pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise BadInputError(
-                f"{path} is torn or no Parquet file ({reason}): delete it and run again."
-            ) from error
+            raise BadInputError(f"{path} is torn or no Parquet file ({reason}): delete it and run again.") from error
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:

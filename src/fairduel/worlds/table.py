@@ -21,9 +21,7 @@ class Table(FixedWorld):
     [0.3, 0.7]
     """
 
-    def __init__(
-        self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link = LOGISTIC
-    ) -> None:
+    def __init__(self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link = LOGISTIC) -> None:
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
         actions = checked_actions(table, table.shape[1])
         values = np.asarray(rewards, dtype=np.float64)

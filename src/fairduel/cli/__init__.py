@@ -1,0 +1,25 @@
+"""The command ``fairduel``: thin; all work is done by the library below it."""
+
+import sys
+
+from fairduel.errors import FairduelError
+
+
+def main() -> None:
+    """Run the command; what a user did wrong is one sentence and exit code 2."""
+    try:
+        from fairduel.cli.app import app  # noqa: PLC0415  # the extra may be missing
+    except ModuleNotFoundError as error:
+        sys.exit(_fail(f"the command needs {error.name}: install it with  pip install 'fairduel[bench]'"))
+    try:
+        app()
+    except FairduelError as error:
+        sys.exit(_fail(str(error)))
+    except KeyboardInterrupt:
+        _fail("interrupted: finished runs are kept, and the same command goes on from there.")
+        sys.exit(130)
+
+
+def _fail(sentence: str) -> int:
+    sys.stderr.write(f"fairduel: {sentence}\n")
+    return 2

@@ -1,0 +1,46 @@
+"""All commands in one place."""
+
+from typing import Annotated
+
+import typer
+
+import fairduel
+from fairduel.cli.reproduce import reproduce
+from fairduel.cli.simulate import simulate
+from fairduel.cli.tune import tune
+from fairduel.cli.verify import verify
+
+app = typer.Typer(
+    name="fairduel",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"fairduel {fairduel.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fairduel_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Find what people prefer, even when some of them lie.
+
+    Contextual dueling bandits under adversarial feedback: the algorithms RCDB and RCDB-S, their rivals,
+    attacks on them, and the experiments that compare them.
+
+    Start with:  [bold]fairduel reproduce figure1[/bold]
+    """
+
+
+app.command()(reproduce)
+app.command()(simulate)
+app.command()(tune)
+app.command()(verify)

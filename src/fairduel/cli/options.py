@@ -1,0 +1,94 @@
+"""Options and small helps that several commands share."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from fairduel.errors import BadInputError
+from fairduel.experiments.tuning import FIRST_TUNING_SEED
+from fairduel.simulation import Cell
+
+console = Console()
+
+Runs = Annotated[int, typer.Option(min=1, help="How many runs, each with its own seed.")]
+Seed = Annotated[int, typer.Option(min=0, help="The first seed; the others follow it.")]
+Jobs = Annotated[int, typer.Option(min=1, help="How many runs at a time.", show_default="all cores")]
+Out = Annotated[Path, typer.Option(help="Folder for all that is written; finished runs there are not run again.")]
+CORES = os.cpu_count() or 1
+
+
+def report_seeds(first: int, runs: int) -> range:
+    """Return the seeds of a report, none of which is a tuning seed."""
+    if first + runs > FIRST_TUNING_SEED:
+        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller --seed.")
+    return range(first, first + runs)
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Read settings given as name=value.
+
+    >>> parse_settings(["radius=8", "design=kappa", "self_duels=false"])
+    {'radius': 8, 'design': 'kappa', 'self_duels': False}
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise BadInputError(f"a setting is written name=value, not {pair!r}.")
+        settings[name] = _value(text)
+    return settings
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def compile_first(cells: Iterable[Cell]) -> None:
+    """Play a few rounds of each agent, so that workers find the compiled code on disk; say so if it took long."""
+    began = time.monotonic()
+    with console.status("Compiling the mathematics for this machine (only the first time) …"):
+        for cell in {cell.agent: cell for cell in cells}.values():
+            replace(cell, horizon=3).run(seed=0)
+    seconds = time.monotonic() - began
+    if seconds > 5:
+        console.print(f"Compiled for this machine in {seconds:.0f} s; the next time it is there.")
+
+
+@contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar with the time left while runs finish; yields the function to call with each number done."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)

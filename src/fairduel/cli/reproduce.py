@@ -1,0 +1,104 @@
+"""``fairduel reproduce``: the paper's figures, and the experiments beyond them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from fairduel.cli.options import CORES, Jobs, Runs, Seed, compile_first, console, progress_bar, report_seeds
+from fairduel.errors import unknown_name
+from fairduel.experiments import EXPERIMENTS, Experiment
+from fairduel.experiments.results import Results, run_experiment
+from fairduel.report.page import write_report
+from fairduel.report.tables import summary, with_error, with_interval
+from fairduel.simulation import Store
+
+Which = Annotated[str, typer.Argument(help=f"{', '.join(EXPERIMENTS)}, or all.", metavar="EXPERIMENT")]
+DEFAULT_OUT = Path("results")
+
+
+def reproduce(
+    experiment: Which,
+    runs: Runs = 10,
+    seed: Seed = 0,
+    jobs: Jobs = CORES,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="results/EXPERIMENT")] = None,
+) -> None:
+    """Run an experiment and write its report.
+
+    [bold]figure1[/bold]          four attacks: RCDB against tuned baselines (the paper's Figure 1)
+    [bold]figure2[/bold]          regret against the number of flips (the paper's Figure 2)
+    [bold]radius[/bold]           the theorems' radii against the practical ones
+    [bold]sigmoid[/bold]          RCDB against RCDB-S as the norm of θ* grows
+    [bold]unknown-budget[/bold]   fewer, as many and more flips than RCDB tolerates
+    [bold]dimension[/bold], [bold]horizon[/bold]  growth of regret, with fitted exponents
+
+    OUT then holds report.html (one self-contained page), PNG and SVG figures, runs.parquet (one row a run) and
+    traces.parquet (one row a round). Runs that are finished are not run again; a changed setting is.
+    """
+    if experiment != "all" and experiment not in EXPERIMENTS:
+        raise unknown_name("experiment", experiment, [*EXPERIMENTS, "all"])
+    names = list(EXPERIMENTS) if experiment == "all" else [experiment]
+    folder = out or DEFAULT_OUT / experiment
+    run_and_report(
+        [EXPERIMENTS[name]() for name in names], folder, report_seeds(seed, runs), jobs, f"reproduce {experiment}"
+    )
+
+
+def run_and_report(
+    experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int, command: str
+) -> list[Results]:
+    """Run experiments with a progress bar each, print their tables, write the report and say where it is."""
+    store = Store(folder)
+    cells = [entry.cell for experiment in experiments for entry in experiment.entries]
+    for cell in cells:
+        cell.start(seed=0)  # every setting is tried before the first long run
+    compile_first(cells)
+    all_results = []
+    for experiment in experiments:
+        keys = {entry.cell.key: entry.cell for entry in experiment.entries}
+        missing = sum(len(set(seeds) - store.seeds(cell)) for cell in keys.values())
+        with progress_bar(experiment.title, missing) as progress:
+            results = run_experiment(experiment, store, seeds, jobs=jobs, progress=progress)
+        all_results.append(results)
+        print_summary(results)
+    with console.status("Drawing …"):
+        page = write_report(folder, all_results, f"fairduel {command} --runs {len(seeds)} --seed {seeds[0]}")
+    console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
+    return all_results
+
+
+def print_summary(results: Results) -> None:
+    """Print one line per entry: regret with its error, and its difference to the reference."""
+    rows = summary(results)
+    has_x = any(row["x"] is not None for row in rows)
+    table = Table(
+        title=f"{results.experiment.title} ({len(results.seeds)} runs)", title_justify="left", title_style="bold"
+    )
+    for name in ("panel", *(["x"] if has_x else []), "agent (setting)"):
+        table.add_column(name)
+    for name in ("regret", "difference to the reference", "locked in", "ms a run"):
+        table.add_column(name, justify="right")
+    previous = ""
+    for row in rows:
+        if previous and row["panel"] != previous:
+            table.add_section()
+        table.add_row(row["panel"] if row["panel"] != previous else "", *_texts(row, has_x=has_x))
+        previous = row["panel"]
+    console.print(table)
+
+
+def _texts(row: dict[str, Any], *, has_x: bool) -> list[str]:
+    difference = "reference" if row["is_reference"] else "–"
+    if row["difference"] is not None:
+        difference = with_interval(row["difference"])
+    return [
+        *([f"{row['x']:g}"] if has_x else []),
+        row["label"],
+        with_error(row["regret"]),
+        difference,
+        f"{row['locked_in']:.0%}",
+        f"{1000 * row['seconds']:.0f}",
+    ]

@@ -1,0 +1,115 @@
+"""``fairduel tune``: the best settings of an agent under one attack, on tuning seeds."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from fairduel.adversaries import ATTACKS
+from fairduel.agents import AGENTS
+from fairduel.cli.options import CORES, Jobs, Out, compile_first, console, parse_settings, progress_bar
+from fairduel.errors import BadInputError
+from fairduel.experiments.experiment import settings_text
+from fairduel.experiments.tuning import (
+    RADII,
+    TUNING_RUNS,
+    Tuned,
+    collect,
+    grid,
+    paper_problems,
+    tuning_seeds,
+    variants,
+)
+from fairduel.files import write_whole
+from fairduel.simulation import Cell, Store, run_cells
+from fairduel.worlds import WORLDS
+
+
+def tune(
+    agent: Annotated[str, typer.Argument(help=f"{', '.join(AGENTS)}, your own as module:Name, or all.")],
+    attack: Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, or your own as module:Name.")] = "greedy",
+    budget: Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")] = 45,
+    horizon: Annotated[int, typer.Option(min=1, help="T: how many rounds.")] = 2000,
+    world: Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, or your own as module:Name.")] = "hypercube",
+    grid_of: Annotated[
+        list[str],
+        typer.Option(
+            "--grid", help="Values to try, as name=value,value: --grid radius=2,4,8. Again for a second name."
+        ),
+    ] = [],  # noqa: B006
+    set_agent: Annotated[list[str], typer.Option("--set", help="A setting of the agent that stays, name=value.")] = [],  # noqa: B006
+    set_attack: Annotated[list[str], typer.Option(help="A setting of the attack, name=value.")] = [],  # noqa: B006
+    set_world: Annotated[list[str], typer.Option(help="A setting of the world, name=value.")] = [],  # noqa: B006
+    runs: Annotated[int, typer.Option(min=2, help="Runs for each point of the grid.")] = TUNING_RUNS,
+    jobs: Jobs = CORES,
+    out: Out = Path("results/tune"),
+) -> None:
+    """Try a grid of settings on tuning seeds, and write the winner.
+
+    Without --grid, radii from 1 to 32 are tried (and, for CoLSTIM, both couplings). Tuning seeds start at 1,000,000,
+    where no report does. OUT/tuned.json has every trial and the winner.
+
+    [bold]fairduel tune all[/bold] makes every tuning that the built-in experiments use.
+    """
+    if agent == "all":
+        problems = paper_problems()
+    else:
+        cell = Cell(
+            agent=agent,
+            attack=attack,
+            budget=budget,
+            horizon=horizon,
+            world=world,
+            agent_settings=parse_settings(set_agent),
+            attack_settings=parse_settings(set_attack),
+            world_settings=parse_settings(set_world),
+        )
+        problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
+    store = Store(out)
+    cells = [variant for problem, settings in problems for variant in variants(problem, settings)]
+    for variant in cells:
+        variant.start(seed=0)
+    compile_first(cells)
+    seeds = tuning_seeds(runs)
+    with progress_bar("Tuning", sum(len(set(seeds) - store.seeds(variant)) for variant in cells)) as progress:
+        run_cells(cells, seeds, store, jobs=jobs, progress=progress)
+    tunings = [collect(problem, settings, store, seeds) for problem, settings in problems]
+    for tuned in tunings:
+        _print(tuned)
+    path = out / "tuned.json"
+    write_whole(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
+    console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
+
+
+def _given_grid(texts: list[str]) -> list[dict[str, Any]]:
+    """Every combination of the values given for each name."""
+    points: list[dict[str, Any]] = [{}]
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise BadInputError(
+                f"a grid is written name=value,value, like radius={RADII[0]:g},{RADII[1]:g}, not {text!r}."
+            )
+        points = [point | parse_settings([f"{name}={value}"]) for point in points for value in values.split(",")]
+    return points
+
+
+def _print(tuned: Tuned) -> None:
+    problem = tuned.problem
+    fixed = settings_text(problem["agent_settings"] | problem["attack_settings"])
+    table = Table(
+        title=f"{problem['agent']} under {problem['attack']}, C = {problem['budget']}"
+        + (f" ({fixed})" if fixed else ""),
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("settings")
+    table.add_column("regret on tuning seeds", justify="right")
+    for trial in tuned.trials:
+        mark = "  ← best" if trial is tuned.winner else ""
+        table.add_row(settings_text(trial.settings), f"{trial.mean:,.0f} ± {trial.standard_error:,.0f}{mark}")
+    console.print(table)
+    if tuned.at_edge:
+        console.print("The best value is the grid's smallest or largest: a wider --grid may find a better one.")

@@ -1,0 +1,63 @@
+"""``fairduel verify``: the paper's claims, measured."""
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, compile_first, console, progress_bar, report_seeds
+from fairduel.experiments import claims
+from fairduel.files import write_whole
+from fairduel.report.page import render
+from fairduel.simulation import Store, versions
+
+_COLOURS: dict[claims.Status, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+
+
+def verify(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    runs: Runs = 20,
+    seed: Seed = 0,
+    jobs: Jobs = CORES,
+    out: Out = Path("results/verify"),
+) -> None:
+    """Measure each claim of the paper, and say whether it holds.
+
+    A claim [green]holds[/green] where its 95 % interval lies on the claimed side, [red]does not hold[/red] where it
+    lies on the other, and is [yellow]undecided[/yellow] where it covers both: more --runs may decide it. A claim that
+    does not hold is a result, not an error; the exit code is 0.
+    """
+    console.quiet = as_json
+    store = Store(out)
+    seeds = report_seeds(seed, runs)
+    compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
+    with progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
+        verdicts = claims.verify(store, seeds, jobs=jobs, progress=progress)
+    command = f"fairduel verify --runs {runs} --seed {seed}"
+    record = {
+        "command": command,
+        "seeds": [seeds[0], seeds[-1]],
+        "versions": versions(),
+        "verdicts": [asdict(verdict) for verdict in verdicts],
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    write_whole(out / "verify.json", (text + "\n").encode())
+    page = out / "verify.html"
+    write_whole(page, render("verify.html", verdicts=verdicts, command=command).encode())
+    if as_json:
+        typer.echo(text)
+        return
+    table = Table(title=f"The paper's claims ({runs} runs each, 95 % intervals)", title_justify="left", show_lines=True)
+    for name in ("claim", "where", "measured", "verdict"):
+        table.add_column(name)
+    for verdict in verdicts:
+        colour = _COLOURS[verdict.status]
+        table.add_row(verdict.claim, verdict.source, verdict.measured, f"[{colour}]{verdict.status}[/{colour}]")
+    console.print(table)
+    counts = Counter(verdict.status for verdict in verdicts)
+    console.print(", ".join(f"{counts[status]} {status}" for status in _COLOURS))
+    console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)

@@ -1,0 +1,22 @@
+"""Experiments: declarations only, one figure each."""
+
+from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, agent_title
+from fairduel.experiments.figure1 import figure1
+from fairduel.experiments.figure2 import figure2
+from fairduel.experiments.growth import dimension, horizon
+from fairduel.experiments.radius import radius
+from fairduel.experiments.sigmoid import sigmoid
+from fairduel.experiments.unknown_budget import unknown_budget
+
+EXPERIMENTS: dict[str, Declaration] = {
+    "figure1": figure1,
+    "figure2": figure2,
+    "radius": radius,
+    "sigmoid": sigmoid,
+    "unknown-budget": unknown_budget,
+    "dimension": dimension,
+    "horizon": horizon,
+}
+"""Every experiment by name."""
+
+__all__ = ["EXPERIMENTS", "Curves", "Declaration", "Entry", "Experiment", "Lines", "agent_title"]

@@ -1,0 +1,96 @@
+"""What an experiment is: cells to run, and how their results are shown."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fairduel.experiments.tuning import Tuned
+from fairduel.simulation.cell import Cell
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of an experiment, and where it stands in the figures."""
+
+    cell: Cell
+    setting: str
+    """What the agent was set to, in words: "practical", "tuned: radius 8"."""
+    panel: str
+    """The panel of the figure that it belongs to."""
+    tuning: Tuned | None = None
+    """How the setting was chosen on tuning seeds, where it was."""
+    x: float | None = None
+    """Its place on the x axis of a :class:`Lines` view."""
+    shown: bool = True
+    """Whether it is drawn; what is not drawn still stands in the tables."""
+    is_reference: bool = False
+    """Whether the others of its panel (and x) are compared with it, seed by seed."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether the setting was chosen on tuning seeds."""
+        return self.tuning is not None
+
+    @property
+    def label(self) -> str:
+        """The name of its line."""
+        return f"{agent_title(self.cell.agent)} ({self.setting})"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Cumulative regret over the rounds, one panel per attack."""
+
+    caption: str
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Final regret against a number, one panel per attack."""
+
+    caption: str
+    x_label: str
+    scale: Literal["linear", "log"] = "linear"
+    fit: Literal["line", "power"] | None = None
+    """What is fitted to each line, with its error: a straight line (and R²), or an exponent."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A declared grid of runs, and how it is shown."""
+
+    name: str
+    title: str
+    question: str
+    entries: list[Entry]
+    views: list[Curves | Lines]
+    notes: list[str] = field(default_factory=list)
+    """What a reader must know to judge the numbers."""
+
+
+Declaration = Callable[[], Experiment]
+
+_TITLES = {
+    "rcdb": "RCDB",
+    "rcdb-s": "RCDB-S",
+    "maxpairucb": "MaxPairUCB",
+    "maxinp": "MaxInP",
+    "colstim": "CoLSTIM",
+}
+
+
+def agent_title(name: str) -> str:
+    """The name of an agent as papers write it."""
+    return _TITLES.get(name, name)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings in words.
+
+    >>> settings_text({"radius": 8.0, "warmup": 160})
+    'radius 8, warmup 160'
+    """
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        for name, value in settings.items()
+    )

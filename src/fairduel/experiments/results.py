@@ -1,0 +1,62 @@
+"""From a declared experiment to its results: run what is missing, then gather."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from fairduel.experiments.experiment import Entry, Experiment
+from fairduel.simulation import Store, run_cells
+
+
+@dataclass(frozen=True)
+class Results:
+    """An experiment with the runs of all its entries.
+
+    ``entry`` in both frames is the position in ``experiment.entries``.
+    """
+
+    experiment: Experiment
+    seeds: list[int]
+    runs: pl.DataFrame
+    """One row a run: final values, settings, diagnostics."""
+    traces: pl.DataFrame
+    """One row a run and round: cumulative regrets, duel, flip, weight, width, slope."""
+
+    def of(self, entry: Entry) -> pl.DataFrame:
+        """Return the runs of one entry, by seed."""
+        return self.runs.filter(pl.col("entry") == self.experiment.entries.index(entry)).sort("seed")
+
+
+def run_experiment(
+    experiment: Experiment,
+    store: Store,
+    seeds: Sequence[int],
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Results:
+    """Run what is missing of an experiment and gather all of it."""
+    run_cells([entry.cell for entry in experiment.entries], seeds, store, jobs=jobs, progress=progress)
+    runs, traces = [], []
+    for index, entry in enumerate(experiment.entries):
+        names = {
+            "experiment": experiment.name,
+            "entry": index,
+            "agent": entry.cell.agent,
+            "setting": entry.setting,
+            "tuned": entry.tuned,
+            "panel": entry.panel,
+            "attack": entry.cell.attack,
+            "budget": entry.cell.budget,
+        }
+        literals = [pl.lit(value).alias(name) for name, value in names.items()]
+        runs.append(store.records(entry.cell, seeds).with_columns(*literals, pl.lit(entry.x, pl.Float64).alias("x")))
+        traces.append(store.traces(entry.cell, seeds).with_columns(*literals))
+    first = ["experiment", "entry", "agent", "setting", "tuned", "panel", "attack", "budget"]
+    return Results(
+        experiment,
+        list(seeds),
+        pl.concat(runs).select(*first, pl.exclude(first)),
+        pl.concat(traces).select(*first, "seed", "round", pl.exclude([*first, "seed", "round"])),
+    )

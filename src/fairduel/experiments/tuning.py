@@ -1,0 +1,147 @@
+"""Tuning: the best of a declared grid on seeds that no report uses."""
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from fairduel.errors import BadInputError
+from fairduel.experiments.paper_setup import ATTACKS, BASELINES, GREEDY, NO_ATTACK, WARMUP, Attack, paper_cell
+from fairduel.simulation import Cell, Store
+
+FIRST_TUNING_SEED = 1_000_000
+"""Tuning seeds start here; reported seeds stay below."""
+TUNING_RUNS = 20
+RADII = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+THEORY_SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+def tuning_seeds(runs: int = TUNING_RUNS) -> range:
+    """The seeds that tuning runs on."""
+    return range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + runs)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid: what was tried, and the regret that it had."""
+
+    settings: dict[str, Any]
+    mean: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The whole outcome of a tuning: problem, seeds, every trial, and the winner."""
+
+    problem: dict[str, Any]
+    """The cell without the settings under tuning."""
+    seeds: tuple[int, int]
+    """First and last tuning seed."""
+    trials: list[Trial]
+
+    @property
+    def winner(self) -> Trial:
+        """The trial with the lowest mean regret; among equals, the first of the grid."""
+        return min(self.trials, key=lambda trial: trial.mean)
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a wider grid might do better: the winning radius is the grid's smallest or largest."""
+        for name in ("radius", "radius_scale"):
+            values = [trial.settings[name] for trial in self.trials if name in trial.settings]
+            if len(set(values)) > 1 and self.winner.settings.get(name) in (min(values), max(values)):
+                return True
+        return False
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, with the winner spelled out."""
+        return asdict(self) | {"winner": asdict(self.winner), "at_edge": self.at_edge}
+
+
+def grid(agent: str) -> list[dict[str, Any]]:
+    """All settings that are tried for an agent: every radius, and CoLSTIM's two couplings."""
+    couplings: Sequence[dict[str, Any]] = [{"coupling": "paper"}, {"coupling": "vacdb"}] if agent == "colstim" else [{}]
+    return [{"radius": radius, **coupling} for coupling in couplings for radius in RADII]
+
+
+def theory_grid() -> list[dict[str, Any]]:
+    """The theory radii, each scaled down by one constant."""
+    return [{"radius": "theory", "radius_scale": scale} for scale in THEORY_SCALES]
+
+
+def theory_settings(agent: str) -> dict[str, Any]:
+    """What makes an agent follow its theorem in full."""
+    return {"radius": "theory", "slope_radius": "theory"} if agent == "rcdb-s" else {"radius": "theory"}
+
+
+def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    """Return ``cell`` once for each of the settings, which add to its own."""
+    return [replace(cell, agent_settings={**cell.agent_settings, **extra}) for extra in settings]
+
+
+def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Store, seeds: Sequence[int]) -> Tuned:
+    """Judge a grid whose cells are in the store."""
+    trials = []
+    for extra, variant in zip(settings, variants(cell, settings), strict=True):
+        regret = store.records(variant, seeds)["regret"].to_numpy()
+        error = float(regret.std(ddof=1) / np.sqrt(len(regret))) if len(regret) > 1 else float("nan")
+        trials.append(Trial(dict(extra), float(regret.mean()), error))
+    return Tuned(_problem(cell), (min(seeds), max(seeds)), trials)
+
+
+def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
+    """Return every tuning that the built-in experiments rely on, as a cell and its grid."""
+    problems: list[tuple[Cell, list[dict[str, Any]]]] = [
+        (baseline_problem(agent, attack, warmup), grid(agent))
+        for agent in BASELINES
+        for attack in ATTACKS
+        for warmup in (0, WARMUP)
+    ]
+    problems += [
+        (sigmoid_problem(agent, attack, norm), theory_grid())
+        for agent in ("rcdb", "rcdb-s")
+        for attack in (NO_ATTACK, GREEDY)
+        for norm in (1.0, 2.0, 3.0, 4.0, 5.0)
+    ]
+    return problems
+
+
+def baseline_problem(agent: str, attack: Attack, warmup: int) -> Cell:
+    """A baseline on the paper's set-up, to be tuned for one attack."""
+    return paper_cell(agent, attack, {"warmup": warmup} if warmup else {})
+
+
+def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
+    """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*."""
+    world = {"dimension": 5, "norm": norm}
+    return paper_cell(agent, attack, theory_settings(agent), world_settings=world)
+
+
+def published(cell: Cell) -> Tuned:
+    """Return the tuning of this problem that comes with fairduel, from ``fairduel tune all``."""
+    found = _published().get(json.dumps(_problem(cell), sort_keys=True))
+    if found is None:
+        raise BadInputError(f"no tuning was made for {cell.agent} under {cell.attack}: run fairduel tune all.")
+    return found
+
+
+def from_json(values: Mapping[str, Any]) -> Tuned:
+    """Read a tuning back."""
+    trials = [Trial(t["settings"], t["mean"], t["standard_error"]) for t in values["trials"]]
+    return Tuned(values["problem"], (values["seeds"][0], values["seeds"][1]), trials)
+
+
+@functools.cache
+def _published() -> dict[str, Tuned]:
+    text = files("fairduel.experiments").joinpath("tuned.json").read_text(encoding="utf-8")
+    tunings = [from_json(values) for values in json.loads(text)]
+    return {json.dumps(tuned.problem, sort_keys=True): tuned for tuned in tunings}
+
+
+def _problem(cell: Cell) -> dict[str, Any]:
+    return json.loads(json.dumps(asdict(cell)))  # type: ignore[no-any-return]

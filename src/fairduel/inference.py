@@ -1,0 +1,81 @@
+"""What a handful of runs says: means with errors, paired differences, fitted growth."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from fairduel.duel import Matrix, Vector
+
+
+class Mean(NamedTuple):
+    """A mean over runs, its standard error and its confidence interval (Student's t)."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+class Line(NamedTuple):
+    """A straight line through points, with the standard error of its slope."""
+
+    slope: float
+    slope_error: float
+    intercept: float
+    r_squared: float
+
+
+def mean(values: Vector, confidence: float = 0.95) -> Mean:
+    """Return the mean of independent ``values``, shape (n,); one value has no error (NaN).
+
+    >>> mean(np.array([1.0, 3.0])).error
+    1.0
+    """
+    count = len(values)
+    centre = float(np.mean(values))
+    if count < 2:
+        return Mean(centre, math.nan, math.nan, math.nan)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count)
+    reach = float(stats.t.ppf(0.5 + confidence / 2.0, count - 1)) * error
+    return Mean(centre, error, centre - reach, centre + reach)
+
+
+def paired_difference(values: Vector, reference: Vector, confidence: float = 0.95) -> Mean:
+    """Return the mean of ``values`` − ``reference``, both (n,) over the same seeds in the same order."""
+    return mean(values - reference, confidence)
+
+
+def line(x: Vector, y: Vector) -> Line:
+    """Fit y = intercept + slope · x by least squares.
+
+    >>> line(np.array([1.0, 2.0, 3.0]), np.array([3.0, 5.0, 7.0])).slope
+    2.0
+    """
+    fit = stats.linregress(x, y)
+    return Line(float(fit.slope), float(fit.stderr), float(fit.intercept), float(fit.rvalue) ** 2)
+
+
+def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
+    """Return the exponent p of y ~ x^p: fitted to each run by itself, so that its error is over runs.
+
+    ``x`` is (m,), ``y`` is (n, m), one row a seed; all positive.
+
+    >>> exponent(np.array([1.0, 2.0, 4.0]), np.array([[3.0, 6.0, 12.0], [1.0, 2.0, 4.0]])).value
+    1.0
+    """
+    log_x = np.log(x) - np.log(x).mean()
+    slopes = np.log(y) @ log_x / (log_x @ log_x)
+    return mean(slopes, confidence)
+
+
+def share(successes: int, count: int, confidence: float = 0.95) -> Mean:
+    """Return a share with its exact (Clopper–Pearson) interval.
+
+    >>> round(share(20, 20).low, 3)
+    0.832
+    """
+    interval = stats.binomtest(successes, count).proportion_ci(confidence)
+    value = successes / count
+    return Mean(value, math.sqrt(value * (1.0 - value) / count), float(interval.low), float(interval.high))

@@ -1,0 +1,1 @@
+"""Reports: figures, tables and one self-contained page."""

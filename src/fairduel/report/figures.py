@@ -1,0 +1,134 @@
+"""Figures of an experiment, drawn with matplotlib; one colour an agent, everywhere."""
+
+import io
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairduel.experiments import Curves, Entry, Lines, agent_title
+from fairduel.experiments.results import Results
+from fairduel.report.tables import lines_of
+
+# The colour-blind-safe palette of Okabe and Ito.
+_COLOURS = {
+    "rcdb": "#D55E00",
+    "rcdb-s": "#CC79A7",
+    "maxpairucb": "#0072B2",
+    "maxinp": "#009E73",
+    "colstim": "#E69F00",
+}
+_OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
+_DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+_MOST_POINTS = 400
+_STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "axes.titlesize": 11,
+    "legend.frameon": False,
+    "svg.hashsalt": "fairduel",
+}
+
+
+def draw(results: Results, view: Curves | Lines) -> Figure:
+    """Draw one view of an experiment."""
+    with mpl.rc_context(_STYLE):
+        panels = list(dict.fromkeys(entry.panel for entry in results.experiment.entries))
+        columns = min(3, len(panels))
+        rows = -(-len(panels) // columns)
+        figure = Figure(figsize=(4.2 * columns + 0.4, 3.3 * rows + 1.3), layout="constrained")
+        axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
+        for axis, panel in zip(axes, panels, strict=False):
+            axis.set_title(panel)
+            if isinstance(view, Curves):
+                _curves(axis, results, panel)
+            else:
+                _lines(axis, results, panel, view)
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
+        figure.supylabel("cumulative regret" if isinstance(view, Curves) else "final regret", fontsize=10)
+        _legend(figure, axes[: len(panels)])
+        return figure
+
+
+def _curves(axis: Axes, results: Results, panel: str) -> None:
+    entries = [e for e in results.experiment.entries if e.panel == panel and e.shown]
+    for entry, style in _styled(entries):
+        index = results.experiment.entries.index(entry)
+        traces = results.traces.filter(pl.col("entry") == index).select("seed", "round", "regret")
+        regret = traces.sort("seed", "round")["regret"].to_numpy().reshape(len(results.seeds), -1)
+        points = np.unique(np.linspace(0, regret.shape[1] - 1, _MOST_POINTS).astype(int))
+        centre = regret[:, points].mean(axis=0)
+        [drawn] = axis.plot(points + 1, centre, label=_short_label(entry), linewidth=1.6, **style)
+        if len(regret) > 1:
+            error = regret[:, points].std(axis=0, ddof=1) / np.sqrt(len(regret))
+            axis.fill_between(points + 1, centre - error, centre + error, color=drawn.get_color(), alpha=0.18, lw=0)
+    axis.set_xlabel("round")
+    axis.set_xlim(left=0)
+    axis.set_ylim(bottom=0)
+
+
+def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
+    groups = {label: entries for (name, label), entries in lines_of(results).items() if name == panel}
+    for entries, style in _styled_groups(list(groups.values())):
+        regret = np.stack([results.of(entry)["regret"].to_numpy() for entry in entries], axis=1)
+        error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
+        x = [entry.x or 0.0 for entry in entries]
+        one_setting = len({entry.setting for entry in entries}) == 1
+        label = _short_label(entries[0]) if one_setting else agent_title(entries[0].cell.agent)
+        axis.errorbar(x, regret.mean(axis=0), yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
+    if view.scale == "log":
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+    else:
+        axis.set_ylim(bottom=0)
+    axis.set_xlabel(view.x_label)
+
+
+def _short_label(entry: Entry) -> str:
+    """The setting without what differs from panel to panel."""
+    return f"{agent_title(entry.cell.agent)} ({entry.setting.split(':')[0]})"
+
+
+def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
+    return [(group[0], style) for group, style in _styled_groups([[entry] for entry in entries])]
+
+
+def _styled_groups(groups: list[list[Entry]]) -> list[tuple[list[Entry], dict[str, Any]]]:
+    """Give each line its agent's colour, and a dash by its place among that agent's lines."""
+    seen: dict[str, int] = {}
+    others = [g[0].cell.agent for g in groups if g[0].cell.agent not in _COLOURS]
+    styled = []
+    for group in groups:
+        agent = group[0].cell.agent
+        place = seen[agent] = seen.get(agent, -1) + 1
+        colour = _COLOURS.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
+        styled.append((group, {"color": colour, "linestyle": _DASHES[place % len(_DASHES)]}))
+    return styled
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    handles: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    columns = min(len(handles), 2 if len(axes) == 1 else 4)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=9)
+
+
+def image(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+    """Return the figure as the bytes of an image file."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    return buffer.getvalue()

@@ -1,0 +1,89 @@
+"""One self-contained HTML page: figures, tables and every setting, readable without a network."""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from matplotlib.figure import Figure
+
+from fairduel.experiments import Lines
+from fairduel.experiments.experiment import settings_text
+from fairduel.experiments.results import Results
+from fairduel.files import write_whole
+from fairduel.report.figures import draw, image
+from fairduel.report.tables import fits, summary, with_error, with_interval
+from fairduel.simulation import versions, write_parquet
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its caption."""
+
+    caption: str
+    figure: Figure
+
+
+def write_report(folder: Path, all_results: Sequence[Results], command: str) -> Path:
+    """Write Parquet, PNG, SVG and ``report.html`` for these experiments into ``folder``; return the page."""
+    write_parquet(pl.concat([results.runs for results in all_results]), folder / "runs.parquet")
+    write_parquet(pl.concat([results.traces for results in all_results]), folder / "traces.parquet")
+    sections = []
+    for results in all_results:
+        drawn = [Drawn(view.caption, draw(results, view)) for view in results.experiment.views]
+        for number, item in enumerate(drawn, start=1):
+            name = results.experiment.name if len(drawn) == 1 else f"{results.experiment.name}-{number}"
+            write_whole(folder / f"{name}.png", image(item.figure, "png"))
+            write_whole(folder / f"{name}.svg", image(item.figure, "svg"))
+        sections.append(_section(results, drawn))
+    page = folder / "report.html"
+    write_whole(page, render("report.html", sections=sections, command=command).encode())
+    return page
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a page template; every value is escaped."""
+    environment = Environment(
+        loader=PackageLoader("fairduel.report"),
+        autoescape=select_autoescape(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "with_error": with_error,
+        "with_interval": with_interval,
+        "settings_text": settings_text,
+        "json": lambda value: json.dumps(value, default=str),
+    }
+    return environment.get_template(template).render(versions=versions(), **values)
+
+
+def data_uri(figure: Figure) -> str:
+    """A figure as an address that holds the whole image."""
+    return "data:image/svg+xml;base64," + base64.b64encode(image(figure, "svg")).decode()
+
+
+def _section(results: Results, drawn: Sequence[Drawn]) -> dict[str, Any]:
+    experiment = results.experiment
+    rows = summary(results)
+    tunings = {json.dumps(e.tuning.problem): e.tuning for e in experiment.entries if e.tuning}
+    cells = [entry.cell for entry in experiment.entries]
+    return {
+        "experiment": experiment,
+        "figures": [(item.caption, data_uri(item.figure)) for item in drawn],
+        "panels": {
+            panel: [r for r in rows if r["panel"] == panel] for panel in dict.fromkeys(r["panel"] for r in rows)
+        },
+        "has_x": any(row["x"] is not None for row in rows),
+        "fits": [fit for view in experiment.views if isinstance(view, Lines) for fit in fits(results, view)],
+        "tunings": list(tunings.values()),
+        "seeds": f"{min(results.seeds)}–{max(results.seeds)} ({len(results.seeds)} runs)",
+        "world": sorted({f"{cell.world}: {settings_text(cell.world_settings)}" for cell in cells}),
+        "horizons": sorted({cell.horizon for cell in cells}),
+        "budgets": sorted({cell.budget for cell in cells}),
+    }

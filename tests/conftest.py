@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy import optimize, special, stats
+
+settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True, database=None)
+settings.register_profile("search", deadline=None, max_examples=2000, database=None)
+settings.load_profile("suite")
+
+SIGMA = {
+    "logistic": special.expit,
+    "probit": stats.norm.cdf,
+    "clipped-linear": lambda z: np.clip(0.5 + z, 0.0, 1.0),
+}
+
+
+def _score_equation(theta, differences, weights, outcomes, ridge, link):
+    probabilities = SIGMA[link.name](link.scale * (differences @ theta))
+    return ridge * theta + (weights * (probabilities - outcomes)) @ differences
+
+
+def _slow_estimate(differences, weights, outcomes, ridge, link):
+    dimension = np.shape(differences)[1]
+    arguments = (np.asarray(differences), np.asarray(weights), np.asarray(outcomes), ridge, link)
+    solution = optimize.root(_score_equation, np.zeros(dimension), args=arguments, tol=1e-13)
+    residual = _score_equation(solution.x, *arguments)
+    assert np.abs(residual).max() < 1e-9 * (1 + np.sum(weights)), solution.message
+    return solution.x
+
+
+@pytest.fixture(scope="session")
+def score_equation():
+    """The left side of eq. (MLE), term by term: called with θ, φ (n, d), w, o, λ and the link."""
+    return _score_equation
+
+
+@pytest.fixture(scope="session")
+def slow_estimate():
+    """θ of eq. (MLE) from the whole history by a root finder of scipy."""
+    return _slow_estimate

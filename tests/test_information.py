@@ -1,0 +1,134 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairduel.information import Information
+
+any_seed = st.integers(0, 2**32 - 1)
+
+
+def relative_error(actual, expected):
+    return np.abs(actual - expected).max() / np.abs(expected).max()
+
+
+def filled(seed, dimension=3, count=40, ridge=0.25):
+    rng = np.random.default_rng(seed)
+    information = Information(dimension, ridge)
+    for _ in range(count):
+        information.add(rng.uniform(-1, 1, dimension), float(rng.uniform(0.01, 1)))
+    return information
+
+
+def test_it_starts_as_the_ridge():
+    information = Information(3, 0.5)
+    assert information.matrix.tolist() == (0.5 * np.eye(3)).tolist()
+    assert information.inverse.tolist() == (2.0 * np.eye(3)).tolist()
+    assert information.log_determinant == pytest.approx(3 * math.log(0.5))
+
+
+@pytest.mark.parametrize("steepness", [0.0, 3.0, 6.0])
+def test_a_hundred_thousand_updates_stay_exact(steepness):
+    rng = np.random.default_rng(0)
+    count, dimension = 100_000 + 511, 5  # the last 511 come after the last fresh start
+    spread = 10.0 ** np.linspace(0, -steepness, dimension)
+    rotation = np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
+    directions = (rng.uniform(-1, 1, (count, dimension)) * spread) @ rotation
+    coefficients = rng.uniform(1e-3, 1, count)
+    information = Information(dimension, 0.25)
+    for direction, coefficient in zip(directions, coefficients.tolist(), strict=True):
+        information.add(direction, coefficient)
+    exact = 0.25 * np.eye(dimension) + (directions * coefficients[:, None]).T @ directions
+    assert relative_error(information.matrix, exact) <= 1e-11
+    assert relative_error(information.inverse, np.linalg.inv(exact)) <= 1e-9
+    assert information.log_determinant == pytest.approx(np.linalg.slogdet(exact)[1], rel=1e-9)
+
+
+@given(any_seed, st.integers(1, 12), st.integers(0, 60))
+def test_the_matrices_are_exactly_symmetric(seed, dimension, count):
+    information = filled(seed, dimension, count)
+    np.testing.assert_array_equal(information.inverse, information.inverse.T)
+    np.testing.assert_array_equal(information.matrix, information.matrix.T)
+
+
+def test_the_matrices_stay_exactly_symmetric_after_a_fresh_start():
+    information = filled(0, dimension=7, count=2100)
+    np.testing.assert_array_equal(information.inverse, information.inverse.T)
+
+
+@given(any_seed, st.integers(1, 12), st.integers(0, 60))
+def test_inverse_and_log_determinant_follow_the_matrix(seed, dimension, count):
+    information = filled(seed, dimension, count)
+    assert relative_error(information.inverse, np.linalg.inv(information.matrix)) <= 1e-10
+    assert information.log_determinant == pytest.approx(np.linalg.slogdet(information.matrix)[1], abs=1e-9)
+
+
+@given(any_seed, st.floats(1e-3, 1))
+def test_remove_undoes_add(seed, coefficient):
+    information = filled(seed)
+    before = information.state()
+    direction = np.random.default_rng(seed).uniform(-2, 2, 3)
+    information.add(direction, coefficient)
+    assert relative_error(information.inverse, before["inverse"]) > 0
+    information.remove(direction, coefficient)
+    np.testing.assert_allclose(information.matrix, before["matrix"], atol=1e-12)
+    np.testing.assert_allclose(information.inverse, before["inverse"], atol=1e-10)
+    assert information.log_determinant == pytest.approx(before["log_determinant"], abs=1e-10)
+
+
+@pytest.mark.parametrize("coefficient", [1e6, 1e9])
+def test_removing_nearly_all_of_a_direction_loses_only_what_the_sum_lost(coefficient):
+    information = Information(2, 0.25)
+    direction = np.array([0.6, 0.8])
+    information.add(direction, coefficient)
+    information.remove(direction, coefficient)
+    np.testing.assert_allclose(information.matrix, 0.25 * np.eye(2), atol=1e-15 * coefficient)
+    np.testing.assert_allclose(information.inverse, 4.0 * np.eye(2), atol=1e-13 * coefficient)
+    assert information.log_determinant == pytest.approx(2 * math.log(0.25), abs=1e-13 * coefficient)
+
+
+@given(any_seed)
+def test_width_and_norm_are_the_two_dual_norms(seed):
+    information = filled(seed)
+    vector = np.random.default_rng(seed).uniform(-2, 2, 3)
+    matrix = information.matrix
+    assert information.width(vector) == pytest.approx(
+        math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9
+    )
+    assert information.norm(vector) == pytest.approx(math.sqrt(vector @ matrix @ vector), rel=1e-12)
+
+
+def test_nothing_has_no_width():
+    assert filled(0).width(np.zeros(3)) == 0.0
+
+
+def test_a_direction_narrows_as_it_is_asked():
+    information, direction = Information(2, 0.25), np.array([1.0, -1.0])
+    widths = []
+    for _ in range(5):
+        widths.append(information.width(direction))
+        information.add(direction, 1.0)
+    np.testing.assert_allclose(widths, [math.sqrt(2 / (0.25 + 2 * k)) for k in range(5)], rtol=1e-13)
+
+
+def test_its_state_continues_bit_for_bit():
+    original = filled(3, count=1020)
+    again = Information.from_state(original.state())
+    rng = np.random.default_rng(4)
+    for _ in range(10):  # across the fresh start at 1024
+        direction = rng.uniform(-1, 1, 3)
+        original.add(direction, 0.5)
+        again.add(direction, 0.5)
+        np.testing.assert_array_equal(again.inverse, original.inverse)
+        np.testing.assert_array_equal(again.matrix, original.matrix)
+        assert again.log_determinant == original.log_determinant
+
+
+def test_its_state_is_a_copy():
+    information = filled(3)
+    state = information.state()
+    kept = state["inverse"].copy()
+    information.add(np.ones(3), 1.0)
+    np.testing.assert_array_equal(state["inverse"], kept)

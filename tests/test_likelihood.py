@@ -1,0 +1,306 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, clipped_linear
+from fairduel.likelihood import TOLERANCE, Comparisons, evaluate, maximum_likelihood, newton
+from fairduel.links import potential
+
+LINKS = [LOGISTIC, PROBIT, clipped_linear(0.7), Link("logistic", 1.6)]
+any_link = st.sampled_from(LINKS)
+any_seed = st.integers(0, 2**32 - 1)
+any_ridge = st.floats(0.05, 5.0)
+
+
+def loss_gradient_hessian(theta, differences, weights, wins, ridge, link):
+    gradient, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
+    loss = evaluate(theta, differences, weights, wins, ridge, link.kind, link.scale, gradient, hessian)
+    return loss, gradient, hessian
+
+
+def random_duels(seed, dimension=None, count=None):
+    rng = np.random.default_rng(seed)
+    dimension = dimension or int(rng.integers(1, 5))
+    count = count or int(rng.integers(1, 40))
+    differences = rng.uniform(-1, 1, (count, dimension))
+    weights = rng.uniform(0.05, 1.0, count)
+    truth = 2.0 * rng.standard_normal(dimension)
+    outcomes = (rng.random(count) < LOGISTIC.probability(differences @ truth)).astype(float)
+    return differences, weights, outcomes
+
+
+def gathered(differences, weights, outcomes):
+    told = Comparisons(differences.shape[1])
+    for difference, weight, outcome in zip(differences, weights, outcomes, strict=True):
+        told.add(difference, weight=float(weight), first_won=bool(outcome))
+    return told
+
+
+def estimated(duels, ridge, link, *, start=None, ball=None):
+    start = np.zeros(duels[0].shape[1]) if start is None else start
+    return maximum_likelihood(gathered(*duels), ridge=ridge, link=link, start=start, ball=ball)
+
+
+def away_from_the_kinks(theta, differences, link):
+    return link.name != "clipped-linear" or (abs(abs(link.scale * (differences @ theta)) - 0.5) > 1e-3).all()
+
+
+@pytest.mark.parametrize("link", LINKS, ids=str)
+@pytest.mark.parametrize("seed", range(10))
+def test_gradient_and_hessian_are_the_derivatives_of_the_loss(link, seed):
+    differences, weights, outcomes = random_duels(seed, dimension=3, count=12)
+    theta = np.random.default_rng(seed + 100).standard_normal(3)
+    while not away_from_the_kinks(theta, differences, link):
+        theta *= 1.01
+    arguments = (differences, weights, weights * outcomes, 0.3, link)
+    _, gradient, hessian = loss_gradient_hessian(theta, *arguments)
+    step = 1e-5
+    for i in range(3):
+        shift = step * np.eye(3)[i]
+        above, gradient_above, _ = loss_gradient_hessian(theta + shift, *arguments)
+        below, gradient_below, _ = loss_gradient_hessian(theta - shift, *arguments)
+        assert gradient[i] == pytest.approx((above - below) / (2 * step), abs=1e-8)
+        np.testing.assert_allclose(hessian[i], (gradient_above - gradient_below) / (2 * step), atol=1e-7)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=str)
+@pytest.mark.parametrize("count", [1, 511, 512, 513, 1300])
+def test_every_row_is_counted_once_across_blocks(link, count, score_equation):
+    differences, weights, outcomes = random_duels(count, dimension=3, count=count)
+    theta = np.array([0.4, -0.9, 0.2])
+    loss, gradient, hessian = loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.3, link)
+    margins = differences @ theta
+    slow_loss = 0.15 * theta @ theta + sum(
+        w * potential(link.kind, link.scale, x) - w * o * x
+        for w, o, x in zip(weights, outcomes, margins, strict=True)
+    )
+    curvature = 0.3 * np.eye(3) + sum(
+        w * s * np.outer(p, p) for w, s, p in zip(weights, link.slope(margins), differences, strict=True)
+    )
+    assert loss == pytest.approx(slow_loss, rel=1e-11)
+    np.testing.assert_allclose(
+        gradient, score_equation(theta, differences, weights, outcomes, 0.3, link), rtol=1e-9
+    )
+    np.testing.assert_allclose(hessian, curvature, rtol=1e-10)
+
+
+@given(any_seed, any_link, any_ridge)
+def test_the_estimate_solves_equation_mle(seed, link, ridge):
+    duels = random_duels(seed)
+    estimate = estimated(duels, ridge, link)
+    from_raw_rows = loss_gradient_hessian(estimate.theta, duels[0], duels[1], duels[1] * duels[2], ridge, link)[1]
+    assert np.abs(from_raw_rows).max() <= TOLERANCE * (1 + duels[1].sum()) * (1 + 1e-6) + 1e-13
+    assert estimate.gradient == pytest.approx(np.abs(from_raw_rows).max(), abs=1e-12)
+
+
+@given(any_seed, any_link, any_ridge)
+def test_the_estimate_is_scipys(slow_estimate, seed, link, ridge):
+    duels = random_duels(seed)
+    np.testing.assert_allclose(estimated(duels, ridge, link).theta, slow_estimate(*duels, ridge, link), atol=1e-5)
+
+
+@given(any_seed, any_link, any_ridge)
+def test_the_estimate_is_scipys_minimum_of_the_loss(seed, link, ridge):
+    differences, weights, outcomes = duels = random_duels(seed)
+
+    def loss(theta):
+        return loss_gradient_hessian(theta, differences, weights, weights * outcomes, ridge, link)[0]
+
+    best = optimize.minimize(loss, np.zeros(differences.shape[1]), method="Nelder-Mead", options={"maxiter": 200})
+    assert loss(estimated(duels, ridge, link).theta) <= best.fun + 1e-12
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.4])
+def test_one_logistic_duel_has_the_answer_log_three(weight):
+    duel = np.array([[1.0]]), np.array([weight]), np.array([1.0])
+    ridge = weight * (1 - 3 / 4) / math.log(3)  # σ(log 3) = 3/4
+    assert estimated(duel, ridge, LOGISTIC).theta == pytest.approx([math.log(3)], abs=1e-7)
+
+
+@pytest.mark.parametrize(("weight", "answer"), [(1.0, 1 / 4), (0.5, 1 / 6), (2.0, 1 / 3)])
+def test_one_clipped_linear_duel_has_a_closed_form(weight, answer):
+    duel = np.array([[1.0]]), np.array([weight]), np.array([1.0])  # θ + w(½ + θ − 1) = 0
+    assert estimated(duel, 1.0, clipped_linear()).theta == pytest.approx([answer], abs=1e-8)
+
+
+def test_duels_in_orthogonal_directions_do_not_mix():
+    duels = np.diag([1.0, 1.0, -1.0]), np.ones(3), np.array([1.0, 0.0, 1.0])
+    answer = math.log(3)
+    ridge = 0.25 / answer
+    np.testing.assert_allclose(estimated(duels, ridge, LOGISTIC).theta, [answer, -answer, -answer], atol=1e-7)
+
+
+def test_twice_the_weight_is_not_the_same_estimate():
+    differences, weights, outcomes = random_duels(3, dimension=2, count=30)
+    once = estimated((differences, weights, outcomes), 0.25, LOGISTIC).theta
+    twice = estimated((differences, 2 * weights, outcomes), 0.25, LOGISTIC).theta
+    halved_ridge = estimated((differences, weights, outcomes), 0.125, LOGISTIC).theta
+    assert np.linalg.norm(once - twice) > 1e-2
+    np.testing.assert_allclose(twice, halved_ridge, atol=1e-6)
+
+
+@pytest.mark.parametrize("link", LINKS, ids=str)
+def test_nothing_told_gives_zero(link):
+    told = Comparisons(3)
+    estimate = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(3))
+    assert estimate.theta.tolist() == [0, 0, 0]
+    assert estimate.steps == 0
+
+
+@pytest.mark.parametrize("link", [LOGISTIC, PROBIT, clipped_linear(0.7)], ids=str)
+@pytest.mark.parametrize("ridge", [1e-4, 0.25])
+def test_separable_data_has_a_finite_estimate(link, ridge):
+    count = 1000
+    duels = np.ones((count, 1)), np.ones(count), np.ones(count)
+    theta = estimated(duels, ridge, link).theta
+    answer = optimize.brentq(lambda x: ridge * x - count * (1 - float(link.probability(x))), 0, 1e6, xtol=1e-12)
+    tolerance = TOLERANCE * (1 + count) / (ridge + count * float(link.slope(answer)))
+    assert theta[0] == pytest.approx(answer, abs=tolerance + 1e-9)
+
+
+@given(any_seed, any_link)
+def test_repeated_duels_share_a_row_and_change_nothing(seed, link):
+    rng = np.random.default_rng(seed)
+    distinct = rng.uniform(-1, 1, (4, 3))
+    differences = distinct[rng.integers(4, size=60)] * rng.choice([-1.0, 1.0], (60, 1))
+    weights, outcomes = rng.uniform(0.1, 1, 60), rng.integers(0, 2, 60).astype(float)
+    told = gathered(differences, weights, outcomes)
+    assert len(told) == len(np.unique(np.abs(differences), axis=0))
+    assert told.weights.sum() == pytest.approx(weights.sum())
+    collapsed = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(3)).theta
+    one_row_each, _, _ = newton(
+        np.zeros(3), differences, weights, weights * outcomes, 0.25, link.kind, link.scale, 1e-12
+    )
+    np.testing.assert_allclose(collapsed, one_row_each, atol=1e-6)
+
+
+@given(any_seed, any_link)
+def test_naming_the_actions_the_other_way_round_changes_nothing(seed, link):
+    differences, weights, outcomes = duels = random_duels(seed)
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(outcomes))
+    turned = differences * signs[:, None], weights, np.where(signs > 0, outcomes, 1 - outcomes)
+    assert estimated(duels, 0.25, link).theta.tolist() == estimated(turned, 0.25, link).theta.tolist()
+
+
+@given(any_seed, any_link)
+def test_flipping_every_outcome_negates_the_estimate(seed, link):
+    differences, weights, outcomes = duels = random_duels(seed)
+    flipped = differences, weights, 1 - outcomes
+    np.testing.assert_allclose(
+        estimated(duels, 0.25, link).theta, -estimated(flipped, 0.25, link).theta, atol=1e-6
+    )
+
+
+def test_minus_zero_and_zero_share_a_row():
+    told = Comparisons(2)
+    for difference in ([0.0, 1.0], [-0.0, 1.0], [0.0, -1.0], [-0.0, -1.0]):
+        told.add(np.array(difference), weight=1.0, first_won=True)
+    assert told.differences.tolist() == [[0.0, 1.0]]
+    assert told.weights.tolist() == [4.0]
+    assert told.wins.tolist() == [2.0]
+
+
+def test_a_million_repeated_duels_stay_a_handful_of_rows():
+    rng = np.random.default_rng(0)
+    distinct = rng.uniform(-0.5, 0.5, (10, 3))
+    truth = np.array([1.0, -2.0, 0.5])
+    probabilities = LOGISTIC.probability(distinct @ truth)
+    told = Comparisons(3)
+    for row, uniform in zip(rng.integers(10, size=10**6).tolist(), rng.random(10**6).tolist(), strict=True):
+        told.add(distinct[row], weight=1.0, first_won=uniform < probabilities[row])
+    estimate = maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(3))
+    assert len(told) == 10
+    assert told.weights.sum() == 10**6
+    np.testing.assert_allclose(estimate.theta, truth, atol=0.03)
+
+
+def test_a_million_distinct_duels_are_fitted():
+    rng = np.random.default_rng(1)
+    differences = rng.uniform(-0.5, 0.5, (10**6, 3))
+    truth = np.array([1.0, -2.0, 0.5])
+    outcomes = rng.random(10**6) < LOGISTIC.probability(differences @ truth)
+    told = gathered(differences, np.ones(10**6), outcomes)
+    estimate = maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(3))
+    assert len(told) == 10**6
+    np.testing.assert_allclose(estimate.theta, truth, atol=0.03)
+    assert estimate.steps < 20
+
+
+@given(any_seed, any_link, st.floats(0.1, 60))
+def test_the_warm_start_does_not_matter(seed, link, distance):
+    duels = random_duels(seed)
+    start = np.random.default_rng(seed).standard_normal(duels[0].shape[1])
+    start *= distance / np.linalg.norm(start)
+    cold, warm = estimated(duels, 0.25, link), estimated(duels, 0.25, link, start=start)
+    certified = math.sqrt(start.size) * (cold.gradient + warm.gradient) / 0.25
+    assert np.linalg.norm(cold.theta - warm.theta) <= certified + 1e-12
+    assert certified < 1e-5
+
+
+def test_the_start_itself_is_not_changed():
+    start = np.array([3.0, -1.0, 2.0])
+    estimated(random_duels(0, dimension=3), 0.25, LOGISTIC, start=start)
+    assert start.tolist() == [3.0, -1.0, 2.0]
+
+
+@given(any_seed, any_link, st.floats(0.05, 3.0))
+def test_within_the_ball_the_optimality_conditions_hold(score_equation, seed, link, ball):
+    ridge = 0.05
+    duels = random_duels(seed)
+    free, kept = estimated(duels, ridge, link), estimated(duels, ridge, link, ball=ball)
+    assert np.linalg.norm(kept.theta) <= ball * (1 + 1e-12)
+    if np.linalg.norm(free.theta) <= ball:
+        assert kept.theta.tolist() == free.theta.tolist()
+        assert kept.ridge == ridge
+        return
+    multiplier = kept.ridge - ridge
+    stationarity = score_equation(kept.theta, *duels, ridge, link) + multiplier * kept.theta
+    assert multiplier > 0
+    assert np.abs(stationarity).max() <= 2 * TOLERANCE * (1 + duels[1].sum())
+    assert np.linalg.norm(kept.theta) == pytest.approx(ball, rel=1e-6)
+
+
+@settings(max_examples=25)
+@given(any_seed, st.sampled_from([LOGISTIC, PROBIT]), st.floats(0.1, 1.5))
+def test_within_the_ball_the_estimate_is_scipys(seed, link, ball):
+    differences, weights, outcomes = duels = random_duels(seed)
+
+    def loss(theta):
+        return loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.05, link)[:2]
+
+    within = {"type": "ineq", "fun": lambda x: ball**2 - x @ x, "jac": lambda x: -2 * x}
+    start = np.zeros(differences.shape[1])
+    slow = optimize.minimize(loss, start, jac=True, method="SLSQP", constraints=within, options={"ftol": 1e-10})
+    np.testing.assert_allclose(estimated(duels, 0.05, link, ball=ball).theta, slow.x, atol=1e-4)
+
+
+def test_an_estimate_that_cannot_be_certified_is_refused():
+    told = Comparisons(1)
+    told.add(np.array([1.0]), weight=math.nan, first_won=True)
+    with pytest.raises(ConvergenceError, match="not reached"):
+        maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(1))
+
+
+def test_comparisons_survive_growth_and_their_own_state():
+    differences, weights, outcomes = random_duels(7, dimension=2, count=300)
+    told = gathered(differences, weights, outcomes)
+    again = Comparisons.from_state(told.state())
+    for name in ("differences", "weights", "wins"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(told, name))
+    for both in (told, again):
+        both.add(-differences[17], weight=0.5, first_won=True)
+        both.add(np.array([0.3, 0.3]), weight=0.5, first_won=True)
+    assert len(told) == len(again) == 301
+    np.testing.assert_array_equal(again.weights, told.weights)
+    np.testing.assert_array_equal(again.wins, told.wins)
+
+
+def test_the_state_of_comparisons_is_a_copy():
+    told = gathered(*random_duels(7, dimension=2, count=5))
+    state = told.state()
+    told.add(told.differences[0].copy(), weight=1.0, first_won=True)
+    assert state["weights"][0] == pytest.approx(told.weights[0] - 1.0)
