@@ -94,9 +94,7 @@ def test_width_and_norm_are_the_two_dual_norms(seed):
     information = filled(seed)
     vector = np.random.default_rng(seed).uniform(-2, 2, 3)
     matrix = information.matrix
-    assert information.width(vector) == pytest.approx(
-        math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9
-    )
+    assert information.width(vector) == pytest.approx(math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9)
     assert information.norm(vector) == pytest.approx(math.sqrt(vector @ matrix @ vector), rel=1e-12)
 
 

@@ -75,16 +75,13 @@ def test_every_row_is_counted_once_across_blocks(link, count, score_equation):
     loss, gradient, hessian = loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.3, link)
     margins = differences @ theta
     slow_loss = 0.15 * theta @ theta + sum(
-        w * potential(link.kind, link.scale, x) - w * o * x
-        for w, o, x in zip(weights, outcomes, margins, strict=True)
+        w * potential(link.kind, link.scale, x) - w * o * x for w, o, x in zip(weights, outcomes, margins, strict=True)
     )
     curvature = 0.3 * np.eye(3) + sum(
         w * s * np.outer(p, p) for w, s, p in zip(weights, link.slope(margins), differences, strict=True)
     )
     assert loss == pytest.approx(slow_loss, rel=1e-11)
-    np.testing.assert_allclose(
-        gradient, score_equation(theta, differences, weights, outcomes, 0.3, link), rtol=1e-9
-    )
+    np.testing.assert_allclose(gradient, score_equation(theta, differences, weights, outcomes, 0.3, link), rtol=1e-9)
     np.testing.assert_allclose(hessian, curvature, rtol=1e-10)
 
 
@@ -190,9 +187,7 @@ def test_naming_the_actions_the_other_way_round_changes_nothing(seed, link):
 def test_flipping_every_outcome_negates_the_estimate(seed, link):
     differences, weights, outcomes = duels = random_duels(seed)
     flipped = differences, weights, 1 - outcomes
-    np.testing.assert_allclose(
-        estimated(duels, 0.25, link).theta, -estimated(flipped, 0.25, link).theta, atol=1e-6
-    )
+    np.testing.assert_allclose(estimated(duels, 0.25, link).theta, -estimated(flipped, 0.25, link).theta, atol=1e-6)
 
 
 def test_minus_zero_and_zero_share_a_row():

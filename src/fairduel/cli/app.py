@@ -33,8 +33,8 @@ def fairduel_command(
 ) -> None:
     """Find what people prefer, even when some of them lie.
 
-    Contextual dueling bandits under adversarial feedback: the algorithms RCDB and RCDB-S, their rivals,
-    attacks on them, and the experiments that compare them.
+    Contextual dueling bandits under adversarial feedback: RCDB and RCDB-S,
+    their rivals, attacks on them, and the experiments that compare them.
 
     Start with:  [bold]fairduel reproduce figure1[/bold]
     """

@@ -1,6 +1,8 @@
 """Options and small helps that several commands share."""
 
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -37,6 +39,11 @@ def report_seeds(first: int, runs: int) -> range:
     if first + runs > FIRST_TUNING_SEED:
         raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller --seed.")
     return range(first, first + runs)
+
+
+def typed_command() -> str:
+    """The command line as it was typed, for the record."""
+    return shlex.join(["fairduel", *sys.argv[1:]])
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

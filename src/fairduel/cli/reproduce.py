@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from fairduel.cli.options import CORES, Jobs, Runs, Seed, compile_first, console, progress_bar, report_seeds
+from fairduel.cli.options import (
+    CORES,
+    Jobs,
+    Runs,
+    Seed,
+    compile_first,
+    console,
+    progress_bar,
+    report_seeds,
+    typed_command,
+)
 from fairduel.errors import unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment
 from fairduel.experiments.results import Results, run_experiment
@@ -28,28 +38,26 @@ def reproduce(
 ) -> None:
     """Run an experiment and write its report.
 
-    [bold]figure1[/bold]          four attacks: RCDB against tuned baselines (the paper's Figure 1)
-    [bold]figure2[/bold]          regret against the number of flips (the paper's Figure 2)
-    [bold]radius[/bold]           the theorems' radii against the practical ones
-    [bold]sigmoid[/bold]          RCDB against RCDB-S as the norm of θ* grows
-    [bold]unknown-budget[/bold]   fewer, as many and more flips than RCDB tolerates
-    [bold]dimension[/bold], [bold]horizon[/bold]  growth of regret, with fitted exponents
+    [bold]figure1[/bold]         four attacks: RCDB against tuned baselines (as in the paper)
+    [bold]figure2[/bold]         regret against the number of flips (as in the paper)
+    [bold]radius[/bold]          the theorems' radii against the practical ones
+    [bold]sigmoid[/bold]         RCDB against RCDB-S as the norm of θ* grows
+    [bold]unknown-budget[/bold]  fewer, as many and more flips than RCDB tolerates
+    [bold]dimension[/bold]       growth of regret in d, with fitted exponents
+    [bold]horizon[/bold]         growth of regret in T, with fitted exponents
 
-    OUT then holds report.html (one self-contained page), PNG and SVG figures, runs.parquet (one row a run) and
-    traces.parquet (one row a round). Runs that are finished are not run again; a changed setting is.
+    OUT then holds report.html (one self-contained page), figures as PNG
+    and SVG, runs.parquet (one row a run) and traces.parquet (one row a
+    round). Finished runs are not run again; a changed setting is.
     """
     if experiment != "all" and experiment not in EXPERIMENTS:
         raise unknown_name("experiment", experiment, [*EXPERIMENTS, "all"])
     names = list(EXPERIMENTS) if experiment == "all" else [experiment]
     folder = out or DEFAULT_OUT / experiment
-    run_and_report(
-        [EXPERIMENTS[name]() for name in names], folder, report_seeds(seed, runs), jobs, f"reproduce {experiment}"
-    )
+    run_and_report([EXPERIMENTS[name]() for name in names], folder, report_seeds(seed, runs), jobs)
 
 
-def run_and_report(
-    experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int, command: str
-) -> list[Results]:
+def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int) -> list[Results]:
     """Run experiments with a progress bar each, print their tables, write the report and say where it is."""
     store = Store(folder)
     cells = [entry.cell for experiment in experiments for entry in experiment.entries]
@@ -65,7 +73,7 @@ def run_and_report(
         all_results.append(results)
         print_summary(results)
     with console.status("Drawing …"):
-        page = write_report(folder, all_results, f"fairduel {command} --runs {len(seeds)} --seed {seeds[0]}")
+        page = write_report(folder, all_results, typed_command())
     console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
     return all_results
 
@@ -77,7 +85,8 @@ def print_summary(results: Results) -> None:
     table = Table(
         title=f"{results.experiment.title} ({len(results.seeds)} runs)", title_justify="left", title_style="bold"
     )
-    for name in ("panel", *(["x"] if has_x else []), "agent (setting)"):
+    several = len({row["panel"] for row in rows}) > 1
+    for name in (*(["panel"] if several else []), *(["x"] if has_x else []), "agent (setting)"):
         table.add_column(name)
     for name in ("regret", "difference to the reference", "locked in", "ms a run"):
         table.add_column(name, justify="right")
@@ -85,7 +94,8 @@ def print_summary(results: Results) -> None:
     for row in rows:
         if previous and row["panel"] != previous:
             table.add_section()
-        table.add_row(row["panel"] if row["panel"] != previous else "", *_texts(row, has_x=has_x))
+        panel = [row["panel"] if row["panel"] != previous else ""] if several else []
+        table.add_row(*panel, *_texts(row, has_x=has_x))
         previous = row["panel"]
     console.print(table)
 

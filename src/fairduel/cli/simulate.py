@@ -38,11 +38,13 @@ def simulate(
 ) -> None:
     """Run one or more agents against an attack, and plot their regret.
 
-    An agent of your own needs  ask(actions) → pair of indices  and  tell(pair, outcome);  its constructor is given
-    those of dimension, norm_bound, link, horizon, flip_budget and seed that it names. An attack of your own
-    derives from fairduel.adversaries.WeakAdversary or StrongAdversary and writes wants_flip.
+    An agent of your own has  ask(actions)  → pair of indices  and
+    tell(pair, outcome).  Its constructor is given those of dimension,
+    norm_bound, link, horizon, flip_budget and seed that it names. An attack
+    of your own derives from WeakAdversary or StrongAdversary of
+    fairduel.adversaries and writes wants_flip.
 
-    Example:  fairduel simulate --agent rcdb --agent colstim --attack misleading --budget 45
+    Example:  fairduel simulate --agent rcdb --agent colstim --attack misleading
     """
     settings = parse_settings(set_agent)
     cells = [
@@ -67,4 +69,4 @@ def simulate(
         ],
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
-    run_and_report([experiment], out, report_seeds(seed, runs), jobs, f"simulate ({', '.join(agent)}; {attack})")
+    run_and_report([experiment], out, report_seeds(seed, runs), jobs)

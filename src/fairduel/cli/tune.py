@@ -48,10 +48,11 @@ def tune(
 ) -> None:
     """Try a grid of settings on tuning seeds, and write the winner.
 
-    Without --grid, radii from 1 to 32 are tried (and, for CoLSTIM, both couplings). Tuning seeds start at 1,000,000,
-    where no report does. OUT/tuned.json has every trial and the winner.
+    Without --grid, radii from 1 to 32 are tried (and, for CoLSTIM, both
+    couplings). Tuning seeds start at 1,000,000, where no report does.
+    OUT/tuned.json then has every trial and the winner.
 
-    [bold]fairduel tune all[/bold] makes every tuning that the built-in experiments use.
+    [bold]fairduel tune all[/bold] makes every tuning that the experiments use.
     """
     if agent == "all":
         problems = paper_problems()

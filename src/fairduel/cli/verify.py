@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, compile_first, console, progress_bar, report_seeds
+from fairduel.cli.options import (
+    CORES,
+    Jobs,
+    Out,
+    Runs,
+    Seed,
+    compile_first,
+    console,
+    progress_bar,
+    report_seeds,
+    typed_command,
+)
 from fairduel.experiments import claims
 from fairduel.files import write_whole
 from fairduel.report.page import render
@@ -27,9 +38,10 @@ def verify(
 ) -> None:
     """Measure each claim of the paper, and say whether it holds.
 
-    A claim [green]holds[/green] where its 95 % interval lies on the claimed side, [red]does not hold[/red] where it
-    lies on the other, and is [yellow]undecided[/yellow] where it covers both: more --runs may decide it. A claim that
-    does not hold is a result, not an error; the exit code is 0.
+    A claim [green]holds[/green] where its 95 % interval lies on the claimed side,
+    [red]does not hold[/red] where it lies on the other, and is [yellow]undecided[/yellow] where
+    it covers both: more --runs may decide it. A claim that does not hold is
+    a result, not an error; the exit code is 0.
     """
     console.quiet = as_json
     store = Store(out)
@@ -37,9 +49,8 @@ def verify(
     compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
     with progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
         verdicts = claims.verify(store, seeds, jobs=jobs, progress=progress)
-    command = f"fairduel verify --runs {runs} --seed {seed}"
     record = {
-        "command": command,
+        "command": typed_command(),
         "seeds": [seeds[0], seeds[-1]],
         "versions": versions(),
         "verdicts": [asdict(verdict) for verdict in verdicts],
@@ -47,7 +58,7 @@ def verify(
     text = json.dumps(record, indent=1, ensure_ascii=False)
     write_whole(out / "verify.json", (text + "\n").encode())
     page = out / "verify.html"
-    write_whole(page, render("verify.html", verdicts=verdicts, command=command).encode())
+    write_whole(page, render("verify.html", verdicts=verdicts, command=typed_command()).encode())
     if as_json:
         typer.echo(text)
         return

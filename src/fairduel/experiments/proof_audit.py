@@ -82,9 +82,11 @@ def audit(cell: Cell, seed: int) -> ProofAudit:
 
 
 def _potential(trace: Trace, settings: dict[str, Any]) -> float:
-    d, kappa, ridge = settings["dimension"], settings["kappa"], settings["ridge"]
-    total = np.minimum(1.0, trace.weight * kappa * trace.width**2).sum()
-    return float(total) / (2.0 * d * math.log(1.0 + len(trace.width) * 4.0 * kappa / (d * ridge)))
+    d: int = settings["dimension"]
+    kappa: float = settings["kappa"]
+    ridge: float = settings["ridge"]
+    total = float(np.minimum(1.0, trace.weight * kappa * trace.width**2).sum())
+    return total / (2.0 * d * math.log(1.0 + len(trace.width) * 4.0 * kappa / (d * ridge)))
 
 
 def _corruption(trace: Trace, duels: list[Duel], settings: dict[str, Any]) -> float:

@@ -43,7 +43,8 @@ def draw(results: Results, view: Curves | Lines) -> Figure:
         panels = list(dict.fromkeys(entry.panel for entry in results.experiment.entries))
         columns = min(3, len(panels))
         rows = -(-len(panels) // columns)
-        figure = Figure(figsize=(4.2 * columns + 0.4, 3.3 * rows + 1.3), layout="constrained")
+        width, height = (4.2, 3.3) if len(panels) > 1 else (6.6, 4.4)
+        figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout="constrained")
         axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
         for axis, panel in zip(axes, panels, strict=False):
             axis.set_title(panel)

@@ -1,0 +1,237 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from fairduel.actions import hypercube
+from fairduel.selection import (
+    informative_pair,
+    pair_widths,
+    perturbed_pair,
+    pick,
+    promising,
+    random_pair,
+    symmetric_pair,
+    toughest_rival,
+    uncertainty_weight,
+)
+
+ALMOST_ONE = math.nextafter(1.0, 0.0)
+
+
+@st.composite
+def problems(draw):
+    """Distinct actions and θ on a coarse grid, so that exact ties are common, and any Σ⁻¹."""
+    dimension = draw(st.integers(1, 3))
+    row = st.tuples(*[st.integers(-4, 4)] * dimension)
+    rows = draw(st.lists(row, min_size=2, max_size=8, unique=True))
+    theta = draw(st.tuples(*[st.integers(-3, 3)] * dimension))
+    root = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).standard_normal((dimension, dimension))
+    inverse = np.eye(dimension) if draw(st.booleans()) else root @ root.T + 0.05 * np.eye(dimension)
+    radius = draw(st.sampled_from([0.0, 0.3, 1.0, 7.0]))
+    return np.array(rows, dtype=float) / 8.0, np.array(theta, dtype=float) / 2.0, inverse, radius
+
+
+ties = st.floats(0, 1, exclude_max=True)
+
+
+def reward(x, theta):
+    return sum(float(f) * float(t) for f, t in zip(x, theta, strict=True))
+
+
+def width(x, y, inverse):
+    difference = [float(p) - float(q) for p, q in zip(x, y, strict=True)]
+    indices = range(len(difference))
+    total = sum(difference[i] * float(inverse[i, j]) * difference[j] for i in indices for j in indices)
+    return math.sqrt(max(total, 0.0))
+
+
+def slow_symmetric_scores(actions, theta, inverse, radius):
+    return {
+        (a, b): reward(x, theta) + reward(y, theta) + radius * width(x, y, inverse)
+        for a, x in enumerate(actions)
+        for b, y in enumerate(actions)
+    }
+
+
+def slow_rival_scores(actions, theta, inverse, radius, first):
+    return [
+        reward(x, theta) - reward(actions[first], theta) + radius * width(x, actions[first], inverse) for x in actions
+    ]
+
+
+def slow_margins(actions, theta, inverse, radius):
+    return {
+        (i, j): reward(x, theta) - reward(y, theta) + radius * width(x, y, inverse)
+        for i, x in enumerate(actions)
+        for j, y in enumerate(actions)
+        if i != j
+    }
+
+
+def slow_promising(actions, theta, inverse, radius):
+    margins = slow_margins(actions, theta, inverse, radius)
+    assume(all(abs(margin) > 1e-7 for margin in margins.values()))
+    return {i for i in range(len(actions)) if all(margins[i, j] > 0 for j in range(len(actions)) if j != i)}
+
+
+@given(problems())
+def test_pair_widths_are_the_norms_of_the_differences(problem):
+    actions, _, inverse, _ = problem
+    widths = pair_widths(actions, inverse)
+    for i, x in enumerate(actions):
+        for j, y in enumerate(actions):
+            assert widths[i, j] == pytest.approx(width(x, y, inverse), rel=1e-9, abs=1e-12)
+            assert widths[i, j] == widths[j, i]
+
+
+@given(problems(), ties, st.booleans())
+def test_symmetric_pair_is_the_brute_force_argmax(problem, tie, self_duels):
+    scores = slow_symmetric_scores(*problem)
+    allowed = {pair: s for pair, s in scores.items() if self_duels or pair[0] != pair[1]}
+    assert allowed[symmetric_pair(*problem, self_duels, tie)] >= max(allowed.values()) - 2e-9
+
+
+@given(problems())
+def test_symmetric_pair_gives_every_tie_the_same_share_of_the_uniform_number(problem):
+    scores = slow_symmetric_scores(*problem)
+    gaps = {frozenset(pair): max(scores.values()) - s for pair, s in scores.items()}
+    assume(not any(1e-11 < gap < 1e-7 for gap in gaps.values()))
+    tied = {pair for pair, gap in gaps.items() if gap < 1e-9}
+    chosen = Counter(
+        frozenset(symmetric_pair(*problem, True, (k + 0.5) / (3 * len(tied)))) for k in range(3 * len(tied))
+    )
+    assert chosen == dict.fromkeys(tied, 3)
+
+
+@given(problems(), ties, st.data())
+def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
+    actions, theta, inverse, radius = problem
+    first = data.draw(st.integers(0, len(actions) - 1))
+    self_duels = data.draw(st.booleans())
+    scores = slow_rival_scores(*problem, first)
+    rival = toughest_rival(actions @ theta, pair_widths(actions, inverse), radius, first, self_duels, tie)
+    allowed = [s for i, s in enumerate(scores) if self_duels or i != first]
+    assert self_duels or rival != first
+    assert scores[rival] >= max(allowed) - 2e-9
+
+
+@given(problems())
+def test_promising_is_its_definition(problem):
+    actions, theta, inverse, radius = problem
+    expected = slow_promising(*problem)
+    flags = promising(actions @ theta, pair_widths(actions, inverse), radius)
+    assert set(np.flatnonzero(flags)) == expected
+
+
+@given(problems(), ties)
+def test_informative_pair_is_the_widest_promising_one(problem, tie):
+    actions, _, inverse, _ = problem
+    candidates = slow_promising(*problem)
+    assume(len(candidates) >= 2)
+    first, second = informative_pair(*problem, True, tie)
+    widest = max(width(actions[i], actions[j], inverse) for i in candidates for j in candidates)
+    assert {first, second} <= candidates
+    assert first != second
+    assert width(actions[first], actions[second], inverse) >= widest - 2e-9
+
+
+@given(problems(), ties)
+def test_a_lone_promising_action_duels_itself(problem, tie):
+    candidates = slow_promising(*problem[:3], 0.01)
+    assume(len(candidates) == 1)
+    alone = candidates.pop()
+    assert informative_pair(*problem[:3], 0.01, True, tie) == (alone, alone)
+
+
+def test_a_lone_promising_action_meets_its_toughest_rival_where_self_duels_are_not_allowed():
+    actions = np.array([[1.0, 0.0], [0.9, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    theta = np.array([2.0, 0.0])
+    assert informative_pair(actions, theta, 1e-6 * np.eye(2), 1.0, True, 0.3) == (0, 0)
+    assert informative_pair(actions, theta, 1e-6 * np.eye(2), 1.0, False, 0.3) == (0, 1)
+
+
+def test_where_nothing_is_promising_the_greedy_action_duels_itself():
+    actions = np.array([[1.0, 0.0], [1.0, 0.5], [-1.0, 0.0]]) / 2
+    theta = np.array([1.0, 0.0])  # the first two are equally good, and the radius is 0
+    assert not promising(actions @ theta, pair_widths(actions, np.eye(2)), 0.0).any()
+    chosen = {informative_pair(actions, theta, np.eye(2), 0.0, True, tie) for tie in (0.0, 0.49, 0.51, 0.99)}
+    assert chosen == {(0, 0), (1, 1)}
+    assert {informative_pair(actions, theta, np.eye(2), 0.0, False, tie) for tie in (0.1, 0.9)} == {(0, 1), (1, 0)}
+
+
+@given(problems(), ties, st.data())
+def test_perturbed_pair_is_the_perturbed_leader_and_its_toughest_rival(problem, tie, data):
+    actions, theta, inverse, radius = problem
+    noise = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=len(actions), max_size=len(actions))))
+    first, second = perturbed_pair(actions, theta, inverse, radius, noise, True, tie)
+    origin = np.zeros(len(theta))
+    perturbed = [reward(x, theta) + float(e) * width(x, origin, inverse) for x, e in zip(actions, noise, strict=True)]
+    rivals = slow_rival_scores(*problem, first)
+    assert perturbed[first] >= max(perturbed) - 2e-9
+    assert rivals[second] >= max(rivals) - 2e-9
+
+
+@given(problems(), ties, st.booleans())
+def test_without_self_duels_two_actions_are_always_asked(problem, tie, with_copies):
+    actions, theta, inverse, radius = problem
+    if with_copies:
+        actions = np.repeat(actions, 2, axis=0)
+    noise = np.zeros(len(actions))
+    pairs = [
+        symmetric_pair(actions, theta, inverse, radius, False, tie),
+        informative_pair(actions, theta, inverse, radius, False, tie),
+        perturbed_pair(actions, theta, inverse, radius, noise, False, tie),
+    ]
+    assert all(first != second for first, second in pairs)
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 1.0 + 1e-10, 1.0 - 1e-8, -math.inf]), min_size=1), ties)
+def test_pick_takes_one_of_the_scores_within_a_billionth_of_the_best(scores, tie):
+    chosen = pick(np.array(scores), tie)
+    assert scores[chosen] >= max(scores) - 1e-9
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 32, 997])
+def test_pick_never_runs_past_the_last_tie(count):
+    assert pick(np.zeros(count), ALMOST_ONE) == count - 1
+    assert pick(np.zeros(count), 0.0) == 0
+
+
+def test_ties_on_the_hypercube_are_broken_uniformly():
+    rng = np.random.default_rng(0)
+    actions = hypercube(5)
+    counts = Counter(
+        frozenset(symmetric_pair(actions, np.zeros(5), np.eye(5), 1.0, True, rng.random())) for _ in range(8000)
+    )
+    assert len(counts) == 16
+    assert all(np.allclose(actions[list(pair)].sum(axis=0), 0) for pair in counts)
+    assert stats.chisquare(list(counts.values())).pvalue > 0.01
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 32])
+def test_random_pair_reaches_every_ordered_pair_equally(count):
+    total = count * (count - 1)
+    pairs = Counter(random_pair(count, (k + 0.5) / (2 * total)) for k in range(2 * total))
+    assert pairs == {(a, b): 2 for a in range(count) for b in range(count) if a != b}
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 32, 1000, 4097])
+def test_random_pair_stays_within_the_actions_at_the_ends(count):
+    assert random_pair(count, 0.0) == (0, 1)
+    assert random_pair(count, ALMOST_ONE) == (count - 1, count - 2)
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-9, 1e6))
+def test_the_weight_is_its_formula(trust, width):
+    assert uncertainty_weight(trust, width) == pytest.approx(min(1.0, trust / width), rel=1e-15)
+
+
+def test_a_self_duel_and_a_boundless_trust_have_weight_one():
+    assert uncertainty_weight(0.3, 0.0) == 1.0
+    assert uncertainty_weight(math.inf, 5.0) == 1.0
+    assert uncertainty_weight(math.inf, 0.0) == 1.0
