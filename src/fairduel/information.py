@@ -8,7 +8,8 @@ import numpy as np
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 
-_SMALLEST_PIVOT = 1e-6  # a removal that leaves less than this of a direction is redone from Σ itself
+_SMALLEST_PIVOT = 1e-6
+_AFRESH = 1024
 
 
 @compiled
@@ -25,30 +26,38 @@ def multiply(inverse: Matrix, direction: Vector) -> Vector:
 
 
 @compiled
-def squared_width(inverse: Matrix, direction: Vector) -> float:
-    """‖φ‖² in the norm of Σ⁻¹."""
-    image = multiply(inverse, direction)
+def dot(first: Vector, second: Vector) -> float:
+    """Return firstᵀsecond, both (d,), added up in order."""
     total = 0.0
-    for i in range(direction.size):
-        total += direction[i] * image[i]
-    return max(total, 0.0)
+    for i in range(first.size):
+        total += first[i] * second[i]
+    return total
 
 
 @compiled
-def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: float) -> float:
-    """Add cφφᵀ to Σ, and to Σ⁻¹ by Sherman–Morrison, in place; return the pivot 1 + c‖φ‖²_Σ⁻¹.
+def squared_width(inverse: Matrix, direction: Vector) -> float:
+    """‖φ‖² in the norm of Σ⁻¹."""
+    return max(dot(direction, multiply(inverse, direction)), 0.0)
 
-    The pivot is det Σ_new / det Σ_old. Where it is not safely positive (c < 0 only) Σ⁻¹ is left alone.
+
+@compiled
+def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: float, updates: int) -> float:
+    """Add cφφᵀ to Σ, and to Σ⁻¹ by Sherman–Morrison, in place; return the pivot det Σ_new / det Σ_old.
+
+    ``updates`` counts this one. Every max(1024, d) of them Σ⁻¹ is computed afresh from Σ, so that rounding cannot
+    pile up; and so it is where taking back a duel (c < 0) leaves next to nothing of a direction.
     """
     d = direction.size
     image = multiply(inverse, direction)
-    pivot = 1.0
-    for i in range(d):
-        pivot += coefficient * direction[i] * image[i]
+    pivot = 1.0 + coefficient * dot(direction, image)
     for i in range(d):
         for j in range(d):
             matrix[i, j] += coefficient * (direction[i] * direction[j])
-    if pivot < _SMALLEST_PIVOT:
+    if pivot < _SMALLEST_PIVOT or updates % max(_AFRESH, d) == 0:
+        fresh = np.linalg.inv(matrix)
+        for i in range(d):
+            for j in range(d):
+                inverse[i, j] = 0.5 * (fresh[i, j] + fresh[j, i])
         return pivot
     gain = coefficient / pivot
     for i in range(d):
@@ -59,9 +68,6 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
 
 class Information:
     """What has been asked so far, as Σ, Σ⁻¹ and log det Σ.
-
-    Rounding in Σ⁻¹ cannot pile up: it is computed afresh from Σ every ``max(1024, d)`` updates, which
-    costs O(d²) an update.
 
     >>> information = Information(dimension=2, ridge=1.0)
     >>> information.add(np.array([1.0, 0.0]), 3.0)
@@ -85,21 +91,16 @@ class Information:
 
     def add(self, direction: Vector, coefficient: float) -> None:
         """Add ``coefficient`` · φφᵀ."""
-        pivot = rank_one(self.matrix, self.inverse, direction, coefficient)
         self.updates += 1
-        if pivot < _SMALLEST_PIVOT or self.updates % max(1024, direction.size) == 0:
-            self._start_afresh()
+        pivot = rank_one(self.matrix, self.inverse, direction, coefficient, self.updates)
+        if pivot < _SMALLEST_PIVOT:
+            self.log_determinant = float(np.linalg.slogdet(self.matrix)[1])
         else:
             self.log_determinant += math.log(pivot)
 
     def remove(self, direction: Vector, coefficient: float) -> None:
         """Take back an earlier :meth:`add` of the same direction and coefficient."""
         self.add(direction, -coefficient)
-
-    def _start_afresh(self) -> None:
-        inverse = np.linalg.inv(self.matrix)
-        self.inverse = 0.5 * (inverse + inverse.T)
-        self.log_determinant = float(np.linalg.slogdet(self.matrix)[1])
 
     def state(self) -> dict[str, Matrix | float | int]:
         """Everything that :meth:`from_state` needs."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.links import Link, potential, probability, slope
+from fairduel.links import Link, potential, probability_and_slope
 
 TOLERANCE = 1e-8
 """The gradient's largest entry at the estimate is at most this times (1 + Σw)."""
@@ -22,7 +23,19 @@ _BLOCK = 512  # rows at a time: they stay in the processor's cache between the t
 
 
 @compiled
-def evaluate(
+def loss(
+    theta: Vector, differences: Matrix, weights: Vector, wins: Vector, ridge: float, kind: int, scale: float
+) -> float:
+    """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows (n, d), (n,), (n,)."""
+    margins = differences @ theta
+    total: float = 0.5 * ridge * np.dot(theta, theta)
+    for i in range(margins.size):
+        total += weights[i] * potential(kind, scale, margins[i]) - wins[i] * margins[i]
+    return total
+
+
+@compiled
+def derivatives(
     theta: Vector,
     differences: Matrix,
     weights: Vector,
@@ -33,29 +46,33 @@ def evaluate(
     gradient: Vector,
     hessian: Matrix,
 ) -> float:
-    """Return the loss at θ (d,) and fill its gradient (d,) and Hessian (d, d), in one pass over the rows.
+    """Fill the gradient (d,) and Hessian (d, d) of :func:`loss`; return the gradient's largest entry.
 
-    ``differences`` is (n, d); ``weights`` and ``wins`` are Σw and Σw·o of each row, shape (n,).
+    One pass over the rows; the gradient is the left side of eq. (MLE).
     """
-    loss = 0.0
-    for i in range(theta.size):
-        loss += 0.5 * ridge * theta[i] * theta[i]
+    d = theta.size
+    for i in range(d):
         gradient[i] = ridge * theta[i]
-        hessian[i] = 0.0
+        for j in range(d):
+            hessian[i, j] = 0.0
         hessian[i, i] = ridge
     for start in range(0, weights.size, _BLOCK):
         rows = differences[start : start + _BLOCK]
         margins = rows @ theta
-        curved = np.empty_like(rows)
         residuals = np.empty_like(margins)
+        curved = np.empty_like(rows)
         for i in range(margins.size):
-            w, x = weights[start + i], margins[i]
-            loss += w * potential(kind, scale, x) - wins[start + i] * x
-            residuals[i] = w * probability(kind, scale, x) - wins[start + i]
-            curved[i] = w * slope(kind, scale, x) * rows[i]
+            p, s = probability_and_slope(kind, scale, margins[i])
+            residuals[i] = weights[start + i] * p - wins[start + i]
+            curvature = weights[start + i] * s
+            for j in range(d):
+                curved[i, j] = curvature * rows[i, j]
         gradient += residuals @ rows
         hessian += curved.T @ rows
-    return loss
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, abs(gradient[i]))
+    return largest
 
 
 @compiled
@@ -67,31 +84,102 @@ def newton(
     ridge: float,
     kind: int,
     scale: float,
-    tolerance: float,
-) -> tuple[Vector, float, int]:
-    """Minimise by Newton steps, halved until the loss falls; return θ, its largest gradient entry, steps."""
+) -> tuple[Vector, float, float, int]:
+    """Minimise :func:`loss` by Newton's method; return θ, its largest gradient entry, the tolerance, the steps.
+
+    A full step is taken while each halves the gradient, as it does near the solution. From the first
+    that does not, steps are halved until the loss itself falls enough, which always ends.
+    """
     d = start.size
+    tolerance = 1.0
+    for weight in weights:
+        tolerance += weight
+    tolerance *= TOLERANCE
     theta = start.copy()
     gradient, hessian = np.empty(d), np.empty((d, d))
     next_gradient, next_hessian = np.empty(d), np.empty((d, d))
-    loss = evaluate(theta, differences, weights, wins, ridge, kind, scale, gradient, hessian)
+    largest = derivatives(theta, differences, weights, wins, ridge, kind, scale, gradient, hessian)
     steps = 0
-    while np.max(np.abs(gradient)) > tolerance and steps < _MOST_STEPS:
+    full_steps = True
+    while largest > tolerance and steps < _MOST_STEPS:
         step = np.linalg.solve(hessian, gradient)
-        decrement = np.dot(step, gradient)
-        rounding = 1e-14 * (1.0 + abs(loss))
-        size = 1.0
-        while True:
-            candidate = theta - size * step
-            next_loss = evaluate(candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_hessian)
-            if next_loss <= loss - 1e-4 * size * decrement + rounding or size < 1e-10:
-                break
-            size *= 0.5
-        theta, loss = candidate, next_loss
+        candidate = theta - step
+        if not full_steps:
+            decrement = np.dot(step, gradient)
+            current = loss(theta, differences, weights, wins, ridge, kind, scale)
+            allowed = current + 1e-14 * (1.0 + abs(current))  # rounding
+            size = 1.0
+            while (
+                loss(candidate, differences, weights, wins, ridge, kind, scale) > allowed - 1e-4 * size * decrement
+                and size > 1e-10
+            ):
+                size *= 0.5
+                candidate = theta - size * step
+        next_largest = derivatives(
+            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_hessian
+        )
+        if full_steps and not next_largest <= max(0.5 * largest, tolerance):
+            full_steps = False
+            continue
+        theta, largest = candidate, next_largest
         gradient, next_gradient = next_gradient, gradient
         hessian, next_hessian = next_hessian, hessian
         steps += 1
-    return theta, np.max(np.abs(gradient)), steps
+    return theta, largest, tolerance, steps
+
+
+@compiled
+def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
+    """Where in the hash table ``slots`` the difference in this row stands, or would stand."""
+    mark = np.uint64(14695981039346656037)
+    for bits in differences[row].view(np.uint64):
+        mark = (mark ^ bits) * np.uint64(1099511628211)
+        mark ^= mark >> np.uint64(29)
+    place = int(mark % np.uint64(slots.size))
+    while slots[place] >= 0:
+        other = slots[place]
+        same = True
+        for j in range(differences.shape[1]):
+            same = same and differences[other, j] == differences[row, j]
+        if same:
+            break
+        place = (place + 1) % slots.size
+    return place
+
+
+@compiled
+def add_outcome(
+    differences: Matrix,
+    weights: Vector,
+    wins: Vector,
+    slots: NDArray[np.int64],
+    count: int,
+    difference: Vector,
+    weight: float,
+    first_won: bool,
+) -> int:
+    """Add one outcome to the first ``count`` rows, in place, and return how many rows there are now.
+
+    φ and −φ are one row, told from the other side: each row's first non-zero entry is positive. There must be
+    room for one more row, and more ``slots`` (−1 where free) than rows.
+    """
+    sign = 1.0
+    for j in range(difference.size):
+        if difference[j] != 0.0:
+            sign = 1.0 if difference[j] > 0.0 else -1.0
+            break
+    for j in range(difference.size):
+        differences[count, j] = sign * difference[j] + 0.0  # + 0.0 turns −0.0 into 0.0
+    place = slot_of(slots, differences, count)
+    if slots[place] < 0:
+        slots[place] = count
+        weights[count] = wins[count] = 0.0
+        count += 1
+    row = slots[place]
+    weights[row] += weight
+    if first_won == (sign > 0.0):
+        wins[row] += weight
+    return count
 
 
 class Comparisons:
@@ -104,54 +192,49 @@ class Comparisons:
     (1, [2.0], [1.0])
     """
 
-    def __init__(self, dimension: int) -> None:
-        self._differences: Matrix = np.empty((64, dimension))
-        self._weights: Vector = np.empty(64)
-        self._wins: Vector = np.empty(64)
-        self._row_of: dict[bytes, int] = {}
+    def __init__(self, dimension: int, room: int = 64) -> None:
+        self._differences: Matrix = np.empty((room, dimension))
+        self._weights: Vector = np.empty(room)
+        self._wins: Vector = np.empty(room)
+        self._slots = np.full(2 * room, -1)
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._row_of)
+        return self._count
 
     @property
     def differences(self) -> Matrix:
         """The distinct differences φ, shape (n, d), each turned so that its first non-zero entry is positive."""
-        return self._differences[: len(self)]
+        return self._differences[: self._count]
 
     @property
     def weights(self) -> Vector:
         """Σw of each row, shape (n,)."""
-        return self._weights[: len(self)]
+        return self._weights[: self._count]
 
     @property
     def wins(self) -> Vector:
         """Σw·o of each row, shape (n,)."""
-        return self._wins[: len(self)]
+        return self._wins[: self._count]
 
     def add(self, difference: Vector, *, weight: float, first_won: bool) -> None:
         """Add one outcome of a duel with this difference, shape (d,)."""
-        nonzero = np.flatnonzero(difference)
-        if nonzero.size and difference[nonzero[0]] < 0:
-            difference, first_won = -difference, not first_won
-        self._put(difference + 0.0, weight, weight if first_won else 0.0)  # + 0.0 turns −0.0 into 0.0
+        if self._count == len(self._weights):
+            self._make_room(2 * self._count)
+        self._count = add_outcome(
+            self._differences, self._weights, self._wins, self._slots, self._count, difference, weight, first_won
+        )
 
-    def _put(self, difference: Vector, weight: float, win: float) -> None:
-        key = difference.tobytes()
-        row = self._row_of.get(key)
-        if row is None:
-            row = len(self)
-            if row == len(self._weights):
-                self._grow()
-            self._row_of[key] = row
-            self._differences[row] = difference
-            self._weights[row] = self._wins[row] = 0.0
-        self._weights[row] += weight
-        self._wins[row] += win
+    def _make_room(self, room: int) -> None:
+        larger = Comparisons(self._differences.shape[1], room)
+        larger._fill(self.differences, self.weights, self.wins)
+        self.__dict__.update(larger.__dict__)
 
-    def _grow(self) -> None:
-        self._differences = np.concatenate([self._differences, np.empty_like(self._differences)])
-        self._weights = np.concatenate([self._weights, np.empty_like(self._weights)])
-        self._wins = np.concatenate([self._wins, np.empty_like(self._wins)])
+    def _fill(self, differences: Matrix, weights: Vector, wins: Vector) -> None:
+        self._count = len(weights)
+        self.differences[:], self.weights[:], self.wins[:] = differences, weights, wins
+        for row in range(self._count):
+            self._slots[slot_of(self._slots, self._differences, row)] = row
 
     def state(self) -> dict[str, Matrix | Vector]:
         """Everything that :meth:`from_state` needs."""
@@ -164,9 +247,9 @@ class Comparisons:
     @classmethod
     def from_state(cls, state: dict[str, Matrix | Vector]) -> Self:
         """Rebuild what :meth:`state` gave, row for row."""
-        told = cls(state["differences"].shape[1])
-        for difference, weight, win in zip(state["differences"], state["weights"], state["wins"], strict=True):
-            told._put(difference, float(weight), float(win))
+        count, dimension = state["differences"].shape
+        told = cls(dimension, room=max(64, count))
+        told._fill(state["differences"], state["weights"], state["wins"])
         return told
 
 
@@ -217,9 +300,8 @@ def maximum_likelihood(
 
 
 def _solve(told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
-    tolerance = TOLERANCE * (1.0 + float(told.weights.sum()))
-    theta, gradient, steps = newton(
-        start, told.differences, told.weights, told.wins, ridge, link.kind, link.scale, tolerance
+    theta, gradient, tolerance, steps = newton(
+        start, told.differences, told.weights, told.wins, ridge, link.kind, link.scale
     )
     if not gradient <= tolerance:
         raise ConvergenceError(

@@ -24,28 +24,28 @@ _EDGE = 0.5 + 1e-12  # the clipped-linear slope holds up to and including ±1/2,
 
 
 @compiled
-def probability(kind: int, scale: float, x: float) -> float:
-    """σ(x)."""
+def probability_and_slope(kind: int, scale: float, x: float) -> tuple[float, float]:
+    """σ(x) and σ′(x), with one exponential for both."""
     z = scale * x
     if kind == LOGISTIC_KIND:
-        if z >= 0.0:
-            return 1.0 / (1.0 + math.exp(-z))
-        return math.exp(z) / (1.0 + math.exp(z))
+        e = math.exp(-abs(z))
+        r = 1.0 / (1.0 + e)
+        return (r if z >= 0.0 else e * r), scale * e * r * r
     if kind == PROBIT_KIND:
-        return 0.5 * math.erfc(-z / _SQRT_TWO)
-    return min(1.0, max(0.0, 0.5 + z))
+        return 0.5 * math.erfc(-z / _SQRT_TWO), scale * math.exp(-0.5 * z * z) / _SQRT_TWO_PI
+    return min(1.0, max(0.0, 0.5 + z)), (scale if abs(z) <= _EDGE else 0.0)
+
+
+@compiled
+def probability(kind: int, scale: float, x: float) -> float:
+    """σ(x)."""
+    return probability_and_slope(kind, scale, x)[0]
 
 
 @compiled
 def slope(kind: int, scale: float, x: float) -> float:
     """σ′(x)."""
-    z = abs(scale * x)
-    if kind == LOGISTIC_KIND:
-        e = math.exp(-z)
-        return scale * e / ((1.0 + e) * (1.0 + e))
-    if kind == PROBIT_KIND:
-        return scale * math.exp(-0.5 * z * z) / _SQRT_TWO_PI
-    return scale if z <= _EDGE else 0.0
+    return probability_and_slope(kind, scale, x)[1]
 
 
 @compiled

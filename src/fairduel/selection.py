@@ -116,6 +116,20 @@ def informative_pair(
 
 
 @compiled
+def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) -> Vector:
+    """Make CoLSTIM's noise of K draws: uniform ones become Gumbel(0, 1), ``gaussian`` ones stay; clipped to ±threshold.
+
+    Without ``own`` noise all actions share the first.
+    """
+    noise = np.empty_like(draws)
+    for i in range(draws.size):
+        draw = draws[i] if own else draws[0]
+        value = draw if gaussian else -np.log(-np.log(draw))
+        noise[i] = min(max(value, -threshold), threshold)
+    return noise
+
+
+@compiled
 def perturbed_pair(
     actions: Matrix,
     theta: Vector,

@@ -5,8 +5,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from fairduel._compiled import compiled
 from fairduel.adversaries.base import Sight, StrongAdversary
+from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
+
+
+@compiled
+def ranked_action(rewards: Vector, rank: int) -> int:
+    """Index of the action at this place among the true rewards (K,), best first from 0."""
+    return int(np.argsort(-rewards, kind="mergesort")[rank])
+
 
 Target = Literal["random", "median", "second", "worst"]
 
@@ -38,21 +47,20 @@ class Misleading(StrongAdversary):
 
     def wants_flip(self, sight: Sight) -> bool:
         """If the target has truly lost to another action."""
-        return sight.first != sight.second and sight.loser == self._target_of(sight)
+        return sight.first != sight.second and sight.loser == self._target_among(sight.rewards)
 
-    def _target_of(self, sight: Sight) -> int:
-        count = len(sight.rewards)
+    def rank(self, count: int) -> int:
+        """The target's place among ``count`` actions, best first from 0; −1 where an index was given."""
         if isinstance(self.target, int):
             if not 0 <= self.target < count:
                 raise BadInputError(f"the misleading target {self.target} is none of the {count} actions.")
-            return self.target
-        rank = {
-            "random": 1 + int(self._drawn * (count - 1)),
-            "second": 1,
-            "median": count // 2,
-            "worst": count - 1,
-        }[self.target]
-        return int(np.argsort(-sight.rewards, kind="stable")[rank])
+            return -1
+        places = {"second": 1, "median": count // 2, "worst": count - 1}
+        return places.get(self.target, 1 + int(self._drawn * (count - 1)))
+
+    def _target_among(self, rewards: Vector) -> int:
+        rank = self.rank(len(rewards))
+        return self.target if isinstance(self.target, int) else ranked_action(rewards, rank)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -152,11 +152,15 @@ class Agent(ABC):
     @property
     def current_radius(self) -> float:
         """β of the next duel, with its scale."""
-        if isinstance(self.radius, str):
-            value = self._practical_radius() if self.radius == "practical" else self._theory_radius()
-        else:
-            value = self.radius
-        return self.radius_scale * value
+        return self.radius_at(self._asked + 1)
+
+    def radius_at(self, round_number: int) -> float:
+        """β of round t = 1, 2, and so on, with its scale."""
+        if not isinstance(self.radius, str):
+            return self.radius_scale * self.radius
+        if self.radius == "practical":
+            return self.radius_scale * self._practical_radius(round_number)
+        return self.radius_scale * self._theory_radius(round_number)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -239,12 +243,12 @@ class Agent(ABC):
         """Which pair to ask, given all that was told."""
 
     @abstractmethod
-    def _theory_radius(self) -> float:
-        """The radius of the agent's theorem at this round."""
+    def _theory_radius(self, round_number: int) -> float:
+        """The radius of the agent's theorem in round t."""
 
     @abstractmethod
-    def _practical_radius(self) -> float:
-        """The radius that works."""
+    def _practical_radius(self, round_number: int) -> float:
+        """The radius that works, in round t."""
 
     def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)
@@ -272,9 +276,8 @@ class Agent(ABC):
             self._rng.random(),
         )
 
-    @property
-    def _horizon_or_round(self) -> int:
-        return self.horizon if self.horizon is not None else max(self._asked + 1, 2)
+    def _horizon_or(self, round_number: int) -> int:
+        return self.horizon if self.horizon is not None else max(round_number, 2)
 
     def _refit(self) -> None:
         if self._stale:

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from fairduel.agents.base import Agent
-from fairduel.duel import Matrix, Vector
+from fairduel.duel import Matrix
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.selection import perturbed_pair
+from fairduel.selection import perturbations, perturbed_pair
 
 Coupling = Literal["paper", "vacdb"]
 
@@ -44,30 +42,29 @@ class CoLSTIM(Agent):
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         radius = self.current_radius
+        own = (self._rng.random() < self.mixing_at(self._asked + 1)) == (self.coupling == "paper")
+        draws = self._rng.standard_normal(len(actions)) if self.gaussian else self._rng.random(len(actions))
         return perturbed_pair(
             actions,
             self._theta,
             self._information.inverse,
             radius,
-            self._perturbations(len(actions), radius if self.threshold is None else self.threshold),
+            perturbations(draws, own, self.gaussian, radius if self.threshold is None else self.threshold),
             self.self_duels,
             self._rng.random(),
         )
 
-    def _perturbations(self, count: int, threshold: float) -> Vector:
-        p = colstim_mixing(self.dimension, self._horizon_or_round, self._asked + 1 - self.warmup)
-        own = (self._rng.random() < p) == (self.coupling == "paper")
-        # Gumbel noise belongs to the logistic link, Gaussian noise to the probit link.
-        if self._link.name == "probit":
-            noise = self._rng.standard_normal(count)
-        else:
-            noise = -np.log(-np.log(1.0 - self._rng.random(count) + 1e-300))
-        if not own:
-            noise[:] = noise[0]
-        return np.clip(noise, -threshold, threshold)
+    @property
+    def gaussian(self) -> bool:
+        """Whether perturbations are Gaussian, as belongs to the probit link; for other links they are Gumbel."""
+        return self._link.name == "probit"
 
-    def _practical_radius(self) -> float:
-        return practical_radius(self.dimension, self._horizon_or_round)
+    def mixing_at(self, round_number: int) -> float:
+        """p_t of round t."""
+        return colstim_mixing(self.dimension, self._horizon_or(round_number), round_number - self.warmup)
 
-    def _theory_radius(self) -> float:
-        return colstim_radius(self.dimension, self._horizon_or_round, self._kappa)
+    def _practical_radius(self, round_number: int) -> float:
+        return practical_radius(self.dimension, self._horizon_or(round_number))
+
+    def _theory_radius(self, round_number: int) -> float:
+        return colstim_radius(self.dimension, self._horizon_or(round_number), self._kappa)

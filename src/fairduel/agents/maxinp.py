@@ -30,8 +30,8 @@ class MaxInP(Agent):
             self._rng.random(),
         )
 
-    def _practical_radius(self) -> float:
-        return practical_radius(self.dimension, self._horizon_or_round)
+    def _practical_radius(self, round_number: int) -> float:
+        return practical_radius(self.dimension, self._horizon_or(round_number))
 
-    def _theory_radius(self) -> float:
-        return maxinp_radius(self.dimension, self._horizon_or_round, self._kappa, self.failure_probability)
+    def _theory_radius(self, round_number: int) -> float:
+        return maxinp_radius(self.dimension, self._horizon_or(round_number), self._kappa, self.failure_probability)

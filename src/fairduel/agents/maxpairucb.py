@@ -23,13 +23,13 @@ class MaxPairUCB(Agent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         return self._symmetric_pair(actions, self._information)
 
-    def _practical_radius(self) -> float:
-        return practical_radius(self.dimension, self._horizon_or_round)
+    def _practical_radius(self, round_number: int) -> float:
+        return practical_radius(self.dimension, self._horizon_or(round_number))
 
-    def _theory_radius(self) -> float:
+    def _theory_radius(self, round_number: int) -> float:
         noise = horizon_noise(
             dimension=self.dimension,
-            horizon=self._horizon_or_round,
+            horizon=self._horizon_or(round_number),
             ridge=self._ridge,
             kappa=self._kappa,
             failure=self.failure_probability,

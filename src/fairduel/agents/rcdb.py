@@ -37,12 +37,12 @@ class RCDB(RobustAgent):
     def _slope(self, difference: Vector, width: float) -> float:  # noqa: ARG002  # line 3
         return self._design_slope
 
-    def _practical_radius(self) -> float:
+    def _practical_radius(self, round_number: int) -> float:
         if self._flip_budget == 0:
-            return practical_radius(self.dimension, self._horizon_or_round)
+            return practical_radius(self.dimension, self._horizon_or(round_number))
         return math.sqrt(self.dimension)
 
-    def _theory_radius(self) -> float:
+    def _theory_radius(self, round_number: int) -> float:
         if self.radius == "determinant":
             noise = determinant_noise(
                 dimension=self.dimension,
@@ -54,7 +54,7 @@ class RCDB(RobustAgent):
         else:
             noise = horizon_noise(
                 dimension=self.dimension,
-                horizon=self._horizon_or_round,
+                horizon=self._horizon_or(round_number),
                 ridge=self._ridge,
                 kappa=self._kappa,
                 failure=self.failure_probability,

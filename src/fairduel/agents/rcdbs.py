@@ -7,7 +7,7 @@ from typing import Any
 from fairduel.agents.robust import RobustAgent
 from fairduel.duel import Duel, Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.information import Information
+from fairduel.information import Information, dot
 from fairduel.links import slope
 from fairduel.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
 
@@ -45,7 +45,7 @@ class RCDBS(RobustAgent):
         return self._symmetric_pair(actions, self._local_information)
 
     def _slope(self, difference: Vector, width: float) -> float:
-        largest = abs(float(difference @ self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
+        largest = abs(dot(difference, self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
         return max(self._kappa, slope(self._link.kind, self._link.scale, largest))  # v_t, line 15
 
     def _absorb(self, duel: Duel, sign: int = 1) -> None:
@@ -56,34 +56,38 @@ class RCDBS(RobustAgent):
     @property
     def current_slope_radius(self) -> float:
         """β_t of the next duel, with its scale."""
+        return self.slope_radius_at(self._asked + 1)
+
+    def slope_radius_at(self, round_number: int) -> float:
+        """β_t of round t, with its scale."""
         if not isinstance(self.slope_radius, str):
             return self.radius_scale * self.slope_radius
         if self.slope_radius == "practical":
             return self.radius_scale * math.sqrt(self.dimension) / 4.0
         noise = horizon_noise(  # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ
             dimension=self.dimension,
-            horizon=self._asked + 1,
+            horizon=round_number,
             ridge=self._ridge,
             kappa=self._kappa,
             failure=self.failure_probability / 2.0,
         )
         return self.radius_scale * self._confidence_radius(noise)
 
-    def _theory_radius(self) -> float:
+    def _theory_radius(self, round_number: int) -> float:
         return rcdbs_radius(
             dimension=self.dimension,
             norm_bound=self.norm_bound,
             flip_budget=self._flip_budget,
-            round_number=self._asked + 1,
+            round_number=round_number,
             ridge=self._ridge,
             trust=self._trust,
             failure=self.failure_probability,
         )
 
-    def _practical_radius(self) -> float:
+    def _practical_radius(self, round_number: int) -> float:
         # No slope exceeds ¼, so ‖φ‖_Λ⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half of RCDB's radius explores as much.
         if self._flip_budget == 0:
-            return practical_radius(self.dimension, self._horizon_or_round) / 2.0
+            return practical_radius(self.dimension, self._horizon_or(round_number)) / 2.0
         return math.sqrt(self.dimension) / 2.0
 
     def _default_ridge(self) -> float:

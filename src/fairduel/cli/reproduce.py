@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from fairduel.cli.options import (
@@ -82,21 +83,18 @@ def print_summary(results: Results) -> None:
     """Print one line per entry: regret with its error, and its difference to the reference."""
     rows = summary(results)
     has_x = any(row["x"] is not None for row in rows)
-    table = Table(
-        title=f"{results.experiment.title} ({len(results.seeds)} runs)", title_justify="left", title_style="bold"
-    )
-    several = len({row["panel"] for row in rows}) > 1
-    for name in (*(["panel"] if several else []), *(["x"] if has_x else []), "agent (setting)"):
+    title = f"{results.experiment.title} ({len(results.seeds)} runs, mean ± standard error, 95 % intervals)"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for name in ("agent (setting)", *(["x"] if has_x else [])):
         table.add_column(name)
-    for name in ("regret", "difference to the reference", "locked in", "ms a run"):
-        table.add_column(name, justify="right")
-    previous = ""
+    for name in ("regret", "more than the reference", "locked in"):
+        table.add_column(name, justify="right", no_wrap=True)
+    panel = ""
     for row in rows:
-        if previous and row["panel"] != previous:
-            table.add_section()
-        panel = [row["panel"] if row["panel"] != previous else ""] if several else []
-        table.add_row(*panel, *_texts(row, has_x=has_x))
-        previous = row["panel"]
+        if row["panel"] != panel:
+            panel = row["panel"]
+            table.add_row(f"[bold]{panel}[/bold]")
+        table.add_row(*_texts(row, has_x=has_x))
     console.print(table)
 
 
@@ -105,10 +103,9 @@ def _texts(row: dict[str, Any], *, has_x: bool) -> list[str]:
     if row["difference"] is not None:
         difference = with_interval(row["difference"])
     return [
+        "  " + row["label"],
         *([f"{row['x']:g}"] if has_x else []),
-        row["label"],
         with_error(row["regret"]),
         difference,
         f"{row['locked_in']:.0%}",
-        f"{1000 * row['seconds']:.0f}",
     ]

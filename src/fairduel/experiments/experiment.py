@@ -21,8 +21,8 @@ class Entry:
     """How the setting was chosen on tuning seeds, where it was."""
     x: float | None = None
     """Its place on the x axis of a :class:`Lines` view."""
-    shown: bool = True
-    """Whether it is drawn; what is not drawn still stands in the tables."""
+    drawn_in: tuple[int, ...] | None = None
+    """In which of the experiment's views it is drawn, by position; ``None``: in all. The tables have every entry."""
     is_reference: bool = False
     """Whether the others of its panel (and x) are compared with it, seed by seed."""
 

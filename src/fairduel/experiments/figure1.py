@@ -12,7 +12,10 @@ def figure1() -> Experiment:
         title="Figure 1: four attacks",
         question=f"Who has the lowest regret when {BUDGET} of {HORIZON} outcomes are flipped?",
         entries=[entry for attack in ATTACKS for entry in _panel(attack)],
-        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
+        views=[
+            Curves("Cumulative regret; the band is ± one standard error over the runs."),
+            Curves(f"The same with baselines that start with {WARMUP} random duels."),
+        ],
         notes=[
             f"RCDB and RCDB-S have one setting for every panel, from the flip budget C = {BUDGET} alone, and are told "
             "that budget also where nobody attacks.",
@@ -29,7 +32,7 @@ def _panel(attack: Attack) -> list[Entry]:
         Entry(paper_cell("rcdb-s", attack), "practical", attack.panel),
     ]
     for agent in BASELINES:
-        entries.append(Entry(paper_cell(agent, attack), "practical", attack.panel, shown=False))
+        entries.append(Entry(paper_cell(agent, attack), "practical", attack.panel, drawn_in=()))
         for warmup in (0, WARMUP):
             problem = baseline_problem(agent, attack, warmup)
             tuning = published(problem)
@@ -37,6 +40,12 @@ def _panel(attack: Attack) -> list[Entry]:
             [cell] = variants(problem, [best])
             start = "tuned with warm-up" if warmup else "tuned"
             entries.append(
-                Entry(cell, f"{start}: {settings_text(best)}", attack.panel, tuning=tuning, shown=not warmup)
+                Entry(
+                    cell,
+                    f"{start}: {settings_text(best)}",
+                    attack.panel,
+                    tuning=tuning,
+                    drawn_in=(1,) if warmup else (0,),
+                )
             )
     return entries

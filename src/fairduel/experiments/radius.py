@@ -19,7 +19,7 @@ def radius() -> Experiment:
                 name = "theory" if scale == 1.0 else f"theory × {scale:g}"
                 entries.append(Entry(paper_cell(agent, attack, settings), name, attack.panel))
         determinant = paper_cell("rcdb", attack, {"radius": "determinant"})
-        entries.append(Entry(determinant, "determinant", attack.panel, shown=False))
+        entries.append(Entry(determinant, "determinant", attack.panel, drawn_in=()))
     return Experiment(
         name="radius",
         title="The theorems' radii and the practical ones",

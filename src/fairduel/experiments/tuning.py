@@ -10,14 +10,24 @@ from typing import Any
 import numpy as np
 
 from fairduel.errors import BadInputError
-from fairduel.experiments.paper_setup import ATTACKS, BASELINES, GREEDY, NO_ATTACK, WARMUP, Attack, paper_cell
+from fairduel.experiments.paper_setup import (
+    ATTACKS,
+    BASELINES,
+    BUDGET,
+    DIMENSION,
+    GREEDY,
+    NO_ATTACK,
+    WARMUP,
+    Attack,
+    paper_cell,
+)
 from fairduel.simulation import Cell, Store
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
 TUNING_RUNS = 20
-RADII = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-THEORY_SCALES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RADII = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+THEORY_SCALES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def tuning_seeds(runs: int = TUNING_RUNS) -> range:
@@ -118,8 +128,14 @@ def baseline_problem(agent: str, attack: Attack, warmup: int) -> Cell:
 
 def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
     """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*."""
-    world = {"dimension": 5, "norm": norm}
-    return paper_cell(agent, attack, theory_settings(agent), world_settings=world)
+    return sigmoid_cell(agent, attack, norm, theory_settings(agent))
+
+
+def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:
+    """The paper's set-up with another norm of θ*; where nobody attacks, agents know it (C = 0)."""
+    budget = 0 if attack is NO_ATTACK else BUDGET
+    world = {"dimension": DIMENSION, "norm": norm}
+    return paper_cell(agent, attack, settings, world_settings=world, budget=budget)
 
 
 def published(cell: Cell) -> Tuned:

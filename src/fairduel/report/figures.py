@@ -37,8 +37,9 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def draw(results: Results, view: Curves | Lines) -> Figure:
-    """Draw one view of an experiment."""
+def draw(results: Results, number: int) -> Figure:
+    """Draw one view of an experiment, by its position."""
+    view = results.experiment.views[number]
     with mpl.rc_context(_STYLE):
         panels = list(dict.fromkeys(entry.panel for entry in results.experiment.entries))
         columns = min(3, len(panels))
@@ -49,7 +50,7 @@ def draw(results: Results, view: Curves | Lines) -> Figure:
         for axis, panel in zip(axes, panels, strict=False):
             axis.set_title(panel)
             if isinstance(view, Curves):
-                _curves(axis, results, panel)
+                _curves(axis, results, panel, number)
             else:
                 _lines(axis, results, panel, view)
         for axis in axes[len(panels) :]:
@@ -59,8 +60,10 @@ def draw(results: Results, view: Curves | Lines) -> Figure:
         return figure
 
 
-def _curves(axis: Axes, results: Results, panel: str) -> None:
-    entries = [e for e in results.experiment.entries if e.panel == panel and e.shown]
+def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
+    entries = [
+        e for e in results.experiment.entries if e.panel == panel and (e.drawn_in is None or number in e.drawn_in)
+    ]
     for entry, style in _styled(entries):
         index = results.experiment.entries.index(entry)
         traces = results.traces.filter(pl.col("entry") == index).select("seed", "round", "regret")

@@ -34,9 +34,9 @@ def write_report(folder: Path, all_results: Sequence[Results], command: str) -> 
     write_parquet(pl.concat([results.traces for results in all_results]), folder / "traces.parquet")
     sections = []
     for results in all_results:
-        drawn = [Drawn(view.caption, draw(results, view)) for view in results.experiment.views]
+        drawn = [Drawn(view.caption, draw(results, number)) for number, view in enumerate(results.experiment.views)]
         for number, item in enumerate(drawn, start=1):
-            name = results.experiment.name if len(drawn) == 1 else f"{results.experiment.name}-{number}"
+            name = results.experiment.name if number == 1 else f"{results.experiment.name}-{number}"
             write_whole(folder / f"{name}.png", image(item.figure, "png"))
             write_whole(folder / f"{name}.svg", image(item.figure, "svg"))
         sections.append(_section(results, drawn))

@@ -18,6 +18,7 @@ from fairduel.agents import AGENTS
 from fairduel.errors import BadInputError
 from fairduel.naming import find, make, source_of
 from fairduel.simulation.play import Player, Streams, Trace, play
+from fairduel.simulation.whole_run import can_run_whole, play_whole_run
 from fairduel.worlds import WORLDS, World
 
 Settings = Mapping[str, Any]
@@ -44,13 +45,18 @@ class Cell:
 
     def run(self, seed: int) -> "Run":
         """Play the run of this seed."""
-        streams = Streams.of(seed)
-        world = self._make_world(streams)
-        adversary = self._make_adversary(streams)
-        agent = self._make_agent(world, streams)
-        trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
+        agent, world, adversary, streams = self.start(seed)
+        trace = play_whole_run(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
+        if trace is None:
+            trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
         settings = getattr(agent, "settings", None)
         return Run(self, seed, trace, dict(settings) if settings else dict(self.agent_settings))
+
+    @property
+    def runs_whole(self) -> bool:
+        """Whether a run of it is compiled from end to end, and so can share its process with others."""
+        agent, world, adversary, _ = self.start(seed=0)
+        return can_run_whole(agent, world, adversary)
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make everything that the run of this seed needs, without playing it."""
@@ -142,8 +148,6 @@ def versions() -> dict[str, str]:
 def _package_source() -> str:
     """A fingerprint of all code that a run goes through."""
     folder = Path(fairduel.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        if path.relative_to(folder).parts[0] not in ("cli", "experiments"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    parts = [*folder.glob("*.py"), *folder.glob("agents/*.py"), *folder.glob("adversaries/*.py")]
+    parts += [*folder.glob("worlds/*.py"), folder / "simulation" / "play.py", folder / "simulation" / "whole_run.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(parts))).hexdigest()

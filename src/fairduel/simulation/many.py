@@ -38,11 +38,14 @@ def run_cells(
     batches = _batches(by_key, missing, jobs)
     waiting: dict[str, list[Run]] = defaultdict(list)
     try:
-        for key, runs in _outcomes(batches, jobs):
-            waiting[key] += runs
-            progress(len(runs))
-            if len(waiting[key]) == len(missing[key]):
-                store.add(by_key[key], waiting.pop(key))
+        # One BLAS thread: the last bits must not depend on how many cores a worker found.
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
+            for key, runs in _outcomes(batches, jobs):
+                waiting[key] += runs
+                progress(len(runs))
+                if len(waiting[key]) == len(missing[key]):
+                    store.add(by_key[key], waiting.pop(key))
     except BaseException:
         for key, runs in waiting.items():
             store.add(by_key[key], runs)
@@ -61,15 +64,25 @@ def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], jobs: int) -
 
 
 def _outcomes(batches: list[tuple[str, Cell, list[int]]], jobs: int) -> Iterator[tuple[str, list[Run]]]:
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    calls = (joblib.delayed(_run_batch)(key, cell, seeds, os.getpid()) for key, cell, seeds in batches)
-    yield from parallel(calls)
+    """Run compiled batches in threads, which cost nothing to start; then the others in processes."""
+    whole = {key: cell.runs_whole for key, cell, _ in batches}
+    for in_threads in (True, False):
+        calls = [
+            joblib.delayed(_run_batch)(key, cell, seeds, os.getpid())
+            for key, cell, seeds in batches
+            if whole[key] is in_threads
+        ]
+        if calls:
+            yield from joblib.Parallel(
+                n_jobs=jobs,
+                backend="threading" if in_threads else "loky",
+                return_as="generator_unordered",
+                batch_size=1,
+            )(calls)
 
 
 def _run_batch(key: str, cell: Cell, seeds: list[int], parent: int) -> tuple[str, list[Run]]:
     if os.getpid() != parent:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    # One BLAS thread: the last bits must not depend on how many cores a worker found.
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
-        return key, [cell.run(seed) for seed in seeds]
+        warnings.simplefilter("ignore", LockInWarning)
+    return key, [cell.run(seed) for seed in seeds]

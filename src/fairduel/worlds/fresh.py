@@ -1,10 +1,33 @@
 """The contextual case: other actions in every round."""
 
+import math
+
 import numpy as np
 
+from fairduel._compiled import compiled
+from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
+from fairduel.information import dot
 from fairduel.links import LOGISTIC, Link
 from fairduel.worlds.base import Offer, World, checked_dimension, random_parameter
+
+
+@compiled
+def unit_rows(normal: Matrix) -> Matrix:
+    """Scale each row of (K, d) to norm 1, or a hair less, so that rounding never carries it over 1."""
+    result = np.empty_like(normal)
+    for i in range(len(normal)):
+        result[i] = normal[i] / (math.sqrt(dot(normal[i], normal[i])) * (1.0 + 1e-12))
+    return result
+
+
+@compiled
+def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
+    """xᵀθ* of each action, shape (K,)."""
+    result = np.empty(len(actions))
+    for i in range(len(actions)):
+        result[i] = dot(actions[i], parameter)
+    return result
 
 
 class Fresh(World):
@@ -14,6 +37,8 @@ class Fresh(World):
     >>> bool((world.offer(1).actions == world.offer(2).actions).any())
     False
     """
+
+    parameter: Vector
 
     def __init__(
         self,
@@ -30,13 +55,10 @@ class Fresh(World):
         self.norm_bound = norm
         self.link = link
         self.parameter = random_parameter(rng, dimension, norm)
-        self._count = count
-        self._rng = rng
+        self.count = count
+        self.rng = rng
 
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
         """Draw the next actions."""
-        normal = self._rng.standard_normal((self._count, self.dimension))
-        actions = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-        actions /= 1.0 + 1e-12  # rounding must not carry a norm over 1
-        assert self.parameter is not None
-        return Offer(actions, actions @ self.parameter)
+        actions = unit_rows(self.rng.standard_normal((self.count, self.dimension)))
+        return Offer(actions, rewards_of(actions, self.parameter))

@@ -1,0 +1,311 @@
+"""A whole run in compiled code, out of the same functions that ``ask`` and ``tell`` call.
+
+It covers the five agents, the six attacks, and every world whose actions are fixed or fresh. The order of
+operations and of random draws is that of :func:`fairduel.simulation.play.play`, so that the duels are the same.
+"""
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairduel._compiled import compiled
+from fairduel.adversaries import Adversarial, Adversary, Greedy, Hiding, Misleading, NoAttack, Random
+from fairduel.adversaries.strong import ranked_action
+from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import ConvergenceError
+from fairduel.information import dot, rank_one, squared_width
+from fairduel.likelihood import add_outcome, newton
+from fairduel.links import parse_link, probability, slope
+from fairduel.selection import (
+    informative_pair,
+    perturbations,
+    perturbed_pair,
+    random_pair,
+    symmetric_pair,
+    uncertainty_weight,
+)
+from fairduel.simulation.play import Player, Trace
+from fairduel.worlds import FixedWorld, Fresh, World
+from fairduel.worlds.fresh import rewards_of, unit_rows
+
+_AGENTS: list[type[Agent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
+_RCDB, _RCDBS, _MAXPAIRUCB, _MAXINP, _COLSTIM = range(5)
+_ATTACKS: list[type[Adversary]] = [NoAttack, Greedy, Random, Adversarial, Misleading, Hiding]
+_NONE, _GREEDY, _RANDOM, _ADVERSARIAL, _MISLEADING, _HIDING = range(6)
+
+
+class AgentPlan(NamedTuple):
+    """An agent's settings as numbers, and its schedules, each of shape (T,)."""
+
+    kind: int
+    ridge: float
+    kappa: float
+    trust: float
+    design_slope: float
+    warmup: int
+    self_duels: bool
+    link_kind: int
+    link_scale: float
+    paper_coupling: bool
+    gaussian: bool
+    radius: Vector
+    slope_radius: Vector
+    mixing: Vector
+    threshold: Vector
+
+
+class AttackPlan(NamedTuple):
+    """An attack's settings as numbers."""
+
+    kind: int
+    budget: int
+    probability: float
+    rank: int
+    target: int
+
+
+class WorldPlan(NamedTuple):
+    """A world as arrays; a fresh one draws its actions and rewards itself."""
+
+    is_fresh: bool
+    actions: Matrix
+    rewards: Vector
+    parameter: Vector
+    link_kind: int
+    link_scale: float
+
+
+@compiled
+def _choose(
+    agent: AgentPlan,
+    t: int,
+    actions: Matrix,
+    theta: Vector,
+    inverse: Matrix,
+    local_inverse: Matrix,
+    rng: np.random.Generator,
+) -> tuple[int, int]:
+    """What ``ask`` chooses in round t, counted from 0, before first and second are drawn."""
+    radius = agent.radius[t]
+    if t < agent.warmup:
+        return random_pair(len(actions), rng.random())
+    if agent.kind == _MAXINP:
+        return informative_pair(actions, theta, inverse, radius, agent.self_duels, rng.random())
+    if agent.kind == _COLSTIM:
+        own = (rng.random() < agent.mixing[t]) == agent.paper_coupling
+        draws = rng.standard_normal(len(actions)) if agent.gaussian else rng.random(len(actions))
+        noise = perturbations(draws, own, agent.gaussian, agent.threshold[t])
+        return perturbed_pair(actions, theta, inverse, radius, noise, agent.self_duels, rng.random())
+    steering = local_inverse if agent.kind == _RCDBS else inverse
+    return symmetric_pair(actions, theta, steering, radius, agent.self_duels, rng.random())
+
+
+@compiled
+def _wants_flip(  # noqa: PLR0911  # one return an attack
+    attack: AttackPlan,
+    rewards: Vector,
+    winner: int,
+    loser: int,
+    probability_of_outcome: float,
+    hidden: int,
+    rng: np.random.Generator,
+) -> tuple[bool, int]:
+    """What ``wants_flip`` answers, and how often the best action was hidden by now."""
+    if attack.kind == _GREEDY:
+        return True, hidden
+    if attack.kind == _RANDOM:
+        return rng.random() < attack.probability, hidden
+    if attack.kind == _ADVERSARIAL:
+        return probability_of_outcome > 0.5, hidden
+    if winner == loser:
+        return False, hidden
+    if attack.kind == _MISLEADING:
+        return loser == (attack.target if attack.rank < 0 else ranked_action(rewards, attack.rank)), hidden
+    if attack.kind == _HIDING and np.argmax(rewards) in (winner, loser) and hidden < attack.budget:
+        return rng.random() < 0.5, hidden + 1
+    return False, hidden
+
+
+@compiled
+def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
+    agent: AgentPlan,
+    attack: AttackPlan,
+    world: WorldPlan,
+    world_rng: np.random.Generator,
+    label_rng: np.random.Generator,
+    adversary_rng: np.random.Generator,
+    agent_rng: np.random.Generator,
+) -> tuple[Matrix, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], float]:
+    """Play all rounds; return the columns of :class:`Trace` and the largest gradient over its tolerance.
+
+    The float columns are (6, T): regret, weak regret, weight, width, slope, norm of the estimate.
+    """
+    horizon = agent.radius.size
+    count, d = world.actions.shape
+    columns = np.empty((6, horizon))
+    firsts, seconds = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
+    flipped = np.zeros(horizon, np.bool_)
+
+    theta = np.zeros(d)
+    matrix, inverse = agent.ridge * np.eye(d), np.eye(d) / agent.ridge
+    local_matrix, local_inverse = matrix.copy(), inverse.copy()
+    differences, weights, wins = np.empty((horizon + 1, d)), np.empty(horizon + 1), np.empty(horizon + 1)
+    slots = np.full(2 * (horizon + 1), -1)
+    updates = rows = spent = hidden = 0
+    worst = 0.0
+    actions, rewards = world.actions, world.rewards
+
+    for t in range(horizon):
+        if world.is_fresh:
+            actions = unit_rows(world_rng.standard_normal((count, d)))
+            rewards = rewards_of(actions, world.parameter)
+
+        # The agent asks.
+        first, second = _choose(agent, t, actions, theta, inverse, local_inverse, agent_rng)
+        if agent_rng.random() < 0.5:
+            first, second = second, first
+        difference = actions[first] - actions[second]
+        width = math.sqrt(squared_width(inverse, difference))
+        weight = uncertainty_weight(agent.trust, width)
+        steering_slope = agent.design_slope
+        if agent.kind == _RCDBS:
+            largest = abs(dot(difference, theta)) + agent.slope_radius[t] * width
+            steering_slope = max(agent.kappa, slope(agent.link_kind, agent.link_scale, largest))
+        if first != second:
+            updates += 1
+            rank_one(matrix, inverse, difference, weight * agent.design_slope, updates)
+            if agent.kind == _RCDBS:
+                rank_one(local_matrix, local_inverse, difference, weight * steering_slope, updates)
+
+        # The world answers, and the adversary flips.
+        low, high = min(first, second), max(first, second)
+        p_low = probability(world.link_kind, world.link_scale, rewards[low] - rewards[high])
+        low_won = label_rng.random() < p_low
+        first_won = low_won == (first == low)
+        if spent < attack.budget:
+            winner, loser = (first, second) if first_won else (second, first)
+            p_outcome = p_low if low_won else 1.0 - p_low
+            flipped[t], hidden = _wants_flip(attack, rewards, winner, loser, p_outcome, hidden, adversary_rng)
+            spent += flipped[t]
+
+        # The agent is told.
+        if first != second:
+            told_first = first_won != flipped[t]
+            rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, told_first)
+            told = (differences[:rows], weights[:rows], wins[:rows])
+            theta, gradient, tolerance, _ = newton(theta, *told, agent.ridge, agent.link_kind, agent.link_scale)
+            worst = max(worst, gradient / tolerance)
+
+        best_reward = np.max(rewards)
+        firsts[t], seconds[t] = first, second
+        columns[0, t] = 2.0 * best_reward - rewards[first] - rewards[second]
+        columns[1, t] = best_reward - max(rewards[first], rewards[second])
+        columns[2, t], columns[3, t], columns[4, t] = weight, width, steering_slope
+        columns[5, t] = math.sqrt(dot(theta, theta))
+    return columns, firsts, seconds, flipped, worst
+
+
+def play_whole_run(
+    agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator
+) -> Trace | None:
+    """Play like :func:`~fairduel.simulation.play.play`, compiled; ``None``, with nothing done, where that cannot be.
+
+    The agent and the adversary only lend their settings and random streams: they learn nothing themselves.
+    """
+    agent_plan, world_plan = _plan_agent(agent, horizon), _plan_world(world)
+    attack_plan = _plan_attack(adversary, len(world_plan.actions)) if world_plan else None
+    if agent_plan is None or attack_plan is None or world_plan is None:
+        return None
+    assert isinstance(agent, Agent)
+    agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
+    world_rng = world.rng if isinstance(world, Fresh) else agent_rng
+    began = time.thread_time()
+    columns, first, second, flipped, worst = run(
+        agent_plan, attack_plan, world_plan, world_rng, labels, adversary.rng, agent_rng
+    )
+    if not worst <= 1.0:
+        raise ConvergenceError(f"an estimate was not reached: its gradient is {worst:.2g} times what is allowed.")
+    return Trace(
+        regret=columns[0],
+        weak_regret=columns[1],
+        first=first,
+        second=second,
+        flipped=flipped,
+        weight=columns[2],
+        width=columns[3],
+        slope=columns[4],
+        estimate_norm=columns[5],
+        seconds=time.thread_time() - began,
+    )
+
+
+def can_run_whole(agent: Player, world: World, adversary: Adversary) -> bool:
+    """Whether :func:`play_whole_run` would play this."""
+    world_plan = _plan_world(world)
+    return world_plan is not None and bool(_plan_agent(agent, 1) and _plan_attack(adversary, len(world_plan.actions)))
+
+
+def _plan_attack(adversary: Adversary, count: int) -> AttackPlan | None:
+    if type(adversary) not in _ATTACKS or adversary.spent:
+        return None
+    rank, target = 0, -1
+    if isinstance(adversary, Misleading):
+        rank = adversary.rank(count)
+        target = adversary.target if isinstance(adversary.target, int) else -1
+    return AttackPlan(
+        kind=_ATTACKS.index(type(adversary)),
+        budget=adversary.budget,
+        probability=adversary.probability if isinstance(adversary, Random) else 0.0,
+        rank=rank,
+        target=target,
+    )
+
+
+def _plan_world(world: World) -> WorldPlan | None:
+    if isinstance(world, Fresh):
+        actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
+        parameter = world.parameter
+    elif type(world).offer is FixedWorld.offer:
+        actions, rewards = world.offer(1)
+        parameter = np.zeros(world.dimension)
+    else:
+        return None
+    return WorldPlan(isinstance(world, Fresh), actions, rewards, parameter, world.link.kind, world.link.scale)
+
+
+def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
+    """Return the plan of a built-in agent that has not asked yet, or ``None`` where only the plain driver serves."""
+    if not isinstance(agent, Agent) or type(agent) not in _AGENTS:
+        return None
+    if agent.constrained or agent.radius == "determinant" or agent.asked:
+        return None
+    settings = agent.settings
+    link = parse_link(settings["link"])
+    robust = isinstance(agent, (RCDB, RCDBS))
+    rounds = range(1, horizon + 1)
+    steady = agent.horizon is not None and not isinstance(agent, RCDBS)
+    radius = np.full(horizon, agent.radius_at(1)) if steady else np.array([agent.radius_at(t) for t in rounds])
+    nothing = np.zeros(1)
+    return AgentPlan(
+        kind=_AGENTS.index(type(agent)),
+        ridge=settings["ridge"],
+        kappa=settings["kappa"],
+        trust=settings["trust"] if robust else math.inf,
+        design_slope=settings["kappa"] if settings.get("design") == "kappa" else 1.0,
+        warmup=agent.warmup,
+        self_duels=agent.self_duels,
+        link_kind=link.kind,
+        link_scale=link.scale,
+        paper_coupling=isinstance(agent, CoLSTIM) and agent.coupling == "paper",
+        gaussian=isinstance(agent, CoLSTIM) and agent.gaussian,
+        radius=radius,
+        slope_radius=np.array([agent.slope_radius_at(t) for t in rounds]) if isinstance(agent, RCDBS) else nothing,
+        mixing=np.array([agent.mixing_at(t) for t in rounds]) if isinstance(agent, CoLSTIM) else nothing,
+        threshold=np.full(horizon, agent.threshold)
+        if isinstance(agent, CoLSTIM) and agent.threshold is not None
+        else radius,
+    )
