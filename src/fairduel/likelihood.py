@@ -135,7 +135,7 @@ def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
     for bits in differences[row].view(np.uint64):
         mark = (mark ^ bits) * np.uint64(1099511628211)
         mark ^= mark >> np.uint64(29)
-    place = int(mark % np.uint64(slots.size))
+    place = int(np.int64(mark % np.uint64(slots.size)))
     while slots[place] >= 0:
         other = slots[place]
         same = True
