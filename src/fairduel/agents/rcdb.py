@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fairduel.agents.robust import RobustAgent
 from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
 from fairduel.radius import determinant_noise, horizon_noise, practical_radius
 
 
@@ -30,6 +31,11 @@ class RCDB(RobustAgent):
     >>> agent.recommend(actions)
     0
     """
+
+    def __post_init__(self) -> None:
+        if self.radius == "determinant" and self.design == "plain":
+            raise BadInputError("radius='determinant' speaks of det Σ on the κ design: leave design out, or 'kappa'.")
+        super().__post_init__()
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 6
         return self._symmetric_pair(actions, self._information)
@@ -60,3 +66,6 @@ class RCDB(RobustAgent):
                 failure=self.failure_probability,
             )
         return self._confidence_radius(noise)
+
+    def _radius_names(self) -> tuple[str, ...]:
+        return ("practical", "theory", "determinant")

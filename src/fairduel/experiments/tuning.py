@@ -25,7 +25,7 @@ from fairduel.simulation import Cell, Store
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
-TUNING_RUNS = 20
+TUNING_RUNS = 50
 RADII = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 THEORY_SCALES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
