@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, clipped_linear
-from fairduel.likelihood import TOLERANCE, Comparisons, evaluate, maximum_likelihood, newton
+from fairduel.likelihood import TOLERANCE, Comparisons, derivatives, loss, maximum_likelihood, newton
 from fairduel.links import potential
 
 LINKS = [LOGISTIC, PROBIT, clipped_linear(0.7), Link("logistic", 1.6)]
@@ -17,9 +17,11 @@ any_ridge = st.floats(0.05, 5.0)
 
 
 def loss_gradient_hessian(theta, differences, weights, wins, ridge, link):
+    arguments = (theta, differences, weights, wins, ridge, link.kind, link.scale)
     gradient, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
-    loss = evaluate(theta, differences, weights, wins, ridge, link.kind, link.scale, gradient, hessian)
-    return loss, gradient, hessian
+    largest = derivatives(*arguments, gradient, hessian)
+    assert largest == np.abs(gradient).max()
+    return loss(*arguments), gradient, hessian
 
 
 def random_duels(seed, dimension=None, count=None):
@@ -72,7 +74,7 @@ def test_gradient_and_hessian_are_the_derivatives_of_the_loss(link, seed):
 def test_every_row_is_counted_once_across_blocks(link, count, score_equation):
     differences, weights, outcomes = random_duels(count, dimension=3, count=count)
     theta = np.array([0.4, -0.9, 0.2])
-    loss, gradient, hessian = loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.3, link)
+    value, gradient, hessian = loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.3, link)
     margins = differences @ theta
     slow_loss = 0.15 * theta @ theta + sum(
         w * potential(link.kind, link.scale, x) - w * o * x for w, o, x in zip(weights, outcomes, margins, strict=True)
@@ -80,7 +82,7 @@ def test_every_row_is_counted_once_across_blocks(link, count, score_equation):
     curvature = 0.3 * np.eye(3) + sum(
         w * s * np.outer(p, p) for w, s, p in zip(weights, link.slope(margins), differences, strict=True)
     )
-    assert loss == pytest.approx(slow_loss, rel=1e-11)
+    assert value == pytest.approx(slow_loss, rel=1e-11)
     np.testing.assert_allclose(gradient, score_equation(theta, differences, weights, outcomes, 0.3, link), rtol=1e-9)
     np.testing.assert_allclose(hessian, curvature, rtol=1e-10)
 
@@ -104,11 +106,11 @@ def test_the_estimate_is_scipys(slow_estimate, seed, link, ridge):
 def test_the_estimate_is_scipys_minimum_of_the_loss(seed, link, ridge):
     differences, weights, outcomes = duels = random_duels(seed)
 
-    def loss(theta):
+    def objective(theta):
         return loss_gradient_hessian(theta, differences, weights, weights * outcomes, ridge, link)[0]
 
-    best = optimize.minimize(loss, np.zeros(differences.shape[1]), method="Nelder-Mead", options={"maxiter": 200})
-    assert loss(estimated(duels, ridge, link).theta) <= best.fun + 1e-12
+    best = optimize.minimize(objective, np.zeros(differences.shape[1]), method="Nelder-Mead", options={"maxiter": 200})
+    assert objective(estimated(duels, ridge, link).theta) <= best.fun + 1e-12
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.4])
@@ -169,9 +171,8 @@ def test_repeated_duels_share_a_row_and_change_nothing(seed, link):
     assert len(told) == len(np.unique(np.abs(differences), axis=0))
     assert told.weights.sum() == pytest.approx(weights.sum())
     collapsed = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(3)).theta
-    one_row_each, _, _ = newton(
-        np.zeros(3), differences, weights, weights * outcomes, 0.25, link.kind, link.scale, 1e-12
-    )
+    raw = (differences, weights, weights * outcomes)
+    one_row_each, *_ = newton(np.zeros(3), *raw, 0.25, link.kind, link.scale)
     np.testing.assert_allclose(collapsed, one_row_each, atol=1e-6)
 
 
@@ -264,12 +265,12 @@ def test_within_the_ball_the_optimality_conditions_hold(score_equation, seed, li
 def test_within_the_ball_the_estimate_is_scipys(seed, link, ball):
     differences, weights, outcomes = duels = random_duels(seed)
 
-    def loss(theta):
+    def objective(theta):
         return loss_gradient_hessian(theta, differences, weights, weights * outcomes, 0.05, link)[:2]
 
     within = {"type": "ineq", "fun": lambda x: ball**2 - x @ x, "jac": lambda x: -2 * x}
     start = np.zeros(differences.shape[1])
-    slow = optimize.minimize(loss, start, jac=True, method="SLSQP", constraints=within, options={"ftol": 1e-10})
+    slow = optimize.minimize(objective, start, jac=True, method="SLSQP", constraints=within, options={"ftol": 1e-10})
     np.testing.assert_allclose(estimated(duels, 0.05, link, ball=ball).theta, slow.x, atol=1e-4)
 
 

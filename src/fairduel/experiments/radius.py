@@ -4,17 +4,17 @@ from fairduel.experiments.experiment import Curves, Entry, Experiment
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, NO_ATTACK, paper_cell
 from fairduel.experiments.tuning import theory_settings
 
-SCALES = (1.0, 0.1, 0.03)
+SCALES = {"rcdb": (1.0, 0.1, 0.03), "rcdb-s": (1.0, 0.01, 0.003)}
 
 
 def radius() -> Experiment:
     """Declare the comparison of radii."""
     entries = []
     for attack in (GREEDY, ADVERSARIAL, NO_ATTACK):
-        for agent in ("rcdb", "rcdb-s"):
+        for agent, scales in SCALES.items():
             is_reference = agent == "rcdb"
             entries.append(Entry(paper_cell(agent, attack), "practical", attack.panel, is_reference=is_reference))
-            for scale in SCALES:
+            for scale in scales:
                 settings = theory_settings(agent) | {"radius_scale": scale}
                 name = "theory" if scale == 1.0 else f"theory × {scale:g}"
                 entries.append(Entry(paper_cell(agent, attack, settings), name, attack.panel))

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from fairduel.experiments import Curves, Entry, Lines, agent_title
 from fairduel.experiments.results import Results
@@ -93,6 +94,8 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
         axis.set_yscale("log")
         ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axis.minorticks_off()
     else:
         axis.set_ylim(bottom=0)
@@ -109,15 +112,20 @@ def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
 
 
 def _styled_groups(groups: list[list[Entry]]) -> list[tuple[list[Entry], dict[str, Any]]]:
-    """Give each line its agent's colour, and a dash by its place among that agent's lines."""
-    seen: dict[str, int] = {}
-    others = [g[0].cell.agent for g in groups if g[0].cell.agent not in _COLOURS]
+    """Give each line its agent's colour, and a dash by its place among that agent's lines.
+
+    Where all lines are of one agent, its settings run through a scale of colours instead.
+    """
+    agents = [group[0].cell.agent for group in groups]
+    if len(set(agents)) == 1 and len(groups) > 1:
+        shades = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(groups)))
+        return [(group, {"color": shade}) for group, shade in zip(groups, shades, strict=True)]
+    others = list(dict.fromkeys(agent for agent in agents if agent not in _COLOURS))
     styled = []
-    for group in groups:
-        agent = group[0].cell.agent
-        place = seen[agent] = seen.get(agent, -1) + 1
+    for place, (group, agent) in enumerate(zip(groups, agents, strict=True)):
         colour = _COLOURS.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
-        styled.append((group, {"color": colour, "linestyle": _DASHES[place % len(_DASHES)]}))
+        dash = _DASHES[agents[:place].count(agent) % len(_DASHES)]
+        styled.append((group, {"color": colour, "linestyle": dash}))
     return styled
 
 
