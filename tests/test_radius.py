@@ -125,6 +125,15 @@ def test_the_papers_setting_has_the_figures_of_the_notes():
     assert beta == pytest.approx(76, abs=0.5)
 
 
+def test_the_largest_determinant_has_the_figure_of_the_notes():
+    lam = radius.rcdb_ridge(B)
+    largest = D * math.log(lam + 4 * KAPPA * T / D)  # det ≤ (tr/d)^d, ‖φ‖ ≤ 2, w = 1
+    noise = radius.determinant_noise(dimension=D, log_determinant=largest, ridge=lam, kappa=KAPPA, failure=DELTA)
+    trust = radius.rcdb_trust(D, C, KAPPA)
+    beta = radius.confidence_radius(norm_bound=B, flip_budget=C, ridge=lam, trust=trust, noise=noise)
+    assert beta == pytest.approx(38, abs=0.5)
+
+
 def test_rcdbs_has_the_figure_of_the_notes():
     lam = radius.rcdbs_ridge(D, B)
     beta = radius.rcdbs_radius(

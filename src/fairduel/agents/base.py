@@ -82,6 +82,7 @@ class Agent(ABC):
         self._pending: dict[int, Duel] = {}
         self._cancelled: set[int] = set()
         self._self_duel_streak = 0
+        self._warned_of_lock_in = False
         self._rng = np.random.Generator(np.random.PCG64(self.seed))
 
     # ------------------------------------------------------------------ what users call
@@ -182,6 +183,7 @@ class Agent(ABC):
             "asked": self._asked,
             "cancelled": sorted(self._cancelled),
             "self_duel_streak": self._self_duel_streak,
+            "warned_of_lock_in": self._warned_of_lock_in,
             "stale": self._stale,
             "theta": self._theta.copy(),
             "information": self._information.state(),
@@ -211,6 +213,7 @@ class Agent(ABC):
         self._asked = state["asked"]
         self._cancelled = set(state["cancelled"])
         self._self_duel_streak = state["self_duel_streak"]
+        self._warned_of_lock_in = state["warned_of_lock_in"]
         self._stale = state["stale"]
         self._theta = np.array(state["theta"])
         self._information = Information.from_state(state["information"])
@@ -298,8 +301,8 @@ class Agent(ABC):
 
     def _watch_for_lock_in(self, duel: Duel) -> None:
         self._self_duel_streak = self._self_duel_streak + 1 if duel.is_self_duel else 0
-        if self._self_duel_streak == _LOCK_IN_STREAK:
-            self._self_duel_streak = -(2**62)  # far from the limit: warn once
+        if self._self_duel_streak == _LOCK_IN_STREAK and not self._warned_of_lock_in:
+            self._warned_of_lock_in = True
             warnings.warn(
                 f"{type(self).__name__} has asked action {duel.first} against itself {_LOCK_IN_STREAK} times "
                 "in a row and learns nothing from it: if that action is not the best, a larger radius or a "

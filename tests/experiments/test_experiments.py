@@ -1,0 +1,75 @@
+import pytest
+
+from fairduel.experiments import EXPERIMENTS
+from fairduel.experiments.paper_setup import BASELINES
+from fairduel.experiments.results import run_experiment
+from fairduel.experiments.tuning import (
+    FIRST_TUNING_SEED,
+    collect,
+    grid,
+    paper_problems,
+    published,
+    theory_grid,
+    tuning_seeds,
+    variants,
+)
+from fairduel.simulation import Store, run_cells
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_declaration_can_start_and_has_one_reference_to_compare_with(name):
+    experiment = EXPERIMENTS[name]()
+    assert experiment.name == name
+    for entry in experiment.entries:
+        entry.cell.start(seed=0)
+    for panel in {entry.panel for entry in experiment.entries}:
+        for x in {entry.x for entry in experiment.entries if entry.panel == panel and entry.is_reference}:
+            same = [e for e in experiment.entries if e.panel == panel and e.x == x and e.is_reference]
+            assert len(same) == 1
+
+
+def test_figure1_is_the_papers():
+    experiment = EXPERIMENTS["figure1"]()
+    cells = [entry.cell for entry in experiment.entries]
+    assert {cell.horizon for cell in cells} == {2000}
+    assert {cell.budget for cell in cells} == {45}
+    assert {cell.attack for cell in cells} == {"greedy", "random", "adversarial", "misleading", "none"}
+    assert {cell.agent for cell in cells} == {"rcdb", "rcdb-s", *BASELINES}
+    assert all(not dict(cell.agent_settings) for cell in cells if cell.agent == "rcdb")
+
+
+def test_published_tunings_cover_all_problems_with_the_declared_grids():
+    for cell, settings in paper_problems():
+        tuned = published(cell)
+        assert [trial.settings for trial in tuned.trials] == settings
+        assert tuned.seeds[0] >= FIRST_TUNING_SEED
+        assert tuned.winner.mean == min(trial.mean for trial in tuned.trials)
+
+
+def test_grids_try_what_they_say():
+    assert {point["coupling"] for point in grid("colstim")} == {"paper", "vacdb"}
+    assert len(grid("maxinp")) == len({point["radius"] for point in grid("maxinp")})
+    assert all(point["radius"] == "theory" for point in theory_grid())
+
+
+def test_a_published_tuning_is_what_the_runs_give(tmp_path):
+    """Two points of one grid, run anew on all their tuning seeds."""
+    cell, settings = next((c, g) for c, g in paper_problems() if c.agent == "maxpairucb" and c.attack == "greedy")
+    chosen = settings[4:6]
+    tuned = published(cell)
+    seeds = range(tuned.seeds[0], tuned.seeds[1] + 1)
+    assert seeds == tuning_seeds()
+    store = Store(tmp_path)
+    run_cells(variants(cell, chosen), seeds, store, jobs=2)
+    again = collect(cell, chosen, store, seeds)
+    for trial, recorded in zip(again.trials, tuned.trials[4:6], strict=True):
+        assert trial.mean == pytest.approx(recorded.mean, rel=1e-6)
+
+
+def test_results_have_one_row_a_run_and_cumulative_traces(tmp_path):
+    experiment = EXPERIMENTS["unknown-budget"]()
+    results = run_experiment(experiment, Store(tmp_path), range(2), jobs=2)
+    assert len(results.runs) == 2 * len(experiment.entries)
+    entry = experiment.entries[0]
+    last = results.traces.filter((results.traces["entry"] == 0) & (results.traces["round"] == entry.cell.horizon))
+    assert last.sort("seed")["regret"].to_list() == pytest.approx(results.of(entry)["regret"].to_list())
