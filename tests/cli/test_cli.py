@@ -102,7 +102,7 @@ def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
         (["simulate", "--set-world", "dimension=40"], ["dimension"]),
         (["simulate", "--agent", "nowhere:Agent"], ["nowhere"]),
         (["simulate", "--agent", "json:Agent"], ["json", "Agent"]),
-        (["simulate", "--agent", "json:loads"], ["ask"]),
+        (["simulate", "--agent", "json:loads"], ["loads"]),
         (["simulate", "--agent", "rcdb-s", "--world", "hard-corrupted"], ["sigmoid"]),
         (["simulate", "--seed", "999999"], ["tuning"]),
         (["simulate", "--out", "/proc/nowhere"], ["/proc/nowhere"]),

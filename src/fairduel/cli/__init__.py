@@ -6,18 +6,19 @@ from fairduel.errors import FairduelError
 
 
 def main() -> None:
-    """Run the command; what a user did wrong is one sentence and exit code 2."""
+    """Run the command; what a user did wrong is one sentence and exit code 2, Ctrl-C is exit code 130."""
     try:
         from fairduel.cli.app import app  # noqa: PLC0415  # the extra may be missing
+        from fairduel.cli.options import StoppedError  # noqa: PLC0415
     except ModuleNotFoundError as error:
         sys.exit(_fail(f"the command needs {error.name}: install it with  pip install 'fairduel[bench]'"))
     try:
         app()
+    except StoppedError as error:
+        _fail(str(error))
+        sys.exit(130)
     except FairduelError as error:
         sys.exit(_fail(str(error)))
-    except KeyboardInterrupt:
-        _fail("interrupted: finished runs are kept, and the same command goes on from there.")
-        sys.exit(130)
 
 
 def _fail(sentence: str) -> int:

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fairduel.errors import BadInputError
+from fairduel.errors import BadInputError, FairduelError
 from fairduel.experiments.tuning import FIRST_TUNING_SEED
 from fairduel.simulation import Cell
 
@@ -84,6 +84,13 @@ def compile_first(cells: Iterable[Cell]) -> None:
         console.print(f"Compiled for this machine in {seconds:.0f} s; the next time it is there.")
 
 
+class StoppedError(FairduelError):
+    """Ctrl-C was pressed while runs were made."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped: finished runs are kept, and the same command goes on from there.")
+
+
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a bar with the time left while runs finish; yields the function to call with each number done."""
@@ -98,4 +105,7 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(what, total=total)
-        yield lambda done: progress.advance(task, done)
+        try:
+            yield lambda done: progress.advance(task, done)
+        except KeyboardInterrupt:
+            raise StoppedError from None

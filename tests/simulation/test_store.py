@@ -1,0 +1,333 @@
+import gc
+import json
+import math
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from fairduel import BadInputError
+from fairduel.simulation import Cell, Store, run_cells, versions
+
+CELLS = [
+    Cell(agent="rcdb", attack="greedy", budget=5, horizon=30),
+    Cell(agent="colstim", attack="misleading", budget=5, horizon=30, world="fresh"),
+    Cell(agent="rcdb", attack="random", budget=3, horizon=20, agent_settings={"constrained": True}),
+]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def settled(frame):
+    return frame.drop("seconds")
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def test_a_run_is_repeatable_and_seeds_differ():
+    for cell in CELLS:
+        one, again, other = cell.run(1), cell.run(1), cell.run(2)
+        assert {k: v for k, v in one.record().items() if k != "seconds"} == {
+            k: v for k, v in again.record().items() if k != "seconds"
+        }
+        assert one.trace.first.tolist() == again.trace.first.tolist() != other.trace.first.tolist()
+
+
+def test_agents_of_a_seed_meet_the_same_world_labels_and_attack():
+    worlds, labels, attackers = [], [], []
+    for agent in ("rcdb", "maxinp"):
+        _, world, adversary, streams = Cell(agent=agent, attack="random", budget=5, horizon=30).start(3)
+        worlds.append(world.parameter.tolist())
+        labels.append(streams.labels.random())
+        attackers.append(adversary.rng.random())
+    for both in (worlds, labels, attackers):
+        assert both[0] == both[1]
+
+
+def test_an_agent_is_told_what_the_world_and_the_cell_know():
+    cell = Cell(
+        agent="rcdb", attack="none", budget=7, horizon=123, world="hard-corrupted", world_settings={"kappa": 0.5}
+    )
+    agent, world, adversary, streams = cell.start(0)
+    assert (agent.dimension, agent.horizon, agent.flip_budget) == (5, 123, 7)
+    assert (agent.norm_bound, agent.link) == (world.norm_bound, world.link) == (0.5, world.link)
+    assert agent.seed == streams.agent_seed
+    assert adversary.budget == 7
+
+
+def test_settings_of_the_cell_go_before_what_is_offered():
+    cell = Cell(
+        agent="rcdb",
+        attack="random",
+        budget=5,
+        horizon=30,
+        agent_settings={"flip_budget": 9, "norm_bound": 3.0},
+        attack_settings={"probability": 0.25},
+        world_settings={"dimension": 2, "norm": 1.5},
+    )
+    agent, world, adversary, _ = cell.start(0)
+    assert (agent.flip_budget, agent.norm_bound, agent.dimension) == (9, 3.0, 2)
+    assert adversary.probability == 0.25
+    assert np.linalg.norm(world.parameter) == pytest.approx(1.5)
+
+
+def test_a_record_is_complete():
+    cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=30, world_settings={"dimension": 3})
+    run = cell.run(4)
+    record, trace = run.record(), run.trace
+    expected = {
+        "agent": "rcdb",
+        "attack": "greedy",
+        "budget": 5,
+        "world": "hypercube",
+        "horizon": 30,
+        "dimension": 3,
+        "seed": 4,
+        "regret": trace.regret.sum(),
+        "weak_regret": trace.weak_regret.sum(),
+        "flips": 5,
+        "self_duel_share": (trace.first == trace.second).mean(),
+        "locked_in": trace.locked_in,
+        "norm_exceeded_share": (trace.estimate_norm > 2.0).mean(),
+        "mean_slope": 1.0,
+        "seconds": trace.seconds,
+    }
+    assert {name: record[name] for name in expected} == expected
+    assert json.loads(record["agent_settings"])["trust"] == pytest.approx(math.sqrt(3) / 5)
+    assert json.loads(record["world_settings"]) == {"dimension": 3}
+    assert json.loads(record["attack_settings"]) == {}
+    assert json.loads(record["versions"]) == versions()
+    assert set(versions()) == {"fairduel", "numpy", "numba", "python"}
+
+
+def test_the_key_names_every_setting():
+    base = {"agent": "rcdb", "attack": "greedy", "budget": 5, "horizon": 30}
+    variants = [
+        base,
+        base | {"agent": "rcdb-s"},
+        base | {"attack": "random"},
+        base | {"budget": 6},
+        base | {"horizon": 31},
+        base | {"world": "fresh"},
+        base | {"agent_settings": {"radius": 1.0}},
+        base | {"agent_settings": {"radius": 2.0}},
+        base | {"attack_settings": {"rng": None}},
+        base | {"world_settings": {"dimension": 3}},
+    ]
+    assert len({Cell(**variant).key for variant in variants}) == len(variants)
+    one, other = {"radius": 1.0, "trust": 0.2}, {"trust": 0.2, "radius": 1.0}
+    assert Cell(**base, agent_settings=one).key == Cell(**base, agent_settings=other).key
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ({"agent": "rcbd"}, "rcdb"),
+        ({"attack": "greeedy"}, "greedy"),
+        ({"world": "hypercub"}, "hypercube"),
+        ({"agent_settings": {"raduis": 1.0}}, "radius"),
+        ({"attack_settings": {"buget": 1}}, "budget"),
+        ({"world_settings": {"dimensions": 3}}, "dimension"),
+    ],
+)
+def test_a_wrong_name_in_a_cell_is_answered_with_the_nearest(wrong, meant):
+    cell = Cell(**{"agent": "rcdb", "attack": "greedy", "budget": 5, "horizon": 30} | wrong)
+    with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
+        cell.run(0)
+
+
+def test_a_setting_that_is_needed_is_asked_for():
+    with pytest.raises(BadInputError, match="norm_bound"):
+        Cell(agent="rcdb", attack="none", budget=0, horizon=9, world="table", world_settings={"path": "x"}).run(0)
+
+
+USER_AGENT = """
+class Pairs:
+    def __init__(self, dimension, favourite=0):
+        self.favourite = favourite
+
+    def ask(self, actions):
+        return self.favourite, len(actions) - 1
+
+    def tell(self, duel, outcome):
+        pass
+
+
+class Mute:
+    pass
+
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def users_module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"module_of_{tmp_path.name}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(USER_AGENT)
+    return path
+
+
+def test_a_users_agent_runs_and_is_stored(users_module, store):
+    name = f"{users_module.stem}:Pairs"
+    cell = Cell(agent=name, attack="greedy", budget=2, horizon=25, agent_settings={"favourite": 4})
+    assert run_cells([cell], range(3), store) == 3
+    records, traces = store.records(cell, range(3)), store.traces(cell, range(3))
+    assert records["agent"].to_list() == [name] * 3
+    assert json.loads(records["agent_settings"][0]) == {"favourite": 4}
+    assert traces["first"].to_list() == [4] * 75
+    assert traces["second"].to_list() == [31] * 75
+
+
+def test_the_key_changes_with_the_code_of_a_users_agent(users_module):
+    settings = {"agent": f"{users_module.stem}:Pairs", "attack": "greedy", "budget": 2, "horizon": 25}
+    before = Cell(**settings).key
+    assert Cell(**settings).key == before
+    users_module.write_text(USER_AGENT + "\n# another thought\n")
+    assert Cell(**settings).key != before
+
+
+def test_a_users_class_that_cannot_be_used_is_refused(users_module):
+    common = {"attack": "greedy", "budget": 2, "horizon": 25}
+    for name, reason in [
+        (f"{users_module.stem}:Mute", "no ask and tell"),
+        (f"{users_module.stem}:Nobody", "no class 'Nobody'"),
+        (f"{users_module.stem}:NUMBER", "no class 'NUMBER'"),
+        ("no_such_module:Agent", "cannot import"),
+    ]:
+        with pytest.raises(BadInputError, match=reason):
+            Cell(agent=name, **common).run(0)
+
+
+# ---------------------------------------------------------------------- the store
+
+
+def test_records_and_traces_are_those_of_the_runs(store):
+    run_cells(CELLS, range(3), store)
+    for cell in CELLS:
+        records, traces = store.records(cell, [2, 0]), store.traces(cell, [2, 0])
+        assert records["seed"].to_list() == [0, 2]
+        assert not any(name.startswith("trace_") for name in records.columns)
+        assert traces.height == 2 * cell.horizon
+        for seed in (0, 2):
+            run = cell.run(seed)
+            long = traces.filter(pl.col("seed") == seed)
+            assert long["round"].to_list() == list(range(1, cell.horizon + 1))
+            assert long["first"].to_list() == run.trace.first.tolist()
+            assert long["flipped"].to_list() == run.trace.flipped.tolist()
+            assert long["weight"].to_list() == run.trace.weight.tolist()
+            np.testing.assert_allclose(long["regret"].to_numpy(), run.trace.regret.cumsum(), rtol=1e-12)
+            np.testing.assert_allclose(long["weak_regret"].to_numpy(), run.trace.weak_regret.cumsum(), rtol=1e-12)
+            assert records.filter(pl.col("seed") == seed)["regret"][0] == run.trace.regret.sum()
+
+
+def test_any_number_of_workers_gives_the_same_records(tmp_path):
+    alone, together = Store(tmp_path / "alone"), Store(tmp_path / "together")
+    run_cells(CELLS, range(6), alone, jobs=1)
+    run_cells(CELLS, range(6), together, jobs=2)
+    for cell in CELLS:
+        assert_frame_equal(settled(alone.records(cell, range(6))), settled(together.records(cell, range(6))))
+        assert_frame_equal(alone.traces(cell, range(6)), together.traces(cell, range(6)))
+
+
+def test_a_second_call_computes_nothing(store):
+    assert run_cells(CELLS, range(2), store) == 6
+    before = [store.path(cell).read_bytes() for cell in CELLS]
+    calls = []
+    assert run_cells(CELLS, range(2), store, progress=calls.append) == 0
+    assert calls == []
+    assert [store.path(cell).read_bytes() for cell in CELLS] == before
+
+
+def test_a_changed_setting_is_computed_again(store):
+    changed = Cell(agent="rcdb", attack="greedy", budget=5, horizon=30, agent_settings={"radius": 0.1})
+    run_cells(CELLS[:1], range(2), store)
+    assert run_cells([changed], range(2), store) == 2
+    assert not store.records(changed, range(2))["regret"].equals(store.records(CELLS[0], range(2))["regret"])
+
+
+def test_more_seeds_add_only_what_is_missing(store):
+    cell = CELLS[0]
+    run_cells([cell], [0, 3], store)
+    before = store.records(cell, [0, 3])
+    finished = []
+    assert run_cells([cell], range(5), store, progress=finished.append) == 3
+    assert sum(finished) == 3
+    assert store.seeds(cell) == set(range(5))
+    assert_frame_equal(store.records(cell, [0, 3]), before)  # seconds included: they were not run again
+    assert store.records(cell, range(5))["seed"].to_list() == list(range(5))
+
+
+def test_a_cell_given_twice_runs_once(store):
+    assert run_cells([CELLS[0], CELLS[0]], range(2), store) == 2
+
+
+def test_progress_counts_every_run(store):
+    finished = []
+    assert run_cells(CELLS, range(7), store, progress=finished.append) == sum(finished) == 21
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_torn_file_is_refused_and_left_alone(store, share):
+    cell = CELLS[0]
+    run_cells([cell], range(2), store)
+    path = store.path(cell)
+    whole = path.read_bytes()
+    torn = whole[: int(share * len(whole))]
+    path.write_bytes(torn)
+    for act in (
+        lambda: store.seeds(cell),
+        lambda: store.records(cell, range(2)),
+        lambda: store.traces(cell, range(2)),
+        lambda: run_cells([cell], range(3), store),
+    ):
+        with pytest.raises(BadInputError, match="torn"):
+            act()
+    assert path.read_bytes() == torn
+
+
+def test_a_cell_that_never_ran_has_no_seeds(store):
+    assert store.seeds(CELLS[0]) == set()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInputError, match="cannot write to"):
+        Store(tmp_path / "file" / "results")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_keeps_what_is_finished(store, jobs):
+    finished = []
+
+    def interrupt(count):
+        finished.append(count)
+        if sum(finished) >= 5:
+            raise KeyboardInterrupt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # joblib remarks that its workers were not waited for
+        with pytest.raises(KeyboardInterrupt):
+            run_cells(CELLS[:2], range(8), store, jobs=jobs, progress=interrupt)
+        gc.collect()
+    kept = sum(len(store.seeds(cell)) for cell in CELLS[:2])
+    assert 5 <= sum(finished) == kept < 16
+    assert run_cells(CELLS[:2], range(8), store) == 16 - kept
+    for cell in CELLS[:2]:
+        assert store.records(cell, range(8))["regret"].to_list() == [cell.run(s).trace.regret.sum() for s in range(8)]
+
+
+def test_an_error_in_one_cell_keeps_what_is_finished(store):
+    broken = Cell(agent="rcdb", attack="misleading", budget=5, horizon=30, attack_settings={"target": 99})
+    with pytest.raises(BadInputError, match="99"):
+        run_cells([CELLS[0], broken], range(3), store)
+    assert store.seeds(broken) == set()
