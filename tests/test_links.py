@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, Link, clipped_linear
-from fairduel.links import parse_link, potential
+from fairduel.links import as_link, potential
 
 LINKS = [
     LOGISTIC,
@@ -116,7 +116,7 @@ def test_values_keep_the_shape_of_their_input():
 @given(st.sampled_from(["logistic", "probit", "clipped-linear"]), st.floats(1e-6, 1e6))
 def test_a_link_is_read_back_from_its_text(name, scale):
     link = Link(name, scale)
-    assert parse_link(str(link)) == link
+    assert as_link(str(link)) == link
 
 
 def test_a_link_of_scale_one_is_its_bare_name():
@@ -128,7 +128,7 @@ def test_a_link_of_scale_one_is_its_bare_name():
 )
 def test_an_unknown_link_is_answered_with_the_nearest(wrong, meant):
     with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
-        parse_link(wrong)
+        as_link(wrong)
     with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
         Link(wrong)
 
@@ -142,4 +142,4 @@ def test_a_scale_that_is_not_positive_is_refused(scale):
 @pytest.mark.parametrize("text", ["probit(two)", "probit(-1)", "probit(nan)", "probit()", "probit(1", ""])
 def test_a_text_with_a_bad_scale_is_refused(text):
     with pytest.raises(BadInputError):
-        parse_link(text)
+        as_link(text)

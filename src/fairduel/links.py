@@ -140,12 +140,16 @@ def clipped_linear(scale: float = 1.0) -> Link:
     return Link("clipped-linear", scale)
 
 
-def parse_link(text: str) -> Link:
-    """Read a link back from its text.
+def as_link(link: Link | str) -> Link:
+    """Return the link itself, or the one of this name.
 
-    >>> parse_link("clipped-linear(0.5)").scale
+    >>> as_link("clipped-linear(0.5)").scale
     0.5
     """
+    return link if isinstance(link, Link) else _parse(link)
+
+
+def _parse(text: str) -> Link:
     match = re.fullmatch(r"([a-z-]+)(?:\((\S+)\))?", text.strip())
     if match is None or match[1] not in get_args(LinkName):
         raise unknown_name("link", text, get_args(LinkName))

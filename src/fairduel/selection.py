@@ -66,12 +66,12 @@ def symmetric_pair(
 
 @compiled
 def promising(rewards: Vector, widths: Matrix, radius: float) -> Vector:
-    """Whether (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all j ≠ i, as 0.0 or 1.0, shape (K,)."""
+    """Whether (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i, as 0.0 or 1.0, shape (K,)."""
     count = rewards.size
     result = np.ones(count)
     for i in range(count):
         for j in range(count):
-            if j != i and rewards[i] - rewards[j] + radius * widths[i, j] <= 0.0:
+            if widths[i, j] > 0.0 and rewards[i] - rewards[j] + radius * widths[i, j] <= 0.0:
                 result[i] = 0.0
                 break
     return result

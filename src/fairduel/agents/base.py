@@ -17,7 +17,7 @@ from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, UnknownDuelError, unknown_name
 from fairduel.information import Information
 from fairduel.likelihood import Comparisons, maximum_likelihood
-from fairduel.links import LOGISTIC, Link, parse_link
+from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.radius import rcdb_ridge
 from fairduel.selection import random_pair, symmetric_pair
 
@@ -70,7 +70,7 @@ class Agent(ABC):
         Agent._classes[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        self._link = parse_link(self.link) if isinstance(self.link, str) else self.link
+        self._link = as_link(self.link)
         self._check_settings()
         self._kappa = self._link.kappa(self.norm_bound) if self.kappa is None else self.kappa
         self._ridge = self._default_ridge() if self.ridge is None else self.ridge
@@ -304,9 +304,9 @@ class Agent(ABC):
         if self._self_duel_streak == _LOCK_IN_STREAK and not self._warned_of_lock_in:
             self._warned_of_lock_in = True
             warnings.warn(
-                f"{type(self).__name__} has asked action {duel.first} against itself {_LOCK_IN_STREAK} times "
-                "in a row and learns nothing from it: if that action is not the best, a larger radius or a "
-                "warm-up would have found out.",
+                f"the last {_LOCK_IN_STREAK} duels of this {type(self).__name__} set an action against itself (now "
+                f"action {duel.first}) and taught it nothing: if that action is not the best, a larger radius or a "
+                "warm-up would find out.",
                 LockInWarning,
                 stacklevel=3,
             )
@@ -342,11 +342,14 @@ class Agent(ABC):
             self.kappa,
             f"in (0, {steepest:.4g}], the slopes of the {self._link} link",
         )
-        if isinstance(self.radius, str):
-            if self.radius not in self._radius_names():
-                raise unknown_name("radius", self.radius, self._radius_names())
+        self._check_radius("radius", self.radius)
+
+    def _check_radius(self, name: str, radius: float | str) -> None:
+        if isinstance(radius, str):
+            if radius not in self._radius_names():
+                raise unknown_name(name, radius, self._radius_names())
         else:
-            _require(math.isfinite(self.radius) and self.radius >= 0, "radius", self.radius, "a number ≥ 0")
+            _require(math.isfinite(radius) and radius >= 0, name, radius, "a number ≥ 0")
 
     def _radius_names(self) -> tuple[str, ...]:
         return ("practical", "theory")

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairduel.agents.robust import RobustAgent
 from fairduel.duel import Duel, Matrix, Vector
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 from fairduel.information import Information, dot
 from fairduel.links import slope
 from fairduel.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
@@ -36,8 +36,7 @@ class RCDBS(RobustAgent):
             raise BadInputError(
                 f"RCDB-S is built on the sigmoid's slope and takes no {self.link} link: use RCDB for that."
             )
-        if isinstance(self.slope_radius, str) and self.slope_radius not in self._radius_names():
-            raise unknown_name("slope radius", self.slope_radius, self._radius_names())
+        self._check_radius("slope_radius", self.slope_radius)
         super().__post_init__()
         self._local_information = Information(self.dimension, self._ridge)  # Λ
 
@@ -85,7 +84,7 @@ class RCDBS(RobustAgent):
         )
 
     def _practical_radius(self, round_number: int) -> float:
-        # No slope exceeds ¼, so ‖φ‖_Λ⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half of RCDB's radius explores as much.
+        # No slope exceeds ¼, so once the ridge is outgrown ‖φ‖_Λ⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half its radius.
         if self._flip_budget == 0:
             return practical_radius(self.dimension, self._horizon_or(round_number)) / 2.0
         return math.sqrt(self.dimension) / 2.0

@@ -136,7 +136,7 @@ def _lowest_under_each_attack(warmup: int) -> Claim:
             verdicts.append(
                 Verdict(
                     f"RCDB has the lowest regret under the {attack.name} attack, baselines tuned for it{start}",
-                    "Figure 1",
+                    "beyond Figure 1" if warmup else "Figure 1",
                     f"RCDB {own.value:.0f} ± {own.error:.0f}; the best baseline, {agent_title(rival)}, has "
                     f"{gap.value:+.0f} [{gap.low:+.0f}, {gap.high:+.0f}]",
                     _decide(gap.low, gap.high, 0.0),
@@ -162,7 +162,7 @@ def _one_setting_for_all_attacks(warmup: int) -> Claim:
                 Verdict(
                     f"RCDB's one setting does better in its worst attack than the best single setting of "
                     f"{agent_title(agent)}{start}",
-                    "Section Performance Comparison",
+                    "beyond Performance Comparison" if warmup else "Performance Comparison",
                     f"worst of four attacks, seed by seed: RCDB {worst.mean():.0f}, {agent_title(agent)} "
                     f"({settings_text(settings)}) {gap.value:+.0f} [{gap.low:+.0f}, {gap.high:+.0f}]",
                     _decide(gap.low, gap.high, 0.0),

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -88,11 +89,14 @@ class Cell:
 
     @functools.cached_property
     def key(self) -> str:
-        """A name that changes with every setting, and with the code that would run."""
-        sources = [_package_source()]
-        for kind, name, known in (("agent", self.agent, AGENTS), ("attack", self.attack, ATTACKS)):
-            if name not in known:
-                sources.append(source_of(find(kind, name, known)))
+        """A name that changes with every setting, with the code that would run, and with a table's content."""
+        sources = [_package_source(), _file_digest(self.world_settings.get("path"))]
+        makers: list[tuple[str, str, Mapping[str, Any]]] = [
+            ("agent", self.agent, AGENTS),
+            ("attack", self.attack, ATTACKS),
+            ("world", self.world, WORLDS),
+        ]
+        sources += [source_of(find(kind, name, known)) for kind, name, known in makers if name not in known]
         text = json.dumps([asdict(self), sources], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -109,6 +113,7 @@ class Run:
     def record(self) -> dict[str, Any]:
         """Return one flat row of final values, settings, seeds and diagnostics."""
         trace = self.trace
+        informative = ~trace.self_duels
         exceeded = trace.estimate_norm > self.settings.get("norm_bound", np.inf)
         return {
             "agent": self.cell.agent,
@@ -124,7 +129,7 @@ class Run:
             "self_duel_share": float(trace.self_duels.mean()),
             "locked_in": trace.locked_in,
             "norm_exceeded_share": float(exceeded.mean()),
-            "mean_slope": float(trace.slope.mean()),
+            "mean_slope": float(np.mean(trace.slope[informative])) if informative.any() else math.nan,
             "seconds": trace.seconds,
             "agent_settings": json.dumps(self.settings, sort_keys=True, default=str),
             "world_settings": json.dumps(dict(self.cell.world_settings), sort_keys=True),
@@ -142,6 +147,13 @@ def versions() -> dict[str, str]:
         "numba": numba.__version__,
         "python": platform.python_version(),
     }
+
+
+def _file_digest(path: str | None) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+    except OSError:
+        return ""  # the world itself says what is wrong with it
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 from fairduel.information import dot, rank_one, squared_width
 from fairduel.likelihood import add_outcome, newton
-from fairduel.links import parse_link, probability, slope
+from fairduel.links import as_link, probability, slope
 from fairduel.selection import (
     informative_pair,
     perturbations,
@@ -266,7 +266,7 @@ def _plan_attack(adversary: Adversary, count: int) -> AttackPlan | None:
 
 
 def _plan_world(world: World) -> WorldPlan | None:
-    if isinstance(world, Fresh):
+    if type(world) is Fresh:
         actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
         parameter = world.parameter
     elif type(world).offer is FixedWorld.offer:
@@ -274,7 +274,7 @@ def _plan_world(world: World) -> WorldPlan | None:
         parameter = np.zeros(world.dimension)
     else:
         return None
-    return WorldPlan(isinstance(world, Fresh), actions, rewards, parameter, world.link.kind, world.link.scale)
+    return WorldPlan(type(world) is Fresh, actions, rewards, parameter, world.link.kind, world.link.scale)
 
 
 def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
@@ -284,7 +284,7 @@ def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
     if agent.constrained or agent.radius == "determinant" or agent.asked:
         return None
     settings = agent.settings
-    link = parse_link(settings["link"])
+    link = as_link(settings["link"])
     robust = isinstance(agent, (RCDB, RCDBS))
     rounds = range(1, horizon + 1)
     steady = agent.horizon is not None and not isinstance(agent, RCDBS)

@@ -8,7 +8,7 @@ from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.information import dot
-from fairduel.links import LOGISTIC, Link
+from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import Offer, World, checked_dimension, random_parameter
 
 
@@ -47,13 +47,13 @@ class Fresh(World):
         dimension: int = 5,
         count: int = 32,
         norm: float = 2.0,
-        link: Link = LOGISTIC,
+        link: Link | str = LOGISTIC,
     ) -> None:
         if count < 2:
             raise BadInputError(f"a world needs at least two actions, not {count}.")
         self.dimension = checked_dimension(dimension)
         self.norm_bound = norm
-        self.link = link
+        self.link = as_link(link)
         self.parameter = random_parameter(rng, dimension, norm)
         self.count = count
         self.rng = rng

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fairduel.actions import hypercube
-from fairduel.links import LOGISTIC, Link
+from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import FixedWorld, checked_dimension, random_parameter
 
 
@@ -16,8 +16,8 @@ class Hypercube(FixedWorld):
     """
 
     def __init__(
-        self, *, rng: np.random.Generator, dimension: int = 5, norm: float = 2.0, link: Link = LOGISTIC
+        self, *, rng: np.random.Generator, dimension: int = 5, norm: float = 2.0, link: Link | str = LOGISTIC
     ) -> None:
         actions = hypercube(checked_dimension(dimension, largest=12))
         parameter = random_parameter(rng, dimension, norm)
-        super().__init__(actions, actions @ parameter, link=link, norm_bound=norm, parameter=parameter)
+        super().__init__(actions, actions @ parameter, link=as_link(link), norm_bound=norm, parameter=parameter)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from fairduel.actions import checked_actions
 from fairduel.errors import BadInputError
-from fairduel.links import LOGISTIC, Link
+from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import FixedWorld
 
 
@@ -21,13 +21,15 @@ class Table(FixedWorld):
     [0.3, 0.7]
     """
 
-    def __init__(self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link = LOGISTIC) -> None:
+    def __init__(
+        self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link | str = LOGISTIC
+    ) -> None:
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
         actions = checked_actions(table, table.shape[1])
         values = np.asarray(rewards, dtype=np.float64)
         if values.shape != (len(actions),) or not np.isfinite(values).all():
             raise BadInputError(f"a table of {len(actions)} actions needs as many finite rewards.")
-        super().__init__(actions, values, link=link, norm_bound=norm_bound, parameter=None)
+        super().__init__(actions, values, link=as_link(link), norm_bound=norm_bound, parameter=None)
 
     @classmethod
     def read(cls, *, path: str, norm_bound: float, rng: np.random.Generator | None = None) -> "Table":  # noqa: ARG003
