@@ -1,5 +1,6 @@
 """From a name to the thing: built-in ones by their own, a user's as ``module:Name``."""
 
+import functools
 import importlib
 import inspect
 import sys
@@ -43,7 +44,7 @@ def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offer
     >>> make("point", complex, {"real": 1.0}, {"imag": 2.0, "colour": "red"})
     (1+2j)
     """
-    parameters = inspect.signature(maker).parameters
+    parameters = _parameters(maker)
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     for name in chosen:
         if name not in parameters and not takes_all:
@@ -53,6 +54,11 @@ def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offer
         return maker(**{**fitting, **chosen})
     except TypeError as error:
         raise BadInputError(f"cannot make the {kind} {maker.__qualname__}: {error}.") from error
+
+
+@functools.cache
+def _parameters(maker: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(maker).parameters
 
 
 def source_of(maker: Callable[..., object]) -> str:

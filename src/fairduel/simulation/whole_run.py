@@ -6,6 +6,7 @@ operations and of random draws is that of :func:`fairduel.simulation.play.play`,
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -286,10 +287,14 @@ def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
     settings = agent.settings
     link = as_link(settings["link"])
     robust = isinstance(agent, (RCDB, RCDBS))
-    rounds = range(1, horizon + 1)
-    steady = agent.horizon is not None and not isinstance(agent, RCDBS)
-    radius = np.full(horizon, agent.radius_at(1)) if steady else np.array([agent.radius_at(t) for t in rounds])
-    nothing = np.zeros(1)
+    radius = _schedule(agent.radius_at, horizon)
+    slope_radius = mixing = np.zeros(1)
+    threshold = radius
+    if isinstance(agent, RCDBS):
+        slope_radius = _schedule(agent.slope_radius_at, horizon)
+    if isinstance(agent, CoLSTIM):
+        mixing = _schedule(agent.mixing_at, horizon)
+        threshold = radius if agent.threshold is None else np.full(horizon, agent.threshold)
     return AgentPlan(
         kind=_AGENTS.index(type(agent)),
         ridge=settings["ridge"],
@@ -303,9 +308,13 @@ def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
         paper_coupling=isinstance(agent, CoLSTIM) and agent.coupling == "paper",
         gaussian=isinstance(agent, CoLSTIM) and agent.gaussian,
         radius=radius,
-        slope_radius=np.array([agent.slope_radius_at(t) for t in rounds]) if isinstance(agent, RCDBS) else nothing,
-        mixing=np.array([agent.mixing_at(t) for t in rounds]) if isinstance(agent, CoLSTIM) else nothing,
-        threshold=np.full(horizon, agent.threshold)
-        if isinstance(agent, CoLSTIM) and agent.threshold is not None
-        else radius,
+        slope_radius=slope_radius,
+        mixing=mixing,
+        threshold=threshold,
     )
+
+
+def _schedule(at: Callable[[int], float], horizon: int) -> Vector:
+    """What ``at`` gives for rounds 1 to T, shape (T,); all of them are monotone, so equal ends mean one value."""
+    first, last = at(1), at(horizon)
+    return np.full(horizon, first) if first == last else np.array([at(t) for t in range(1, horizon + 1)])
