@@ -39,5 +39,18 @@ def test_exponent_is_recovered_with_its_error():
     assert grown.high - grown.low < 0.05
 
 
+def test_line_is_that_of_ordinary_least_squares():
+    rng = np.random.default_rng(3)
+    x, y = np.arange(8.0), rng.normal(size=8)
+    expected = stats.linregress(x, y)
+    assert line(x, y) == pytest.approx((expected.slope, expected.stderr, expected.intercept, expected.rvalue**2))
+
+
+@pytest.mark.parametrize(("successes", "count"), [(0, 10), (3, 10), (10, 10), (57, 60)])
+def test_share_interval_is_clopper_pearsons(successes, count):
+    expected = stats.binomtest(successes, count).proportion_ci(0.95)
+    assert (share(successes, count).low, share(successes, count).high) == pytest.approx((expected.low, expected.high))
+
+
 def test_share_interval_covers_certainty_honestly():
     assert share(100, 100).low == pytest.approx(0.025 ** (1 / 100))

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fairduel.duel import Matrix, Vector
 
@@ -38,7 +38,7 @@ def mean(values: Vector, confidence: float = 0.95) -> Mean:
     if count < 2:
         return Mean(centre, math.nan, math.nan, math.nan)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    reach = float(stats.t.ppf(0.5 + confidence / 2.0, count - 1)) * error
+    reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
     return Mean(centre, error, centre - reach, centre + reach)
 
 
@@ -53,8 +53,11 @@ def line(x: Vector, y: Vector) -> Line:
     >>> line(np.array([1.0, 2.0, 3.0]), np.array([3.0, 5.0, 7.0])).slope
     2.0
     """
-    fit = stats.linregress(x, y)
-    return Line(float(fit.slope), float(fit.stderr), float(fit.intercept), float(fit.rvalue) ** 2)
+    across, up = x - x.mean(), y - y.mean()
+    slope = float(across @ up / (across @ across))
+    unexplained = float(((up - slope * across) ** 2).sum())
+    error = math.sqrt(unexplained / (len(x) - 2) / float(across @ across)) if len(x) > 2 else math.nan
+    return Line(slope, error, float(y.mean() - slope * x.mean()), 1.0 - unexplained / float(up @ up))
 
 
 def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
@@ -76,6 +79,8 @@ def share(successes: int, count: int, confidence: float = 0.95) -> Mean:
     >>> round(share(20, 20).low, 3)
     0.832
     """
-    interval = stats.binomtest(successes, count).proportion_ci(confidence)
+    tail = (1.0 - confidence) / 2.0
+    low = float(special.betaincinv(successes, count - successes + 1, tail)) if successes else 0.0
+    high = float(special.betaincinv(successes + 1, count - successes, 1.0 - tail)) if successes < count else 1.0
     value = successes / count
-    return Mean(value, math.sqrt(value * (1.0 - value) / count), float(interval.low), float(interval.high))
+    return Mean(value, math.sqrt(value * (1.0 - value) / count), low, high)

@@ -527,12 +527,19 @@ def locked(kind, **settings):
     return agent
 
 
+def interrupted(agent):
+    """Let an agent that duels itself ask one real duel."""
+    agent.self_duels = False
+    assert not agent.ask(ACTIONS).is_self_duel
+    agent.self_duels = True
+
+
 def test_a_lock_in_is_said_once_and_not_before_a_hundred_rounds(kind):
     agent = locked(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert all(agent.ask(ACTIONS).is_self_duel for _ in range(99))
-    with pytest.warns(LockInWarning, match=f"{kind.__name__} has asked action 0 against itself 100 times") as said:
+    with pytest.warns(LockInWarning, match=rf"100 .*{kind.__name__}.*action 0") as said:
         duel = agent.ask(ACTIONS)
     assert len(said) == 1
     assert said[0].filename == __file__
@@ -547,18 +554,27 @@ def test_a_lock_in_is_not_said_again_after_a_reload(tmp_path):
     with pytest.warns(LockInWarning):
         agent.ask_many(ACTIONS, 100)
     agent.save(tmp_path / "agent.npz")
-    Agent.load(tmp_path / "agent.npz").ask_many(ACTIONS, 250)
+    again = Agent.load(tmp_path / "agent.npz")
+    again.ask_many(ACTIONS, 150)
+    interrupted(again)
+    again.ask_many(ACTIONS, 150)
 
 
 def test_a_real_duel_in_between_starts_the_count_again():
     agent = locked(MaxPairUCB)
     agent.ask_many(ACTIONS, 99)
-    agent.self_duels = False
-    assert not agent.ask(ACTIONS).is_self_duel
-    agent.self_duels = True
+    interrupted(agent)
     agent.ask_many(ACTIONS, 99)
     with pytest.warns(LockInWarning):
         agent.ask(ACTIONS)
+
+
+def test_a_second_lock_in_is_not_said():
+    agent = locked(MaxPairUCB)
+    with pytest.warns(LockInWarning):
+        agent.ask_many(ACTIONS, 100)
+    interrupted(agent)
+    agent.ask_many(ACTIONS, 150)
 
 
 def test_self_duels_can_be_forbidden(kind):

@@ -133,14 +133,16 @@ def test_a_torn_cell_is_named_and_left_alone(tmp_path):
 
 def test_control_c_keeps_what_is_done(tmp_path):
     (tmp_path / "slow.py").write_text(
-        "import time\n"
+        "import pathlib, time\n"
         "class Agent:\n"
-        "    def ask(self, actions): time.sleep(0.005); return 0, 1\n"
+        "    def __init__(self, seed): pathlib.Path(f'started-{seed}').touch()\n"
+        "    def ask(self, actions): time.sleep(0.02); return 0, 1\n"
         "    def tell(self, duel, outcome): pass\n"
     )
     command = ["simulate", "--agent", "slow:Agent", "--runs", "40", "--horizon", "40", "--budget", "5", "--jobs", "2"]
     running = subprocess.Popen([*FAIRDUEL, *command], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    time.sleep(7)
+    while len(list(tmp_path.glob("started-*"))) < 15:  # of 40; up to 5 runs go in one batch
+        time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors.decode()

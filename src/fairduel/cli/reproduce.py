@@ -22,7 +22,6 @@ from fairduel.cli.options import (
 from fairduel.errors import unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment
 from fairduel.experiments.results import Results, run_experiment
-from fairduel.report.page import write_report
 from fairduel.report.tables import summary, with_error, with_interval
 from fairduel.simulation import Store
 
@@ -74,6 +73,8 @@ def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range
         all_results.append(results)
         print_summary(results)
     with console.status("Drawing …"):
+        from fairduel.report.page import write_report  # noqa: PLC0415  # matplotlib loads only where it draws
+
         page = write_report(folder, all_results, typed_command())
     console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
     return all_results

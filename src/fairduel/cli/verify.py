@@ -23,7 +23,7 @@ from fairduel.cli.options import (
 )
 from fairduel.experiments import claims
 from fairduel.files import write_whole
-from fairduel.report.page import render
+from fairduel.report.templating import render
 from fairduel.simulation import Store, versions
 
 _COLOURS: dict[claims.Status, str] = {"holds": "green", "does not hold": "red", "undecided": "yellow"}

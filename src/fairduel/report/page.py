@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from matplotlib.figure import Figure
 
 from fairduel.experiments import Lines
@@ -16,8 +15,9 @@ from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.results import Results
 from fairduel.files import write_whole
 from fairduel.report.figures import draw, image
-from fairduel.report.tables import fits, summary, with_error, with_interval
-from fairduel.simulation import versions, write_parquet
+from fairduel.report.tables import fits, summary
+from fairduel.report.templating import render
+from fairduel.simulation import write_parquet
 
 
 @dataclass(frozen=True)
@@ -43,24 +43,6 @@ def write_report(folder: Path, all_results: Sequence[Results], command: str) -> 
     page = folder / "report.html"
     write_whole(page, render("report.html", sections=sections, command=command).encode())
     return page
-
-
-def render(template: str, **values: Any) -> str:
-    """Fill a page template; every value is escaped."""
-    environment = Environment(
-        loader=PackageLoader("fairduel.report"),
-        autoescape=select_autoescape(),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "with_error": with_error,
-        "with_interval": with_interval,
-        "settings_text": settings_text,
-        "json": lambda value: json.dumps(value, default=str),
-    }
-    return environment.get_template(template).render(versions=versions(), **values)
 
 
 def data_uri(figure: Figure) -> str:
