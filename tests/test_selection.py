@@ -1,3 +1,4 @@
+import itertools
 import math
 from collections import Counter
 
@@ -9,6 +10,9 @@ from scipy import stats
 
 from fairduel.actions import hypercube
 from fairduel.selection import (
+    FEW,
+    _best_pair_among_many,
+    _best_pair_of_all,
     informative_pair,
     pair_widths,
     perturbed_pair,
@@ -114,7 +118,8 @@ def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
     first = data.draw(st.integers(0, len(actions) - 1))
     self_duels = data.draw(st.booleans())
     scores = slow_rival_scores(*problem, first)
-    rival = toughest_rival(actions @ theta, pair_widths(actions, inverse), radius, first, self_duels, tie)
+    points = actions @ np.linalg.cholesky(inverse)
+    rival = toughest_rival(points, actions @ theta, radius, first, self_duels, tie)
     allowed = [s for i, s in enumerate(scores) if self_duels or i != first]
     assert self_duels or rival != first
     assert scores[rival] >= max(allowed) - 2e-9
@@ -124,8 +129,8 @@ def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
 def test_promising_is_its_definition(problem):
     actions, theta, inverse, radius = problem
     expected = slow_promising(*problem)
-    flags = promising(actions @ theta, pair_widths(actions, inverse), radius)
-    assert set(np.flatnonzero(flags)) == expected
+    points = actions @ np.linalg.cholesky(inverse)
+    assert set(promising(points, actions @ theta, radius)) == expected
 
 
 @given(problems(), ties)
@@ -158,7 +163,7 @@ def test_a_lone_promising_action_meets_its_toughest_rival_where_self_duels_are_n
 def test_where_nothing_is_promising_the_greedy_action_duels_itself():
     actions = np.array([[1.0, 0.0], [1.0, 0.5], [-1.0, 0.0]]) / 2
     theta = np.array([1.0, 0.0])  # the first two are equally good, and the radius is 0
-    assert not promising(actions @ theta, pair_widths(actions, np.eye(2)), 0.0).any()
+    assert promising(actions, actions @ theta, 0.0).size == 0
     chosen = {informative_pair(actions, theta, np.eye(2), 0.0, True, tie) for tie in (0.0, 0.49, 0.51, 0.99)}
     assert chosen == {(0, 0), (1, 1)}
     assert {informative_pair(actions, theta, np.eye(2), 0.0, False, tie) for tie in (0.1, 0.9)} == {(0, 1), (1, 0)}
@@ -235,3 +240,51 @@ def test_a_self_duel_and_a_boundless_trust_have_weight_one():
     assert uncertainty_weight(0.3, 0.0) == 1.0
     assert uncertainty_weight(math.inf, 5.0) == 1.0
     assert uncertainty_weight(math.inf, 0.0) == 1.0
+
+
+@given(problems(), ties, st.booleans())
+def test_few_and_many_actions_are_searched_alike(problem, tie, self_duels):
+    """The pruned search and the search of all pairs in blocks, on problems small enough for the obvious one."""
+    actions, theta, inverse, radius = problem
+    points, rewards = actions @ np.linalg.cholesky(inverse), actions @ theta
+    expected = {symmetric_pair(*problem, self_duels, t) for t in np.linspace(0.0, ALMOST_ONE, 80)}
+    scores = sorted(
+        rewards[a] + rewards[b] + radius * width(actions[a], actions[b], inverse)
+        for a in range(len(actions))
+        for b in range(a + self_duels)
+    )
+    gaps = [high - low for low, high in itertools.pairwise(scores) if high > scores[-1] - 1e-6]
+    assume(all(gap < 1e-12 or gap > 1e-8 for gap in gaps))
+    for search in (_best_pair_among_many, _best_pair_of_all):
+        assert search(points, rewards, radius, self_duels, tie) == symmetric_pair(*problem, self_duels, tie)
+        assert {search(points, rewards, radius, self_duels, t) for t in np.linspace(0.0, ALMOST_ONE, 80)} == expected
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.05, 1.0, 50.0])
+@pytest.mark.parametrize("self_duels", [True, False])
+def test_many_actions_give_the_brute_force_pair(radius, self_duels):
+    rng = np.random.default_rng(7)
+    actions = rng.normal(size=(700, 6))
+    actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+    theta = rng.normal(size=6)
+    root = rng.normal(size=(6, 6))
+    inverse = root @ root.T / 50 + 1e-3 * np.eye(6)
+    first, second = symmetric_pair(actions, theta, inverse, radius, self_duels, 0.5)
+    rewards = actions @ theta
+    scores = rewards[:, None] + rewards[None, :] + radius * pair_widths(actions, inverse)
+    if not self_duels:
+        np.fill_diagonal(scores, -np.inf)
+    assert scores[first, second] == pytest.approx(scores.max(), abs=2e-9)
+
+
+def test_many_promising_actions_give_the_widest_pair():
+    rng = np.random.default_rng(8)
+    actions = rng.normal(size=(500, 4)) / 10
+    theta, inverse, radius = rng.normal(size=4), np.eye(4), 1.9
+    rewards, widths = actions @ theta, pair_widths(actions, inverse)
+    margins = rewards[:, None] - rewards[None, :] + radius * widths
+    np.fill_diagonal(margins, np.inf)
+    candidates = np.flatnonzero((margins > 0).all(axis=1))
+    assert FEW < len(candidates) < 500
+    first, second = informative_pair(actions, theta, inverse, radius, True, 0.5)
+    assert widths[first, second] == pytest.approx(widths[np.ix_(candidates, candidates)].max(), abs=2e-9)

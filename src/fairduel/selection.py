@@ -1,17 +1,24 @@
-"""Which pair to ask next: one pure function for each selection rule.
+"""Which pair to ask next: one pure function for each selection rule, exact for any number of actions.
 
 ``actions`` is (K, d), θ is (d,), ``inverse`` is Σ⁻¹ (d, d). Scores within ``TIE`` of the best count as
 equal; ``tie`` is one uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
+
+With Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b. Few actions (up to ``FEW``) have all their
+pairs scored. Among many, most pairs are ruled out unseen: see :func:`_best_pair_among_many`. Memory is O(K·d) then.
 """
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
+FEW = 128
+_BLOCK = 256  # actions at a time where all pairs must be looked at
+_PATIENCE = 64  # pairs an action, on average, before looking at all of them in blocks is cheaper
 
 
 @compiled
@@ -25,6 +32,19 @@ def pair_widths(actions: Matrix, inverse: Matrix) -> Matrix:
             squared = gram[i, i] + gram[j, j] - 2.0 * gram[i, j]
             widths[i, j] = widths[j, i] = math.sqrt(max(squared, 0.0)) if i != j else 0.0
     return widths
+
+
+@compiled
+def widths_from(points: Matrix, centre: Vector) -> Vector:
+    """Distance of each row of ``points`` (K, d) from ``centre`` (d,), shape (K,)."""
+    result = np.empty(len(points))
+    for i in range(len(points)):
+        squared = 0.0
+        for j in range(centre.size):
+            gap = points[i, j] - centre[j]
+            squared += gap * gap
+        result[i] = math.sqrt(squared)
+    return result
 
 
 @compiled
@@ -49,8 +69,11 @@ def symmetric_pair(
 ) -> tuple[int, int]:
     """argmax over (a, b) of (x_a + x_b)ᵀθ + β‖x_a − x_b‖_Σ⁻¹ (Algorithm 1, line 6)."""
     rewards = actions @ theta
-    widths = pair_widths(actions, inverse)
     count = rewards.size
+    if count > FEW:
+        points = actions @ np.linalg.cholesky(inverse)
+        return _best_pair_among_many(points, rewards, radius, self_duels, tie)
+    widths = pair_widths(actions, inverse)
     scores = np.empty(count * (count + 1) // 2)
     k = 0
     for a in range(count):
@@ -59,28 +82,147 @@ def symmetric_pair(
             if a == b and not self_duels:
                 scores[k] = -np.inf
             k += 1
-    chosen = pick(scores, tie)
-    first = int((math.sqrt(8.0 * chosen + 1.0) - 1.0) / 2.0)
-    return first, chosen - first * (first + 1) // 2
+    return _pair_of(pick(scores, tie))
 
 
 @compiled
-def promising(rewards: Vector, widths: Matrix, radius: float) -> Vector:
-    """Whether (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i, as 0.0 or 1.0, shape (K,)."""
-    count = rewards.size
-    result = np.ones(count)
-    for i in range(count):
-        for j in range(count):
-            if widths[i, j] > 0.0 and rewards[i] - rewards[j] + radius * widths[i, j] <= 0.0:
-                result[i] = 0.0
+def _pair_of(index: int) -> tuple[int, int]:
+    """The pair (a, b) with b ≤ a that stands at this place of a lower triangle, read row by row."""
+    first = int((math.sqrt(8.0 * index + 1.0) - 1.0) / 2.0)
+    while first * (first + 1) // 2 > index:
+        first -= 1
+    while (first + 1) * (first + 2) // 2 <= index:
+        first += 1
+    return first, index - first * (first + 1) // 2
+
+
+@compiled
+def _good_pair(points: Matrix, rewards: Vector, radius: float, self_duels: bool) -> tuple[int, int, float]:
+    """A pair that no change of one action improves, or nearly so, and its score."""
+    first = second = int(np.argmax(rewards))
+    best = -np.inf
+    for _ in range(8):
+        scores = rewards + (rewards[first] + radius * widths_from(points, points[first]))
+        if not self_duels:
+            scores[first] = -np.inf
+        rival = int(np.argmax(scores))
+        if scores[rival] <= best:
+            break
+        first, second, best = rival, first, scores[rival]
+    return first, second, best
+
+
+@compiled
+def _best_pair_among_many(
+    points: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float
+) -> tuple[int, int]:
+    """argmax over (a, b) of r_a + r_b + β‖z_a − z_b‖, for ``points`` z (K, d) and ``rewards`` r (K,).
+
+    For any centre c, ‖z_a − z_b‖ ≤ ‖z_a − c‖ + ‖z_b − c‖, so u_a + u_b with u_a = r_a + β‖z_a − c‖ bounds every pair
+    from above. The centre is the middle of a good pair, found by maximising over one action at a time; then pairs
+    are looked at by falling bound, until it falls under the best score.
+    """
+    first, second, best = _good_pair(points, rewards, radius, self_duels)
+    bounds = rewards + radius * widths_from(points, 0.5 * (points[first] + points[second]))
+    highest = np.max(bounds)
+    candidates = np.flatnonzero(bounds >= best - TIE - highest)
+    candidates = candidates[np.argsort(-bounds[candidates])]
+    found = [0]  # places in the triangle of pairs within TIE of the best so far
+    values = [-np.inf]
+    looked = 0
+    for p in range(candidates.size):
+        a = candidates[p]
+        if 2.0 * bounds[a] < best - TIE:
+            break
+        for q in range(p, candidates.size):
+            b = candidates[q]
+            if bounds[a] + bounds[b] < best - TIE:
                 break
-    return result
+            looked += 1
+            if a == b and not self_duels:
+                continue
+            squared = 0.0
+            for j in range(points.shape[1]):
+                gap = points[a, j] - points[b, j]
+                squared += gap * gap
+            value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
+            if value >= best - TIE:
+                best = max(best, value)
+                high, low = max(a, b), min(a, b)
+                found.append(int(high * (high + 1) // 2 + low))
+                values.append(value)
+        if looked > _PATIENCE * rewards.size:
+            return _best_pair_of_all(points, rewards, radius, self_duels, tie)
+    return _pair_of(_tied(found, values, best, tie))
 
 
 @compiled
-def toughest_rival(rewards: Vector, widths: Matrix, radius: float, first: int, self_duels: bool, tie: float) -> int:
+def _best_pair_of_all(points: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
+    """The same by looking at every pair, a block of actions at a time."""
+    count = rewards.size
+    squares = np.empty(count)
+    for i in range(count):
+        squares[i] = np.dot(points[i], points[i])
+    best = 2.0 * np.max(rewards) if self_duels else -np.inf
+    found = [0]
+    values = [-np.inf]
+    for start in range(0, count, _BLOCK):
+        stop = min(start + _BLOCK, count)
+        products = points[start:stop] @ points[:stop].T
+        for a in range(start, stop):
+            for b in range(a + 1):
+                if a == b:
+                    squared = 0.0
+                    if not self_duels:
+                        continue
+                else:
+                    squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
+                needed = best - TIE - rewards[a] - rewards[b]
+                if needed > 0.0 and radius * radius * squared < needed * needed:
+                    continue
+                value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
+                if value >= best - TIE:
+                    best = max(best, value)
+                    found.append(a * (a + 1) // 2 + b)
+                    values.append(value)
+    return _pair_of(_tied(found, values, best, tie))
+
+
+@compiled
+def _tied(found: list[int], values: list[float], best: float, tie: float) -> int:
+    """One of the places whose value is within ``TIE`` of the best, in the order of the triangle, by ``tie``."""
+    level = np.array([found[i] for i in range(len(found)) if values[i] >= best - TIE])
+    level.sort()
+    return int(level[int(tie * level.size)])
+
+
+@compiled
+def promising(points: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
+    """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i.
+
+    ``points`` z is (K, d), ``rewards`` (K,). Only a better action can rule one out, and the best ones mostly do.
+    """
+    order = np.argsort(-rewards)
+    result = np.ones(rewards.size, np.bool_)
+    for i in range(rewards.size):
+        for j in order:
+            lead = rewards[j] - rewards[i]
+            if lead < 0.0:
+                break
+            squared = 0.0
+            for k in range(points.shape[1]):
+                gap = points[i, k] - points[j, k]
+                squared += gap * gap
+            if squared > 0.0 and lead >= radius * math.sqrt(squared):
+                result[i] = False
+                break
+    return np.flatnonzero(result)
+
+
+@compiled
+def toughest_rival(points: Matrix, rewards: Vector, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
-    scores = rewards - rewards[first] + radius * widths[first]
+    scores = rewards - rewards[first] + radius * widths_from(points, points[first])
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -96,23 +238,15 @@ def informative_pair(
     self-duels are not allowed, each meets its toughest rival instead.
     """
     rewards = actions @ theta
-    widths = pair_widths(actions, inverse)
-    candidates = np.flatnonzero(promising(rewards, widths, radius))
+    points = actions @ np.linalg.cholesky(inverse)
+    candidates = promising(points, rewards, radius)
     if candidates.size < 2:
         first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
         if self_duels:
             return first, first
-        return first, toughest_rival(rewards, widths, radius, first, False, tie)
-    count = candidates.size
-    scores = np.empty(count * (count - 1) // 2)
-    k = 0
-    for i in range(count):
-        for j in range(i):
-            scores[k] = widths[candidates[i], candidates[j]]
-            k += 1
-    chosen = pick(scores, tie)
-    i = int((math.sqrt(8.0 * chosen + 1.0) + 1.0) / 2.0)
-    return candidates[i], candidates[chosen - i * (i - 1) // 2]
+        return first, toughest_rival(points, rewards, radius, first, False, tie)
+    i, j = symmetric_pair(actions[candidates], np.zeros_like(theta), inverse, 1.0, False, tie)
+    return candidates[i], candidates[j]
 
 
 @compiled
@@ -144,12 +278,9 @@ def perturbed_pair(
     a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹.
     """
     rewards = actions @ theta
-    gram = actions @ inverse
-    perturbed = np.empty_like(rewards)
-    for i in range(rewards.size):
-        perturbed[i] = rewards[i] + noise[i] * math.sqrt(max(np.dot(gram[i], actions[i]), 0.0))
-    first = pick(perturbed, tie)
-    return first, toughest_rival(rewards, pair_widths(actions, inverse), radius, first, self_duels, tie)
+    points = actions @ np.linalg.cholesky(inverse)
+    first = pick(rewards + noise * widths_from(points, np.zeros_like(theta)), tie)
+    return first, toughest_rival(points, rewards, radius, first, self_duels, tie)
 
 
 @compiled

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,11 @@ from fairduel.errors import BadInputError, LockInWarning, UnknownDuelError, unkn
 from fairduel.information import Information
 from fairduel.likelihood import Comparisons, maximum_likelihood
 from fairduel.links import LOGISTIC, Link, as_link
+from fairduel.mirror_descent import mirror_step, step_size
 from fairduel.radius import rcdb_ridge
 from fairduel.selection import random_pair, symmetric_pair
 
+EstimatorName = Literal["exact", "lazy", "one-pass"]
 _STATE_VERSION = 1
 _LOCK_IN_STREAK = 100
 
@@ -64,6 +66,9 @@ class Agent(ABC):
     """Whether an action may duel itself, as the paper's argmax allows; people are never shown that."""
     constrained: bool = False
     """Whether the estimate is kept within ‖θ‖ ≤ B; the paper's is not."""
+    estimator: EstimatorName = "exact"
+    """``"exact"``: the MLE of all that was told, in every round, as in the paper. ``"lazy"``: the same, but anew only
+    when det Σ has doubled. ``"one-pass"``: mirror descent, which keeps no outcomes and needs O(d²) a round."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -77,6 +82,8 @@ class Agent(ABC):
         self._information = Information(self.dimension, self._ridge)
         self._told = Comparisons(self.dimension)
         self._theta: Vector = np.zeros(self.dimension)
+        self._curvature = Information(self.dimension, self._ridge)  # of one-pass estimation alone
+        self._fitted_at = -math.inf  # log det Σ at the last fit
         self._stale = False
         self._asked = 0
         self._pending: dict[int, Duel] = {}
@@ -115,8 +122,13 @@ class Agent(ABC):
         if not isinstance(outcome, Outcome):
             raise BadInputError(f"an outcome is Outcome.FIRST or Outcome.SECOND, not {outcome!r}.")
         self._release(duel)
-        if not duel.is_self_duel:
-            self._told.add(duel.difference, weight=duel.weight, first_won=outcome is Outcome.FIRST)
+        if duel.is_self_duel:
+            return
+        first_won = outcome is Outcome.FIRST
+        if self.estimator == "one-pass":
+            self._mirror_step(duel, first_won)
+        else:
+            self._told.add(duel.difference, weight=duel.weight, first_won=first_won)
             self._stale = True
 
     def cancel(self, duel: Duel) -> None:
@@ -131,7 +143,7 @@ class Agent(ABC):
 
     @property
     def estimate(self) -> Vector:
-        """θ of eq. (MLE) on all that was told, shape (d,)."""
+        """θ on all that was told, shape (d,): of eq. (MLE), or as the ``estimator`` has it."""
         self._refit()
         return self._theta.copy()
 
@@ -186,6 +198,8 @@ class Agent(ABC):
             "warned_of_lock_in": self._warned_of_lock_in,
             "stale": self._stale,
             "theta": self._theta.copy(),
+            "fitted_at": self._fitted_at,
+            "curvature": self._curvature.state(),
             "information": self._information.state(),
             "told": self._told.state(),
             "pending": {
@@ -216,6 +230,8 @@ class Agent(ABC):
         self._warned_of_lock_in = state["warned_of_lock_in"]
         self._stale = state["stale"]
         self._theta = np.array(state["theta"])
+        self._fitted_at = state["fitted_at"]
+        self._curvature = Information.from_state(state["curvature"])
         self._information = Information.from_state(state["information"])
         self._told = Comparisons.from_state(state["told"])
         for row, difference in zip(state["pending"]["duels"], state["pending"]["differences"], strict=True):
@@ -283,11 +299,29 @@ class Agent(ABC):
         return self.horizon if self.horizon is not None else max(round_number, 2)
 
     def _refit(self) -> None:
-        if self._stale:
+        doubled = self._information.log_determinant >= self._fitted_at + math.log(2.0)
+        if self._stale and (doubled or self.estimator == "exact"):
             ball = self.norm_bound if self.constrained else None
             estimate = maximum_likelihood(self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball)
             self._theta = estimate.theta
             self._stale = False
+            self._fitted_at = self._information.log_determinant
+
+    def _mirror_step(self, duel: Duel, first_won: bool) -> None:
+        self._curvature.updates += 1
+        self._theta = mirror_step(
+            self._theta,
+            self._curvature.matrix,
+            self._curvature.inverse,
+            self._curvature.updates,
+            duel.difference,
+            duel.weight,
+            first_won,
+            step_size(self.norm_bound),
+            self.norm_bound,
+            self._link.kind,
+            self._link.scale,
+        )
 
     def _release(self, duel: Duel) -> None:
         if self._pending.get(duel.number) == duel:
@@ -335,6 +369,10 @@ class Agent(ABC):
             "between 0 and 1",
         )
         _require(isinstance(self.warmup, int) and self.warmup >= 0, "warmup", self.warmup, "a whole number ≥ 0")
+        if self.estimator not in get_args(EstimatorName):
+            raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
+        if self.constrained and self.estimator == "one-pass":
+            raise BadInputError("one-pass estimates always stay within ‖θ‖ ≤ B: leave constrained out.")
         steepest = float(self._link.slope(0.0))
         _require(
             self.kappa is None or 0 < self.kappa <= steepest,

@@ -7,7 +7,7 @@ operations and of random draws is that of :func:`fairduel.simulation.play.play`,
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from fairduel._compiled import compiled
 from fairduel.adversaries import Adversarial, Adversary, Greedy, Hiding, Misleading, NoAttack, Random
 from fairduel.adversaries.strong import ranked_action
 from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
+from fairduel.agents.base import EstimatorName
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 from fairduel.information import dot, rank_one, squared_width
 from fairduel.likelihood import add_outcome, newton
 from fairduel.links import as_link, probability, slope
+from fairduel.mirror_descent import mirror_step, step_size
 from fairduel.selection import (
     informative_pair,
     perturbations,
@@ -36,6 +38,8 @@ from fairduel.worlds.fresh import rewards_of, unit_rows
 _AGENTS: list[type[Agent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
 _RCDB, _RCDBS, _MAXPAIRUCB, _MAXINP, _COLSTIM = range(5)
 _ATTACKS: list[type[Adversary]] = [NoAttack, Greedy, Random, Adversarial, Misleading, Hiding]
+_ESTIMATORS = get_args(EstimatorName)
+_EXACT, _LAZY, _ONE_PASS = range(3)
 _NONE, _GREEDY, _RANDOM, _ADVERSARIAL, _MISLEADING, _HIDING = range(6)
 
 
@@ -53,6 +57,9 @@ class AgentPlan(NamedTuple):
     link_scale: float
     paper_coupling: bool
     gaussian: bool
+    estimator: int
+    step: float
+    norm_bound: float
     radius: Vector
     slope_radius: Vector
     mixing: Vector
@@ -154,9 +161,12 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
     theta = np.zeros(d)
     matrix, inverse = agent.ridge * np.eye(d), np.eye(d) / agent.ridge
     local_matrix, local_inverse = matrix.copy(), inverse.copy()
-    differences, weights, wins = np.empty((horizon + 1, d)), np.empty(horizon + 1), np.empty(horizon + 1)
-    slots = np.full(2 * (horizon + 1), -1)
-    updates = rows = spent = hidden = 0
+    curvature, inverse_curvature = matrix.copy(), inverse.copy()
+    room = 1 if agent.estimator == _ONE_PASS else horizon + 1
+    differences, weights, wins = np.empty((room, d)), np.empty(room), np.empty(room)
+    slots = np.full(2 * room, -1)
+    updates = told = rows = spent = hidden = 0
+    log_determinant, fitted_at = d * math.log(agent.ridge), -np.inf
     worst = 0.0
     actions, rewards = world.actions, world.rewards
 
@@ -178,7 +188,8 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
             steering_slope = max(agent.kappa, slope(agent.link_kind, agent.link_scale, largest))
         if first != second:
             updates += 1
-            rank_one(matrix, inverse, difference, weight * agent.design_slope, updates)
+            pivot = rank_one(matrix, inverse, difference, weight * agent.design_slope, updates)
+            log_determinant += math.log(pivot)
             if agent.kind == _RCDBS:
                 rank_one(local_matrix, local_inverse, difference, weight * steering_slope, updates)
 
@@ -196,10 +207,35 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
         # The agent is told.
         if first != second:
             told_first = first_won != flipped[t]
-            rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, told_first)
-            told = (differences[:rows], weights[:rows], wins[:rows])
-            theta, gradient, tolerance, _ = newton(theta, *told, agent.ridge, agent.link_kind, agent.link_scale)
-            worst = max(worst, gradient / tolerance)
+            if agent.estimator == _ONE_PASS:
+                told += 1
+                theta = mirror_step(
+                    theta,
+                    curvature,
+                    inverse_curvature,
+                    told,
+                    difference,
+                    weight,
+                    told_first,
+                    agent.step,
+                    agent.norm_bound,
+                    agent.link_kind,
+                    agent.link_scale,
+                )
+            else:
+                rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, told_first)
+            if agent.estimator == _EXACT or (agent.estimator == _LAZY and log_determinant >= fitted_at + math.log(2.0)):
+                fitted_at = log_determinant
+                theta, gradient, tolerance, _ = newton(
+                    theta,
+                    differences[:rows],
+                    weights[:rows],
+                    wins[:rows],
+                    agent.ridge,
+                    agent.link_kind,
+                    agent.link_scale,
+                )
+                worst = max(worst, gradient / tolerance)
 
         best_reward = np.max(rewards)
         firsts[t], seconds[t] = first, second
@@ -307,6 +343,9 @@ def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
         link_scale=link.scale,
         paper_coupling=isinstance(agent, CoLSTIM) and agent.coupling == "paper",
         gaussian=isinstance(agent, CoLSTIM) and agent.gaussian,
+        estimator=_ESTIMATORS.index(agent.estimator),
+        step=step_size(agent.norm_bound),
+        norm_bound=float(agent.norm_bound),
         radius=radius,
         slope_radius=slope_radius,
         mixing=mixing,
