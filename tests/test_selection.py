@@ -13,6 +13,7 @@ from fairduel.selection import (
     FEW,
     _best_pair_among_many,
     _best_pair_of_all,
+    _promising_among_many,
     informative_pair,
     pair_widths,
     perturbed_pair,
@@ -86,7 +87,7 @@ def slow_promising(actions, theta, inverse, radius):
 @given(problems())
 def test_pair_widths_are_the_norms_of_the_differences(problem):
     actions, _, inverse, _ = problem
-    widths = pair_widths(actions, inverse)
+    widths = pair_widths(actions @ inverse @ actions.T)
     for i, x in enumerate(actions):
         for j, y in enumerate(actions):
             assert widths[i, j] == pytest.approx(width(x, y, inverse), rel=1e-9, abs=1e-12)
@@ -118,8 +119,8 @@ def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
     first = data.draw(st.integers(0, len(actions) - 1))
     self_duels = data.draw(st.booleans())
     scores = slow_rival_scores(*problem, first)
-    points = actions @ np.linalg.cholesky(inverse)
-    rival = toughest_rival(points, actions @ theta, radius, first, self_duels, tie)
+    widths = pair_widths(actions @ inverse @ actions.T)[first]
+    rival = toughest_rival(widths, actions @ theta, radius, first, self_duels, tie)
     allowed = [s for i, s in enumerate(scores) if self_duels or i != first]
     assert self_duels or rival != first
     assert scores[rival] >= max(allowed) - 2e-9
@@ -129,8 +130,9 @@ def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
 def test_promising_is_its_definition(problem):
     actions, theta, inverse, radius = problem
     expected = slow_promising(*problem)
-    points = actions @ np.linalg.cholesky(inverse)
-    assert set(promising(points, actions @ theta, radius)) == expected
+    points, rewards = actions @ np.linalg.cholesky(inverse), actions @ theta
+    assert set(promising(pair_widths(actions @ inverse @ actions.T), rewards, radius)) == expected
+    assert set(_promising_among_many(points, rewards, radius)) == expected
 
 
 @given(problems(), ties)
@@ -163,7 +165,8 @@ def test_a_lone_promising_action_meets_its_toughest_rival_where_self_duels_are_n
 def test_where_nothing_is_promising_the_greedy_action_duels_itself():
     actions = np.array([[1.0, 0.0], [1.0, 0.5], [-1.0, 0.0]]) / 2
     theta = np.array([1.0, 0.0])  # the first two are equally good, and the radius is 0
-    assert promising(actions, actions @ theta, 0.0).size == 0
+    assert promising(pair_widths(actions @ actions.T), actions @ theta, 0.0).size == 0
+    assert _promising_among_many(actions, actions @ theta, 0.0).size == 0
     chosen = {informative_pair(actions, theta, np.eye(2), 0.0, True, tie) for tie in (0.0, 0.49, 0.51, 0.99)}
     assert chosen == {(0, 0), (1, 1)}
     assert {informative_pair(actions, theta, np.eye(2), 0.0, False, tie) for tie in (0.1, 0.9)} == {(0, 1), (1, 0)}
@@ -271,7 +274,7 @@ def test_many_actions_give_the_brute_force_pair(radius, self_duels):
     inverse = root @ root.T / 50 + 1e-3 * np.eye(6)
     first, second = symmetric_pair(actions, theta, inverse, radius, self_duels, 0.5)
     rewards = actions @ theta
-    scores = rewards[:, None] + rewards[None, :] + radius * pair_widths(actions, inverse)
+    scores = rewards[:, None] + rewards[None, :] + radius * pair_widths(actions @ inverse @ actions.T)
     if not self_duels:
         np.fill_diagonal(scores, -np.inf)
     assert scores[first, second] == pytest.approx(scores.max(), abs=2e-9)
@@ -280,8 +283,8 @@ def test_many_actions_give_the_brute_force_pair(radius, self_duels):
 def test_many_promising_actions_give_the_widest_pair():
     rng = np.random.default_rng(8)
     actions = rng.normal(size=(500, 4)) / 10
-    theta, inverse, radius = rng.normal(size=4), np.eye(4), 1.9
-    rewards, widths = actions @ theta, pair_widths(actions, inverse)
+    theta, inverse, radius = rng.normal(size=4), np.eye(4), 2.4
+    rewards, widths = actions @ theta, pair_widths(actions @ inverse @ actions.T)
     margins = rewards[:, None] - rewards[None, :] + radius * widths
     np.fill_diagonal(margins, np.inf)
     candidates = np.flatnonzero((margins > 0).all(axis=1))

@@ -10,6 +10,10 @@ from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
 _AFRESH = 1024
+HIGH_DIMENSION = 64
+"""From this dimension on a fixed set's Gram matrix is kept."""
+_AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
+_LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
 
 
 @compiled
@@ -66,8 +70,24 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
     return pivot
 
 
+@compiled
+def gram_rank_one(gram: Matrix, first: int, second: int, coefficient: float) -> None:
+    """Bring XΣ⁻¹Xᵀ (K, K) up to date, in place, after c(x_a − x_b)(x_a − x_b)ᵀ was added to Σ.
+
+    With v = XΣ⁻¹(x_a − x_b), which is the difference of two of its columns, it loses c/(1 + c‖x_a − x_b‖²_Σ⁻¹) vvᵀ.
+    """
+    image = gram[first] - gram[second]
+    gain = coefficient / (1.0 + coefficient * (image[first] - image[second]))
+    for i in range(image.size):
+        for j in range(image.size):
+            gram[i, j] -= gain * (image[i] * image[j])
+
+
 class Information:
     """What has been asked so far, as Σ, Σ⁻¹ and log det Σ.
+
+    In high dimension, a set of actions that is asked again and again has its Gram matrix XΣ⁻¹Xᵀ kept up to date, and
+    updates of Σ itself wait until somebody looks at it: so such an agent never pays for d².
 
     >>> information = Information(dimension=2, ridge=1.0)
     >>> information.add(np.array([1.0, 0.0]), 3.0)
@@ -76,34 +96,101 @@ class Information:
     """
 
     def __init__(self, dimension: int, ridge: float) -> None:
-        self.matrix: Matrix = ridge * np.eye(dimension)
-        self.inverse: Matrix = np.eye(dimension) / ridge
-        self.log_determinant = dimension * math.log(ridge)
+        self._matrix: Matrix = ridge * np.eye(dimension)
+        self._inverse: Matrix = np.eye(dimension) / ridge
+        self._log_determinant = dimension * math.log(ridge)
+        self._waiting: list[tuple[Vector, float, float]] = []  # φ, c, and what log det Σ has of it already
+        self._actions: Matrix | None = None
+        self.gram: Matrix | None = None
+        """XΣ⁻¹Xᵀ (K, K) of the set that is looked at, where it is kept."""
+        self._gram_updates = 0
         self.updates = 0
 
-    def width(self, direction: Vector) -> float:
-        """‖φ‖_Σ⁻¹ of one direction φ, shape (d,)."""
+    @property
+    def matrix(self) -> Matrix:
+        """Σ, shape (d, d)."""
+        self._work_in()
+        return self._matrix
+
+    @property
+    def inverse(self) -> Matrix:
+        """Σ⁻¹, shape (d, d)."""
+        self._work_in()
+        return self._inverse
+
+    @property
+    def log_determinant(self) -> float:
+        """log det Σ."""
+        if self.gram is None:
+            self._work_in()
+        return self._log_determinant
+
+    def width(self, direction: Vector, pair: tuple[int, int] | None = None) -> float:
+        """‖φ‖_Σ⁻¹ of one direction φ, shape (d,); ``pair``: of which two actions of the set looked at."""
+        if self.gram is not None and pair is not None:
+            a, b = pair
+            return math.sqrt(max(self.gram[a, a] + self.gram[b, b] - 2.0 * self.gram[a, b], 0.0))
         return math.sqrt(squared_width(self.inverse, direction))
+
+    def look_at(self, actions: Matrix) -> None:
+        """Say which set X (K, d) is asked about now; the second time on end its Gram matrix is made and kept."""
+        count, dimension = actions.shape
+        if dimension < HIGH_DIMENSION or count > _LARGEST_KEPT:
+            self._actions = self.gram = None
+        elif self._actions is None or not np.array_equal(self._actions, actions):
+            self._actions, self.gram = actions.copy(), None
+        elif self.gram is None or self._gram_updates >= _AFRESH:
+            self.gram = np.ascontiguousarray((actions @ self.inverse) @ actions.T)
+            self._gram_updates = 0
 
     def norm(self, vector: Vector) -> float:
         """‖v‖_Σ of one vector v, shape (d,)."""
         return math.sqrt(squared_width(self.matrix, vector))
 
-    def add(self, direction: Vector, coefficient: float) -> None:
-        """Add ``coefficient`` · φφᵀ."""
-        self.updates += 1
-        pivot = rank_one(self.matrix, self.inverse, direction, coefficient, self.updates)
-        if pivot < _SMALLEST_PIVOT:
-            self.log_determinant = float(np.linalg.slogdet(self.matrix)[1])
-        else:
-            self.log_determinant += math.log(pivot)
+    def add(self, direction: Vector, coefficient: float, pair: tuple[int, int] | None = None) -> None:
+        """Add ``coefficient`` · φφᵀ; ``pair``: of which two actions of the set looked at φ is the difference.
+
+        Without it a kept Gram matrix is dropped, and made afresh when the set is next looked at.
+        """
+        if self.gram is None or pair is None:
+            self.gram = None
+            self._waiting.append((direction, coefficient, 0.0))
+            return
+        pivot = 1.0 + coefficient * self.width(direction, pair) ** 2
+        gram_rank_one(self.gram, pair[0], pair[1], coefficient)
+        self._gram_updates += 1
+        self._log_determinant += math.log(pivot)
+        self._waiting.append((direction, coefficient, math.log(pivot)))
+
+    def _work_in(self) -> None:
+        if len(self._waiting) > _AT_ONCE:
+            directions = np.array([direction for direction, _, _ in self._waiting])
+            coefficients = np.array([coefficient for _, coefficient, _ in self._waiting])
+            self._matrix += (directions.T * coefficients) @ directions
+            inverse = np.linalg.inv(self._matrix)
+            self._inverse = np.asarray(0.5 * (inverse + inverse.T), dtype=np.float64)
+            self._log_determinant = float(np.linalg.slogdet(self._matrix)[1])
+            self.updates += len(self._waiting)
+            self._waiting.clear()
+        for direction, coefficient, counted in self._waiting:
+            self.updates += 1
+            pivot = rank_one(self._matrix, self._inverse, direction, coefficient, self.updates)
+            if pivot < _SMALLEST_PIVOT:
+                self._log_determinant = float(np.linalg.slogdet(self._matrix)[1])
+            else:
+                self._log_determinant += math.log(pivot) - counted
+        self._waiting.clear()
 
     def remove(self, direction: Vector, coefficient: float) -> None:
         """Take back an earlier :meth:`add` of the same direction and coefficient."""
         self.add(direction, -coefficient)
 
     def state(self) -> dict[str, Matrix | float | int]:
-        """Everything that :meth:`from_state` needs."""
+        """Everything that :meth:`from_state` needs.
+
+        A kept Gram matrix is dropped, so that this one goes on to the last bit like the one that is rebuilt.
+        """
+        self._actions = self.gram = None
         return {
             "matrix": self.matrix.copy(),
             "inverse": self.inverse.copy(),
@@ -116,8 +203,8 @@ class Information:
         """Rebuild what :meth:`state` gave."""
         matrix = np.array(state["matrix"], dtype=np.float64)
         information = cls(len(matrix), ridge=1.0)
-        information.matrix = matrix
-        information.inverse = np.array(state["inverse"], dtype=np.float64)
-        information.log_determinant = float(state["log_determinant"])
+        information._matrix = matrix
+        information._inverse = np.array(state["inverse"], dtype=np.float64)
+        information._log_determinant = float(state["log_determinant"])
         information.updates = int(state["updates"])
         return information

@@ -5,6 +5,7 @@
 whatever the data. Duels with the same φ enter through (Σw, Σw·o) alone, so they share one row.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,6 +20,7 @@ from fairduel.links import Link, potential, probability_and_slope
 TOLERANCE = 1e-8
 """The gradient's largest entry at the estimate is at most this times (1 + Σw)."""
 _MOST_STEPS = 200
+_LOG_TWO = math.log(2.0)
 _BLOCK = 512  # rows at a time: they stay in the processor's cache between the three products
 
 
@@ -180,6 +182,12 @@ def add_outcome(
     if first_won == (sign > 0.0):
         wins[row] += weight
     return count
+
+
+@compiled
+def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
+    """Whether a lazy estimate is due: det Σ has doubled since the last (log gain ≥ log 2) and a tenth more was told."""
+    return gain >= _LOG_TWO and 10 * outcomes_now >= 11 * outcomes_then
 
 
 class Comparisons:

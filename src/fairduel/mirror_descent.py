@@ -5,8 +5,9 @@ With the curvature H of all earlier outcomes, one outcome (φ, w, o) moves θ to
 
     ⟨g, θ⟩ + ‖θ − θ_t‖²_H̃ / (2η),   g = w [σ(φᵀθ_t) − o] φ,   H̃ = H + η w σ′(φᵀθ_t) φφᵀ,
 
-and then H grows by w σ′(φᵀθ_{t+1}) φφᵀ. What it gives up against the MLE: θ depends on the order of the outcomes and
-does not solve eq. (MLE), so the theorems' radii do not cover it; and it always keeps ‖θ‖ ≤ B.
+and then H grows by w σ′(φᵀθ_{t+1}) φφᵀ. (From d = 64 on, θ is brought into the ball by scaling it.)
+What it gives up against the MLE: θ depends on the order of the outcomes and does not solve eq. (MLE), so the theorems'
+radii do not cover it; and it always keeps ‖θ‖ ≤ B.
 """
 
 import math
@@ -15,13 +16,11 @@ import numpy as np
 
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
-from fairduel.information import dot, multiply, rank_one
+from fairduel.information import HIGH_DIMENSION, dot, multiply, rank_one
 from fairduel.links import probability_and_slope, slope
 
-
-def step_size(norm_bound: float) -> float:
-    """η = ½ log 2 + 2B + 1, as in the analysis for margins up to 2B."""
-    return 0.5 * math.log(2.0) + 2.0 * norm_bound + 1.0
+STEP = 2.0
+"""η. The analysis asks for ½ log 2 + 2B + 1, which is 5.3 at B = 2; values from 1.5 to 2.5 had less regret."""
 
 
 @compiled
@@ -44,7 +43,10 @@ def mirror_step(
     # H̃⁻¹φ by Sherman–Morrison, so that H̃ itself is needed only for a projection.
     image /= 1.0 + step * weight * s * dot(difference, image)
     result = theta - step * weight * (p - (1.0 if first_won else 0.0)) * image
-    if dot(result, result) > ball * ball:
+    norm = math.sqrt(dot(result, result))
+    if norm > ball and theta.size >= HIGH_DIMENSION:
+        result *= ball / norm  # the projection in H̃'s norm would cost d³
+    elif norm > ball:
         tilted = curvature + step * weight * s * np.outer(difference, difference)
         result = _into_ball(result, tilted, ball)
     margin = dot(difference, result)

@@ -3,8 +3,9 @@
 ``actions`` is (K, d), θ is (d,), ``inverse`` is Σ⁻¹ (d, d). Scores within ``TIE`` of the best count as
 equal; ``tie`` is one uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
 
-With Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b. Few actions (up to ``FEW``) have all their
-pairs scored. Among many, most pairs are ruled out unseen: see :func:`_best_pair_among_many`. Memory is O(K·d) then.
+Few actions (up to ``FEW``, or up to d) have all their pairs scored, from the Gram matrix XΣ⁻¹Xᵀ. Among many, most
+pairs are ruled out unseen: with Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b, and distances
+can be bounded (:func:`_best_pair_among_many`). Either way memory is O(K·d).
 """
 
 import math
@@ -22,10 +23,9 @@ _PATIENCE = 64  # pairs an action, on average, before looking at all of them in 
 
 
 @compiled
-def pair_widths(actions: Matrix, inverse: Matrix) -> Matrix:
-    """‖x_i − x_j‖_Σ⁻¹ for all pairs, shape (K, K), from one Gram matrix."""
-    gram = (actions @ inverse) @ actions.T
-    count = len(actions)
+def pair_widths(gram: Matrix) -> Matrix:
+    """‖x_i − x_j‖_Σ⁻¹ for all pairs, shape (K, K), from the Gram matrix XΣ⁻¹Xᵀ."""
+    count = len(gram)
     widths = np.empty((count, count))
     for i in range(count):
         for j in range(i + 1):
@@ -69,11 +69,19 @@ def symmetric_pair(
 ) -> tuple[int, int]:
     """argmax over (a, b) of (x_a + x_b)ᵀθ + β‖x_a − x_b‖_Σ⁻¹ (Algorithm 1, line 6)."""
     rewards = actions @ theta
-    count = rewards.size
-    if count > FEW:
+    if rewards.size > max(FEW, theta.size):
         points = actions @ np.linalg.cholesky(inverse)
         return _best_pair_among_many(points, rewards, radius, self_duels, tie)
-    widths = pair_widths(actions, inverse)
+    return symmetric_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, self_duels, tie)
+
+
+@compiled
+def symmetric_pair_by_gram(
+    rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
+) -> tuple[int, int]:
+    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    widths = pair_widths(gram)
+    count = rewards.size
     scores = np.empty(count * (count + 1) // 2)
     k = 0
     for a in range(count):
@@ -197,11 +205,20 @@ def _tied(found: list[int], values: list[float], best: float, tie: float) -> int
 
 
 @compiled
-def promising(points: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
-    """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i.
+def promising(widths: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
+    """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i; ``widths`` is (K, K)."""
+    result = np.ones(rewards.size, np.bool_)
+    for i in range(rewards.size):
+        for j in range(rewards.size):
+            if widths[i, j] > 0.0 and rewards[i] - rewards[j] + radius * widths[i, j] <= 0.0:
+                result[i] = False
+                break
+    return np.flatnonzero(result)
 
-    ``points`` z is (K, d), ``rewards`` (K,). Only a better action can rule one out, and the best ones mostly do.
-    """
+
+@compiled
+def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
+    """The same from ``points`` z (K, d): only a better action can rule one out, and the best ones mostly do."""
     order = np.argsort(-rewards)
     result = np.ones(rewards.size, np.bool_)
     for i in range(rewards.size):
@@ -220,9 +237,9 @@ def promising(points: Matrix, rewards: Vector, radius: float) -> NDArray[np.int6
 
 
 @compiled
-def toughest_rival(points: Matrix, rewards: Vector, radius: float, first: int, self_duels: bool, tie: float) -> int:
-    """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
-    scores = rewards - rewards[first] + radius * widths_from(points, points[first])
+def toughest_rival(widths: Vector, rewards: Vector, radius: float, first: int, self_duels: bool, tie: float) -> int:
+    """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹, with those ``widths`` (K,); ``first`` scores 0."""
+    scores = rewards - rewards[first] + radius * widths
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -238,15 +255,37 @@ def informative_pair(
     self-duels are not allowed, each meets its toughest rival instead.
     """
     rewards = actions @ theta
+    if rewards.size <= max(FEW, theta.size):
+        return informative_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, self_duels, tie)
     points = actions @ np.linalg.cholesky(inverse)
-    candidates = promising(points, rewards, radius)
+    candidates = _promising_among_many(points, rewards, radius)
     if candidates.size < 2:
         first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
-        if self_duels:
-            return first, first
-        return first, toughest_rival(points, rewards, radius, first, False, tie)
-    i, j = symmetric_pair(actions[candidates], np.zeros_like(theta), inverse, 1.0, False, tie)
+        widths = widths_from(points, points[first])
+        return first, first if self_duels else toughest_rival(widths, rewards, radius, first, False, tie)
+    i, j = _best_pair_among_many(points[candidates], np.zeros(candidates.size), 1.0, False, tie)
     return candidates[i], candidates[j]
+
+
+@compiled
+def informative_pair_by_gram(
+    rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
+) -> tuple[int, int]:
+    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    widths = pair_widths(gram)
+    candidates = promising(widths, rewards, radius)
+    if candidates.size < 2:
+        first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
+        return first, first if self_duels else toughest_rival(widths[first], rewards, radius, first, False, tie)
+    count = candidates.size
+    scores = np.empty(count * (count - 1) // 2)
+    k = 0
+    for i in range(1, count):
+        for j in range(i):
+            scores[k] = widths[candidates[i], candidates[j]]
+            k += 1
+    i, j = _pair_of(pick(scores, tie))
+    return candidates[i + 1], candidates[j]
 
 
 @compiled
@@ -278,9 +317,26 @@ def perturbed_pair(
     a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹.
     """
     rewards = actions @ theta
+    if rewards.size <= max(FEW, theta.size):
+        return perturbed_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, noise, self_duels, tie)
     points = actions @ np.linalg.cholesky(inverse)
     first = pick(rewards + noise * widths_from(points, np.zeros_like(theta)), tie)
-    return first, toughest_rival(points, rewards, radius, first, self_duels, tie)
+    return first, toughest_rival(widths_from(points, points[first]), rewards, radius, first, self_duels, tie)
+
+
+@compiled
+def perturbed_pair_by_gram(
+    rewards: Vector, gram: Matrix, radius: float, noise: Vector, self_duels: bool, tie: float
+) -> tuple[int, int]:
+    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    norms, widths = np.empty_like(rewards), np.empty_like(rewards)
+    for i in range(rewards.size):
+        norms[i] = math.sqrt(max(gram[i, i], 0.0))
+    first = pick(rewards + noise * norms, tie)
+    for i in range(rewards.size):
+        squared = gram[i, i] + gram[first, first] - 2.0 * gram[i, first]
+        widths[i] = math.sqrt(max(squared, 0.0)) if i != first else 0.0
+    return first, toughest_rival(widths, rewards, radius, first, self_duels, tie)
 
 
 @compiled

@@ -484,6 +484,78 @@ def test_a_subclass_of_a_user_is_saved_and_loaded(tmp_path):
     assert type(Agent.load(tmp_path / "agent.npz")) is Stubborn
 
 
+# ---------------------------------------------------------------------- other estimators
+
+
+def test_the_lazy_estimate_waits_until_the_determinant_has_doubled(kind, score_equation):
+    agent, rng = made(kind, estimator="lazy"), np.random.default_rng(0)
+    history, fits, fitted_at = [], 0, -math.inf
+    for _ in range(150):
+        volume = agent.information.log_determinant
+        before = agent.estimate
+        if history and volume >= fitted_at + math.log(2):
+            residual = score_equation(before, *sums(history), agent.settings["ridge"], LOGISTIC)
+            assert np.abs(residual).max() <= 1e-8 * (1 + len(history))
+            fits, fitted_at, fitted = fits + 1, volume, before
+        elif history:
+            np.testing.assert_array_equal(before, fitted)
+        duel = agent.ask(sphere(rng))
+        outcome = answer(duel, rng.random())
+        agent.tell(duel, outcome)
+        history += [] if duel.is_self_duel else [(duel, outcome)]
+    assert 5 < fits < 75
+
+
+def test_the_one_pass_estimate_keeps_no_outcomes_and_stays_within_the_bound(kind):
+    agent = made(kind, estimator="one-pass", horizon=600)
+    played(agent, 300)
+    assert len(agent.state()["told"]["weights"]) == 0
+    played(agent, 300, seed=1)
+    assert np.linalg.norm(agent.estimate) <= 2.0 * (1 + 1e-9)
+    cosine = agent.estimate @ TRUTH / np.linalg.norm(agent.estimate) / np.linalg.norm(TRUTH)
+    assert cosine > 0.8
+
+
+@pytest.mark.parametrize("estimator", ["lazy", "one-pass"])
+def test_a_saved_agent_goes_on_with_its_estimator(kind, estimator, tmp_path):
+    agent = made(kind, estimator=estimator)
+    played(agent, 40)
+    agent.save(tmp_path / "agent.npz")
+    again = Agent.load(tmp_path / "agent.npz")
+    assert same(again.state(), agent.state())
+    assert played(again, 100, seed=5) == played(agent, 100, seed=5)
+    assert same(again.state(), agent.state())
+
+
+def test_an_unknown_estimator_is_answered_with_the_nearest(kind):
+    with pytest.raises(BadInputError, match="did you mean 'lazy'"):
+        made(kind, estimator="lasy")
+
+
+# ---------------------------------------------------------------------- high dimension
+
+
+def test_in_high_dimension_the_books_are_the_same(kind):
+    rng = np.random.default_rng(0)
+    agent = made(kind, dimension=80, norm_bound=1.0)
+    actions = sphere(rng, count=9, dimension=80)
+    truth = actions[4]
+    explicit = agent.settings["ridge"] * np.eye(80)
+    for round_number in range(60):
+        duel = agent.ask(actions)
+        phi = duel.difference
+        width = math.sqrt(phi @ np.linalg.solve(explicit, phi))
+        assert duel.width == pytest.approx(width, rel=1e-8, abs=1e-7)
+        explicit += duel.weight * (1.0 if kind is RCDBS else duel.slope) * np.outer(phi, phi)
+        if round_number % 20 == 7:
+            agent.cancel(duel)
+            explicit -= duel.weight * (1.0 if kind is RCDBS else duel.slope) * np.outer(phi, phi)
+        else:
+            agent.tell(duel, Outcome.FIRST if phi @ truth > 0 else Outcome.SECOND)
+    np.testing.assert_allclose(agent.information.matrix, explicit, atol=1e-10)
+    assert agent.recommend(actions) == 4
+
+
 # ---------------------------------------------------------------------- randomness
 
 

@@ -29,6 +29,7 @@ SETTINGS = [
     ("colstim", {"coupling": "vacdb", "horizon": None}),
     ("colstim", {"threshold": 0.5, "warmup": 20, "radius_scale": 0.2}),
     ("colstim", {"radius": "theory", "self_duels": False}),
+    *((agent, {"estimator": estimator}) for agent in AGENTS for estimator in ("lazy", "one-pass")),
 ]
 
 
@@ -88,6 +89,22 @@ def test_a_table_is_played_alike(tmp_path):
     assert_both_drivers_agree(
         Cell(agent="rcdb", attack="greedy", budget=5, horizon=150, world="table", world_settings=settings)
     )
+
+
+def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((6, 70))
+    features /= 1.01 * np.linalg.norm(features, axis=1, keepdims=True)
+    np.savez(tmp_path / "table.npz", features=features, rewards=rng.standard_normal(6))
+    settings = {"path": str(tmp_path / "table.npz"), "norm_bound": 2.0}
+    cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=80, world="table", world_settings=settings)
+    assert not cell.runs_whole
+    assert len(cell.run(0).trace.regret) == 80
+
+
+def test_many_actions_are_played_alike():
+    cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=80, world="fresh", world_settings={"count": 200})
+    assert_both_drivers_agree(cell)
 
 
 def test_more_rounds_than_a_fresh_inverse_are_played_alike():

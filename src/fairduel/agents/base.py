@@ -16,11 +16,11 @@ from fairduel.agents.state_file import read_state, write_state
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, UnknownDuelError, unknown_name
 from fairduel.information import Information
-from fairduel.likelihood import Comparisons, maximum_likelihood
+from fairduel.likelihood import Comparisons, maximum_likelihood, worth_a_fit
 from fairduel.links import LOGISTIC, Link, as_link
-from fairduel.mirror_descent import mirror_step, step_size
+from fairduel.mirror_descent import STEP, mirror_step
 from fairduel.radius import rcdb_ridge
-from fairduel.selection import random_pair, symmetric_pair
+from fairduel.selection import random_pair, symmetric_pair, symmetric_pair_by_gram
 
 EstimatorName = Literal["exact", "lazy", "one-pass"]
 _STATE_VERSION = 1
@@ -68,7 +68,7 @@ class Agent(ABC):
     """Whether the estimate is kept within ‖θ‖ ≤ B; the paper's is not."""
     estimator: EstimatorName = "exact"
     """``"exact"``: the MLE of all that was told, in every round, as in the paper. ``"lazy"``: the same, but anew only
-    when det Σ has doubled. ``"one-pass"``: mirror descent, which keeps no outcomes and needs O(d²) a round."""
+    when det Σ has doubled and a tenth more was told. ``"one-pass"``: mirror descent, which keeps no outcomes."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -83,7 +83,8 @@ class Agent(ABC):
         self._told = Comparisons(self.dimension)
         self._theta: Vector = np.zeros(self.dimension)
         self._curvature = Information(self.dimension, self._ridge)  # of one-pass estimation alone
-        self._fitted_at = -math.inf  # log det Σ at the last fit
+        self._outcomes = 0
+        self._fitted_at = (-math.inf, 0)  # log det Σ and the number of outcomes at the last fit
         self._stale = False
         self._asked = 0
         self._pending: dict[int, Duel] = {}
@@ -98,6 +99,8 @@ class Agent(ABC):
         """Choose the next duel among ``actions``, shape (K, d) with norms ≤ 1."""
         table = checked_actions(actions, self.dimension)
         self._refit()
+        for information in self._informations:
+            information.look_at(table)
         if self._asked < self.warmup:
             first, second = random_pair(len(table), self._rng.random())
         else:
@@ -129,6 +132,7 @@ class Agent(ABC):
             self._mirror_step(duel, first_won)
         else:
             self._told.add(duel.difference, weight=duel.weight, first_won=first_won)
+            self._outcomes += 1
             self._stale = True
 
     def cancel(self, duel: Duel) -> None:
@@ -198,7 +202,8 @@ class Agent(ABC):
             "warned_of_lock_in": self._warned_of_lock_in,
             "stale": self._stale,
             "theta": self._theta.copy(),
-            "fitted_at": self._fitted_at,
+            "outcomes": self._outcomes,
+            "fitted_at": list(self._fitted_at),
             "curvature": self._curvature.state(),
             "information": self._information.state(),
             "told": self._told.state(),
@@ -230,7 +235,8 @@ class Agent(ABC):
         self._warned_of_lock_in = state["warned_of_lock_in"]
         self._stale = state["stale"]
         self._theta = np.array(state["theta"])
-        self._fitted_at = state["fitted_at"]
+        self._outcomes = state["outcomes"]
+        self._fitted_at = (state["fitted_at"][0], state["fitted_at"][1])
         self._curvature = Information.from_state(state["curvature"])
         self._information = Information.from_state(state["information"])
         self._told = Comparisons.from_state(state["told"])
@@ -274,38 +280,47 @@ class Agent(ABC):
 
     def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
         """Make the duel, with its weight; here every duel counts fully."""
-        width = self._information.width(difference)
+        width = self._information.width(difference, (first, second))
         return Duel(self._asked, first, second, difference, weight=1.0, width=width, slope=1.0)
 
     def _absorb(self, duel: Duel, sign: int = 1) -> None:
         """Add the duel to Σ, or take it back with ``sign`` −1."""
         if not duel.is_self_duel:
-            self._information.add(duel.difference, sign * duel.weight * duel.slope)
+            self._information.add(duel.difference, sign * duel.weight * duel.slope, self._pair_if(sign, duel))
+
+    @staticmethod
+    def _pair_if(sign: int, duel: Duel) -> tuple[int, int] | None:
+        """The duel's indices, if they are of the set that is looked at now: those of a cancelled duel need not be."""
+        return (duel.first, duel.second) if sign > 0 else None
+
+    @property
+    def _informations(self) -> tuple[Information, ...]:
+        """Every matrix that the agent keeps of what it asked."""
+        return (self._information,)
 
     # ------------------------------------------------------------------ the books
 
     def _symmetric_pair(self, actions: Matrix, information: Information) -> tuple[int, int]:
         """argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, the norm by ``information``: the rule of three agents."""
-        return symmetric_pair(
-            actions,
-            self._theta,
-            information.inverse,
-            self.current_radius,
-            self.self_duels,
-            self._rng.random(),
-        )
+        radius, tie = self.current_radius, self._rng.random()
+        if information.gram is not None:
+            return symmetric_pair_by_gram(actions @ self._theta, information.gram, radius, self.self_duels, tie)
+        return symmetric_pair(actions, self._theta, information.inverse, radius, self.self_duels, tie)
 
     def _horizon_or(self, round_number: int) -> int:
         return self.horizon if self.horizon is not None else max(round_number, 2)
 
     def _refit(self) -> None:
-        doubled = self._information.log_determinant >= self._fitted_at + math.log(2.0)
-        if self._stale and (doubled or self.estimator == "exact"):
+        if self._stale and (self.estimator == "exact" or self._is_worth_a_fit()):
             ball = self.norm_bound if self.constrained else None
             estimate = maximum_likelihood(self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball)
             self._theta = estimate.theta
             self._stale = False
-            self._fitted_at = self._information.log_determinant
+            self._fitted_at = (self._information.log_determinant, self._outcomes)
+
+    def _is_worth_a_fit(self) -> bool:
+        log_determinant, outcomes = self._fitted_at
+        return worth_a_fit(self._information.log_determinant - log_determinant, outcomes, self._outcomes)
 
     def _mirror_step(self, duel: Duel, first_won: bool) -> None:
         self._curvature.updates += 1
@@ -317,7 +332,7 @@ class Agent(ABC):
             duel.difference,
             duel.weight,
             first_won,
-            step_size(self.norm_bound),
+            STEP,
             self.norm_bound,
             self._link.kind,
             self._link.scale,

@@ -7,7 +7,7 @@ from fairduel.agents.base import Agent
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.selection import perturbations, perturbed_pair
+from fairduel.selection import perturbations, perturbed_pair, perturbed_pair_by_gram
 
 Coupling = Literal["paper", "vacdb"]
 
@@ -44,15 +44,12 @@ class CoLSTIM(Agent):
         radius = self.current_radius
         own = (self._rng.random() < self.mixing_at(self._asked + 1)) == (self.coupling == "paper")
         draws = self._rng.standard_normal(len(actions)) if self.gaussian else self._rng.random(len(actions))
-        return perturbed_pair(
-            actions,
-            self._theta,
-            self._information.inverse,
-            radius,
-            perturbations(draws, own, self.gaussian, radius if self.threshold is None else self.threshold),
-            self.self_duels,
-            self._rng.random(),
-        )
+        noise = perturbations(draws, own, self.gaussian, radius if self.threshold is None else self.threshold)
+        tie, gram = self._rng.random(), self._information.gram
+        if gram is not None:
+            return perturbed_pair_by_gram(actions @ self._theta, gram, radius, noise, self.self_duels, tie)
+        inverse = self._information.inverse
+        return perturbed_pair(actions, self._theta, inverse, radius, noise, self.self_duels, tie)
 
     @property
     def gaussian(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairduel.agents.base import Agent
 from fairduel.duel import Matrix
 from fairduel.radius import maxinp_radius, practical_radius
-from fairduel.selection import informative_pair
+from fairduel.selection import informative_pair, informative_pair_by_gram
 
 
 @dataclass(kw_only=True, eq=False)
@@ -21,14 +21,10 @@ class MaxInP(Agent):
     """
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:
-        return informative_pair(
-            actions,
-            self._theta,
-            self._information.inverse,
-            self.current_radius,
-            self.self_duels,
-            self._rng.random(),
-        )
+        radius, tie, gram = self.current_radius, self._rng.random(), self._information.gram
+        if gram is not None:
+            return informative_pair_by_gram(actions @ self._theta, gram, radius, self.self_duels, tie)
+        return informative_pair(actions, self._theta, self._information.inverse, radius, self.self_duels, tie)
 
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))

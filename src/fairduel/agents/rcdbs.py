@@ -49,8 +49,13 @@ class RCDBS(RobustAgent):
 
     def _absorb(self, duel: Duel, sign: int = 1) -> None:
         if not duel.is_self_duel:
-            self._information.add(duel.difference, sign * duel.weight * self._design_slope)  # Σ, line 4
-            self._local_information.add(duel.difference, sign * duel.weight * duel.slope)  # Λ, line 6
+            pair = self._pair_if(sign, duel)
+            self._information.add(duel.difference, sign * duel.weight * self._design_slope, pair)  # Σ, line 4
+            self._local_information.add(duel.difference, sign * duel.weight * duel.slope, pair)  # Λ, line 6
+
+    @property
+    def _informations(self) -> tuple[Information, ...]:
+        return (self._information, self._local_information)
 
     @property
     def current_slope_radius(self) -> float:

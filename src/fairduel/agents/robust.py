@@ -73,7 +73,7 @@ class RobustAgent(Agent):
         """How much a duel with this difference and width informs the choice of pairs."""
 
     def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
-        width = self._information.width(difference)
+        width = self._information.width(difference, (first, second))
         weight = uncertainty_weight(self._trust, width)  # eq. (weight)
         slope = self._slope(difference, width)
         return Duel(self._asked, first, second, difference, weight, width, slope)

@@ -19,10 +19,10 @@ from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
 from fairduel.agents.base import EstimatorName
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.information import dot, rank_one, squared_width
-from fairduel.likelihood import add_outcome, newton
+from fairduel.information import HIGH_DIMENSION, dot, rank_one, squared_width
+from fairduel.likelihood import add_outcome, newton, worth_a_fit
 from fairduel.links import as_link, probability, slope
-from fairduel.mirror_descent import mirror_step, step_size
+from fairduel.mirror_descent import STEP, mirror_step
 from fairduel.selection import (
     informative_pair,
     perturbations,
@@ -58,7 +58,6 @@ class AgentPlan(NamedTuple):
     paper_coupling: bool
     gaussian: bool
     estimator: int
-    step: float
     norm_bound: float
     radius: Vector
     slope_radius: Vector
@@ -139,7 +138,7 @@ def _wants_flip(  # noqa: PLR0911  # one return an attack
 
 
 @compiled
-def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
+def run(  # noqa: C901, PLR0915  # one round after another: the loop of Algorithm 1
     agent: AgentPlan,
     attack: AttackPlan,
     world: WorldPlan,
@@ -165,7 +164,7 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
     room = 1 if agent.estimator == _ONE_PASS else horizon + 1
     differences, weights, wins = np.empty((room, d)), np.empty(room), np.empty(room)
     slots = np.full(2 * room, -1)
-    updates = told = rows = spent = hidden = 0
+    updates = told = fitted_outcomes = rows = spent = hidden = 0
     log_determinant, fitted_at = d * math.log(agent.ridge), -np.inf
     worst = 0.0
     actions, rewards = world.actions, world.rewards
@@ -207,8 +206,8 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
         # The agent is told.
         if first != second:
             told_first = first_won != flipped[t]
+            told += 1
             if agent.estimator == _ONE_PASS:
-                told += 1
                 theta = mirror_step(
                     theta,
                     curvature,
@@ -217,15 +216,16 @@ def run(  # noqa: PLR0915  # one round after another: the loop of Algorithm 1
                     difference,
                     weight,
                     told_first,
-                    agent.step,
+                    STEP,
                     agent.norm_bound,
                     agent.link_kind,
                     agent.link_scale,
                 )
             else:
                 rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, told_first)
-            if agent.estimator == _EXACT or (agent.estimator == _LAZY and log_determinant >= fitted_at + math.log(2.0)):
-                fitted_at = log_determinant
+            gain = log_determinant - fitted_at
+            if agent.estimator == _EXACT or (agent.estimator == _LAZY and worth_a_fit(gain, fitted_outcomes, told)):
+                fitted_at, fitted_outcomes = log_determinant, told
                 theta, gradient, tolerance, _ = newton(
                     theta,
                     differences[:rows],
@@ -306,7 +306,7 @@ def _plan_world(world: World) -> WorldPlan | None:
     if type(world) is Fresh:
         actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
         parameter = world.parameter
-    elif type(world).offer is FixedWorld.offer:
+    elif type(world).offer is FixedWorld.offer and world.dimension < HIGH_DIMENSION:
         actions, rewards = world.offer(1)
         parameter = np.zeros(world.dimension)
     else:
@@ -344,7 +344,6 @@ def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
         paper_coupling=isinstance(agent, CoLSTIM) and agent.coupling == "paper",
         gaussian=isinstance(agent, CoLSTIM) and agent.gaussian,
         estimator=_ESTIMATORS.index(agent.estimator),
-        step=step_size(agent.norm_bound),
         norm_bound=float(agent.norm_bound),
         radius=radius,
         slope_radius=slope_radius,

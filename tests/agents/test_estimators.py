@@ -1,0 +1,137 @@
+"""What the estimators have in common, and what sets them apart."""
+
+import numpy as np
+import pytest
+
+from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
+from fairduel.agents import AGENTS, base
+from fairduel.information import HIGH_DIMENSION
+from fairduel.simulation import Cell
+
+pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
+
+
+def unit_rows(rng, count, dimension):
+    rows = rng.normal(size=(count, dimension))
+    return 0.999 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def teach(agent, actions, theta, rounds, rng):
+    for _ in range(rounds):
+        duel = agent.ask(actions)
+        won = rng.random() < 1 / (1 + np.exp(-(actions[duel.first] - actions[duel.second]) @ theta))
+        agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
+
+
+@pytest.mark.parametrize(("estimator", "at_most"), [("lazy", 1.3), ("one-pass", 1.6)])
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_cheaper_estimator_costs_little_regret(name, estimator, at_most):
+    """Fresh actions, no attack, five seeds: a little more regret than the exact one, and far below chance."""
+
+    def regret(settings):
+        cell = Cell(name, "none", 0, 1500, world="fresh", agent_settings=settings)
+        return np.mean([cell.run(seed).trace.regret.sum() for seed in range(5)])
+
+    exact, cheap = regret({}), regret({"estimator": estimator})
+    assert cheap < at_most * exact
+    assert cheap < 0.35 * 1500 * 2  # chance costs about 2.6 a round
+
+
+def test_one_pass_keeps_no_outcomes():
+    rng = np.random.default_rng(0)
+    agent = RCDB(dimension=3, norm_bound=2.0, flip_budget=5, horizon=500, estimator="one-pass")
+    sizes = set()
+    for _ in range(5):
+        for _ in range(100):
+            teach(agent, unit_rows(rng, 8, 3), np.ones(3), 1, rng)
+        sizes.add(sum(np.asarray(value).nbytes for value in agent.state()["told"].values()))
+    assert sizes == {0}
+
+
+def test_lazy_fits_seldom_and_then_exactly(monkeypatch):
+    fits = []
+    real = base.maximum_likelihood
+    monkeypatch.setattr(base, "maximum_likelihood", lambda *a, **k: fits.append(1) or real(*a, **k))
+    rng = np.random.default_rng(1)
+    actions, theta = unit_rows(rng, 12, 4), rng.normal(size=4)
+    lazy = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, estimator="lazy", self_duels=False)
+    teach(lazy, actions, theta, 1000, rng)
+    assert 5 < len(fits) < 120
+    exact = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, self_duels=False)
+    exact._told = lazy._told
+    exact._stale = True
+    lazy._fitted_at = (-np.inf, 0)
+    np.testing.assert_allclose(lazy.estimate, exact.estimate, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ["exact", "lazy", "one-pass"])
+def test_each_is_saved_and_resumed(estimator, tmp_path):
+    rng = np.random.default_rng(2)
+    actions, theta = unit_rows(rng, 8, 3), rng.normal(size=3)
+    agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=5, horizon=400, estimator=estimator)
+    teach(agent, actions, theta, 150, rng)
+    agent.save(tmp_path / "agent.npz")
+    again = RCDBS.load(tmp_path / "agent.npz")
+    for outcome in rng.choice([Outcome.FIRST, Outcome.SECOND], 200):
+        ours, theirs = agent.ask(actions), again.ask(actions)
+        assert ours == theirs
+        agent.tell(ours, outcome)
+        again.tell(theirs, outcome)
+
+
+def test_unknown_and_contradictory_settings_are_refused():
+    with pytest.raises(BadInputError, match="lazy"):
+        RCDB(dimension=2, norm_bound=1.0, flip_budget=1, estimator="lasy")
+    with pytest.raises(BadInputError, match="constrained"):
+        RCDB(dimension=2, norm_bound=1.0, flip_budget=1, estimator="one-pass", constrained=True)
+
+
+@pytest.mark.parametrize("kind", [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM])
+def test_a_fixed_set_in_high_dimension_is_asked_as_if_it_were_new_each_time(kind, monkeypatch):
+    """With the kept Gram matrix and without it, the same duels; and Σ is the same in the end."""
+    rng = np.random.default_rng(3)
+    d = HIGH_DIMENSION + 6
+    actions, theta = unit_rows(rng, 20, d), rng.normal(size=d)
+
+    def played():
+        extra = {"flip_budget": 5} if kind in (RCDB, RCDBS) else {}
+        agent = kind(dimension=d, norm_bound=2.0, horizon=300, estimator="lazy", radius_scale=0.3, **extra)
+        coin = np.random.default_rng(4)
+        pairs = []
+        for t in range(150):
+            duel = agent.ask(actions)
+            pairs.append((duel.first, duel.second, round(duel.weight, 9), round(duel.width, 9)))
+            if t % 40 == 39:
+                agent.cancel(duel)
+                continue
+            won = coin.random() < 1 / (1 + np.exp(-(actions[duel.first] - actions[duel.second]) @ theta))
+            agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
+        return pairs, agent.information.matrix, agent.information.log_determinant
+
+    kept = played()
+    monkeypatch.setattr("fairduel.information.HIGH_DIMENSION", 10**9)
+    plain = played()
+    assert kept[0] == plain[0]
+    np.testing.assert_allclose(kept[1], plain[1], atol=1e-9)
+    assert kept[2] == pytest.approx(plain[2], abs=1e-6)
+
+
+def test_another_set_in_between_does_no_harm():
+    rng = np.random.default_rng(5)
+    d = HIGH_DIMENSION
+    first, second = unit_rows(rng, 12, d), unit_rows(rng, 9, d)
+    agent = RCDB(dimension=d, norm_bound=2.0, flip_budget=5, horizon=100, estimator="one-pass")
+    for actions in (first, first, first, second, first, first, second, second, second):
+        duel = agent.ask(actions)
+        before = agent.information.matrix - duel.weight * np.outer(duel.difference, duel.difference)
+        assert duel.width == pytest.approx(
+            np.sqrt(duel.difference @ np.linalg.solve(before, duel.difference)), rel=1e-8, abs=1e-8
+        )
+        agent.tell(duel, Outcome.FIRST)
+
+
+@pytest.mark.parametrize("name", ["maxpairucb", "maxinp", "colstim"])
+def test_one_pass_forgets_flips_that_lock_the_exact_estimate_in(name):
+    """The adversarial attack of the paper, C = 45: the exact baselines end at about 14,000."""
+    cell = Cell(name, "adversarial", 45, 2000, agent_settings={"estimator": "one-pass"})
+    assert np.mean([cell.run(seed).trace.regret.sum() for seed in range(5)]) < 3000
