@@ -258,9 +258,10 @@ def test_few_and_many_actions_are_searched_alike(problem, tie, self_duels):
     )
     gaps = [high - low for low, high in itertools.pairwise(scores) if high > scores[-1] - 1e-6]
     assume(all(gap < 1e-12 or gap > 1e-8 for gap in gaps))
-    for search in (_best_pair_among_many, _best_pair_of_all):
-        assert search(points, rewards, radius, self_duels, tie) == symmetric_pair(*problem, self_duels, tie)
-        assert {search(points, rewards, radius, self_duels, t) for t in np.linspace(0.0, ALMOST_ONE, 80)} == expected
+    for search, known in ((_best_pair_among_many, ()), (_best_pair_of_all, (scores[0],))):
+        arguments = (points, rewards, radius, self_duels)
+        assert search(*arguments, tie, *known) == symmetric_pair(*problem, self_duels, tie)
+        assert {search(*arguments, t, *known) for t in np.linspace(0.0, ALMOST_ONE, 80)} == expected
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.05, 1.0, 50.0])

@@ -19,7 +19,7 @@ from fairduel.duel import Matrix, Vector
 TIE = 1e-9
 FEW = 128
 _BLOCK = 256  # actions at a time where all pairs must be looked at
-_PATIENCE = 64  # pairs an action, on average, before looking at all of them in blocks is cheaper
+_WORTH = 64  # looking at one pair by itself costs about as much as this many in a block
 
 
 @compiled
@@ -159,19 +159,20 @@ def _best_pair_among_many(
                 high, low = max(a, b), min(a, b)
                 found.append(int(high * (high + 1) // 2 + low))
                 values.append(value)
-        if looked > _PATIENCE * rewards.size:
-            return _best_pair_of_all(points, rewards, radius, self_duels, tie)
+        if _WORTH * looked > rewards.size * rewards.size:
+            return _best_pair_of_all(points, rewards, radius, self_duels, tie, best)
     return _pair_of(_tied(found, values, best, tie))
 
 
 @compiled
-def _best_pair_of_all(points: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
-    """The same by looking at every pair, a block of actions at a time."""
+def _best_pair_of_all(
+    points: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float, best: float
+) -> tuple[int, int]:
+    """The same by looking at every pair, a block of actions at a time; ``best`` is a score that some pair has."""
     count = rewards.size
     squares = np.empty(count)
     for i in range(count):
         squares[i] = np.dot(points[i], points[i])
-    best = 2.0 * np.max(rewards) if self_duels else -np.inf
     found = [0]
     values = [-np.inf]
     for start in range(0, count, _BLOCK):

@@ -45,6 +45,7 @@ def reproduce(
     [bold]unknown-budget[/bold]  fewer, as many and more flips than RCDB tolerates
     [bold]dimension[/bold]       growth of regret in d, with fitted exponents
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
+    [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
 
     OUT then holds report.html (one self-contained page), figures as PNG
     and SVG, runs.parquet (one row a run) and traces.parquet (one row a

@@ -1,5 +1,6 @@
 """Experiments: declarations only, one figure each."""
 
+from fairduel.experiments.estimators import estimators
 from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, agent_title
 from fairduel.experiments.figure1 import figure1
 from fairduel.experiments.figure2 import figure2
@@ -16,6 +17,7 @@ EXPERIMENTS: dict[str, Declaration] = {
     "unknown-budget": unknown_budget,
     "dimension": dimension,
     "horizon": horizon,
+    "estimators": estimators,
 }
 """Every experiment by name."""
 

@@ -1,0 +1,231 @@
+"""Run all benchmarks: ``python -m benchmarks [NAME …]``; results go to benchmarks/results/."""
+
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from benchmarks import twins
+from fairduel import RCDB, LockInWarning, Outcome
+from fairduel.actions import hypercube
+from fairduel.agents import AGENTS
+from fairduel.experiments.paper_setup import ATTACKS, BUDGET, GREEDY, HORIZON, paper_cell
+from fairduel.inference import line
+from fairduel.selection import symmetric_pair
+from fairduel.simulation import Cell, Store, run_cells, versions
+
+RESULTS = Path(__file__).parent / "results"
+console = Console(width=120)
+Row = dict[str, object]
+
+
+def seconds(call: Callable[[], object], times: int = 3) -> float:
+    """The shortest of a few runs: the least disturbed."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:
+    rows = rng.normal(size=(count, dimension))
+    return 0.999 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def paper_run() -> list[Row]:
+    """One run of the paper's experiment, each agent; the twin is RCDB's loop in NumPy and SciPy."""
+    rng = np.random.default_rng(0)
+    theta = rng.uniform(-0.5, 0.5, 5)
+    theta *= 2 / np.linalg.norm(theta)
+    twin = seconds(lambda: twins.rcdb_run(hypercube(5), theta, HORIZON, BUDGET, rng), times=1)
+    rows: list[Row] = []
+    for name in AGENTS:
+        cell = paper_cell(name, GREEDY)
+        cell.run(0)
+        one = seconds(lambda cell=cell: [cell.run(seed) for seed in range(10)]) / 10
+        rows.append({"work": f"paper's run, {name}", "here": one, "twin": twin, "goal": 0.015})
+    return rows
+
+
+def figure1() -> list[Row]:
+    """All 160 runs of the paper's Figure 1, stored."""
+    cells = [paper_cell(name, attack) for name in ("rcdb", "maxpairucb", "maxinp", "colstim") for attack in ATTACKS[:4]]
+
+    def whole() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            run_cells(cells, range(10), Store(Path(folder)), jobs=os.cpu_count() or 1)
+
+    whole()
+    return [{"work": "Figure 1, 160 runs, stored", "here": seconds(whole), "goal": 1.5}]
+
+
+def fresh_contexts() -> list[Row]:
+    """Fresh actions in every round, d = 10, K = 32: the exact MLE, and one pass."""
+    world = {"dimension": 10, "count": 32}
+    exact = Cell("rcdb", "greedy", BUDGET, HORIZON, world="fresh", world_settings=world)
+    exact.run(0)
+    rows: list[Row] = [{"work": "fresh contexts, T = 2000, exact", "here": seconds(lambda: exact.run(1)), "goal": 0.3}]
+    rounds = 200_000
+    long = Cell("rcdb", "greedy", BUDGET, rounds, "fresh", {"estimator": "one-pass"}, {}, world)
+    rows.append(
+        {"work": "fresh contexts, one-pass, a round", "here": seconds(lambda: long.run(1), 1) / rounds, "goal": 2e-5}
+    )
+    return rows
+
+
+def best_pair() -> list[Row]:
+    """The exact best pair of 100,000 actions after 10,000 duels; the twin scores all pairs of 1,000."""
+    rng = np.random.default_rng(0)
+    actions, theta = unit_rows(rng, 100_000, 32), rng.normal(size=32)
+    theta *= 2 / np.linalg.norm(theta)
+    asked = actions[rng.integers(len(actions), size=10_000)] - actions[rng.integers(len(actions), size=10_000)]
+    inverse = np.linalg.inv(0.25 * np.eye(32) + asked.T @ asked)
+    radius = np.sqrt(32)
+    symmetric_pair(actions[:200], theta, inverse, radius, True, 0.5)
+    here = seconds(lambda: symmetric_pair(actions, theta, inverse, radius, True, 0.5), 5)
+    few = actions[:1000]
+    twin = seconds(lambda: twins.best_pair(few, theta, inverse, radius))
+    fast = seconds(lambda: symmetric_pair(few, theta, inverse, radius, True, 0.5))
+    assert set(symmetric_pair(few, theta, inverse, radius, True, 0.5)) == set(
+        twins.best_pair(few, theta, inverse, radius)
+    )
+    return [
+        {"work": "exact best pair, K = 100,000, d = 32", "here": here, "goal": 0.06},
+        {"work": "exact best pair, K = 1,000, d = 32", "here": fast, "twin": twin},
+    ]
+
+
+def ask_and_tell() -> list[Row]:
+    """Latency of one ask and tell, at the median and the 99th percentile; one BLAS thread, as on a busy server."""
+    settings = [
+        ("K = 1,000, d = 32, 100,000 votes behind it", 1000, 32, True, "one-pass", 100_000, 3000, 1e-3, 5e-3),
+        ("K = 200, d = 1,024, fixed", 200, 1024, True, "lazy", 200, 300, 3e-3, None),
+        ("K = 200, d = 1,024, fresh", 200, 1024, False, "one-pass", 3, 40, 4e-2, None),
+    ]
+    rows: list[Row] = []
+    for name, count, dimension, fixed, estimator, before, measured, median, tail in settings:
+        rng = np.random.default_rng(0)
+        theta = rng.normal(size=dimension)
+        theta *= 2 / np.linalg.norm(theta)
+        agent = RCDB(dimension=dimension, norm_bound=2.0, flip_budget=50, horizon=200_000, estimator=estimator)
+        actions, taken = unit_rows(rng, count, dimension), []
+        limit = threadpool_limits(1)
+        for step in range(before + measured):
+            if not fixed:
+                actions = unit_rows(rng, count, dimension)
+            coin = rng.random()
+            began = time.perf_counter()
+            duel = agent.ask(actions)
+            won = coin < 1 / (1 + np.exp(-duel.difference @ theta))
+            agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
+            if step >= before:
+                taken.append(time.perf_counter() - began)
+        limit.restore_original_limits()
+        rows.append({"work": f"ask + tell, {name}, p50", "here": float(np.percentile(taken, 50)), "goal": median})
+        rows.append({"work": f"ask + tell, {name}, p99", "here": float(np.percentile(taken, 99)), "goal": tail})
+    return rows
+
+
+def growth() -> list[Row]:
+    """How time grows with T, K and d: fitted exponents, and a figure."""
+
+    def rounds(value: int) -> Callable[[], object]:
+        cell = Cell("rcdb", "greedy", 20, value)
+        return lambda: cell.run(0)
+
+    def contexts(value: int) -> Callable[[], object]:
+        cell = Cell("rcdb", "greedy", 20, value, world="fresh")
+        return lambda: cell.run(0)
+
+    def actions(value: int) -> Callable[[], object]:
+        rng = np.random.default_rng(0)
+        table, theta = unit_rows(rng, value, 16), rng.normal(size=16)
+        return lambda: symmetric_pair(table, theta, np.eye(16) / 5000.0, 4.0, True, 0.5)
+
+    def features(value: int) -> Callable[[], object]:
+        cell = Cell("rcdb", "greedy", 20, 300, world="fresh", world_settings={"dimension": value})
+        return lambda: cell.run(0)
+
+    curves = {
+        "T, fixed actions": (rounds, (1000, 2000, 4000, 8000, 16000)),
+        "T, fresh actions": (contexts, (500, 1000, 2000, 4000)),
+        "K, best pair": (actions, (1000, 4000, 16000, 64000)),
+        "d, fresh actions": (features, (4, 8, 16, 32, 64)),
+    }
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    rows: list[Row] = []
+    for axis, (name, (make, values)) in zip(figure.subplots(1, 4), curves.items(), strict=True):
+        times = []
+        for value in values:
+            call = make(value)
+            call()
+            times.append(seconds(call))
+        fitted = line(np.log(np.array(values, dtype=float)), np.log(np.array(times)))
+        rows.append({"work": f"growth in {name}", "exponent": fitted.slope, "error": fitted.slope_error})
+        axis.loglog(values, times, "o-", color="#D55E00")
+        axis.set_title(f"{name}: exponent {fitted.slope:.2f} ± {fitted.slope_error:.2f}", fontsize=9)
+        axis.set_ylabel("seconds")
+    figure.savefig(RESULTS / "growth.png", dpi=130)
+    return rows
+
+
+BENCHMARKS = {
+    "paper_run": paper_run,
+    "figure1": figure1,
+    "fresh_contexts": fresh_contexts,
+    "best_pair": best_pair,
+    "ask_and_tell": ask_and_tell,
+    "growth": growth,
+}
+
+
+def show(rows: list[Row]) -> None:
+    table = Table(box=None)
+    for name in ("work", "here", "goal", "NumPy/SciPy twin", "ratio"):
+        table.add_column(name, justify="left" if name == "work" else "right")
+    for row in rows:
+        if "exponent" in row:
+            table.add_row(str(row["work"]), f"^{row['exponent']:.2f} ± {row['error']:.2f}", "", "", "")
+            continue
+        here, goal, twin = (row.get(name) for name in ("here", "goal", "twin"))
+        table.add_row(
+            str(row["work"]),
+            _time(here),
+            "" if goal is None else _time(goal) + (" ✓" if here <= goal else " ✗"),
+            "" if twin is None else _time(twin),
+            "" if twin is None else f"{twin / here:,.0f}×",
+        )
+    console.print(table)
+
+
+def _time(value: float) -> str:
+    return f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.2f} ms" if value >= 1e-3 else f"{1e6 * value:.1f} µs"
+
+
+def main(names: list[str]) -> None:
+    warnings.simplefilter("ignore", LockInWarning)
+    RESULTS.mkdir(exist_ok=True)
+    for name in names or BENCHMARKS:
+        console.print(f"[bold]{name}[/bold]: {BENCHMARKS[name].__doc__}")
+        rows = BENCHMARKS[name]()
+        show(rows)
+        machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), **versions()}
+        text = json.dumps({"benchmark": name, "machine": machine, "rows": rows}, indent=1)
+        (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
