@@ -57,7 +57,7 @@ def test_a_read_only_table_is_accepted_and_left_alone():
         ("actions", "numbers"),
         ([[0.1, 0.2], [0.3]], "numbers"),
         ([[0.1, 0.2], [{}, 0.3]], "numbers"),
-        (None, "shape"),
+        (None, "numbers"),
     ],
 )
 def test_a_bad_table_is_refused_with_its_reason(actions, reason):

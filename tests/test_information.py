@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairduel.information import Information
+from fairduel.information import HIGH_DIMENSION, Information
 
 any_seed = st.integers(0, 2**32 - 1)
 
@@ -44,6 +44,16 @@ def test_a_hundred_thousand_updates_stay_exact(steepness):
     assert relative_error(information.matrix, exact) <= 1e-11
     assert relative_error(information.inverse, np.linalg.inv(exact)) <= 1e-9
     assert information.log_determinant == pytest.approx(np.linalg.slogdet(exact)[1], rel=1e-9)
+
+
+def test_rounding_of_a_bad_start_does_not_stay():
+    rng = np.random.default_rng(0)
+    directions = rng.uniform(-1, 1, (3000, 5))
+    information = Information(5, 1e-8)
+    for direction in directions:
+        information.add(direction, 0.5)
+    exact = 1e-8 * np.eye(5) + 0.5 * directions.T @ directions
+    assert relative_error(information.inverse, np.linalg.inv(exact)) <= 1e-13
 
 
 @given(any_seed, st.integers(1, 12), st.integers(0, 60))
@@ -130,3 +140,62 @@ def test_its_state_is_a_copy():
     kept = state["inverse"].copy()
     information.add(np.ones(3), 1.0)
     np.testing.assert_array_equal(state["inverse"], kept)
+
+
+# ---------------------------------------------------------------------- the Gram matrix kept in high dimension
+
+
+def looked_at(dimension=HIGH_DIMENSION, count=7):
+    actions = np.random.default_rng(1).uniform(-1, 1, (count, dimension)) / math.sqrt(dimension)
+    information = Information(dimension, 0.25)
+    information.look_at(actions)
+    information.look_at(actions)
+    return information, actions
+
+
+def test_a_set_asked_again_has_its_gram_matrix_kept_up_to_date():
+    information, actions = looked_at()
+    rng = np.random.default_rng(2)
+    for _ in range(1500):  # across a fresh start
+        a, b = rng.choice(7, 2, replace=False)
+        direction = actions[a] - actions[b]
+        information.add(direction, 0.5, (a, b))
+        information.look_at(actions)
+    gram = actions @ np.linalg.inv(information.matrix) @ actions.T
+    np.testing.assert_allclose(information.gram, gram, rtol=1e-9, atol=1e-12)
+    difference = actions[2] - actions[5]
+    assert information.width(difference, (2, 5)) == pytest.approx(information.width(difference), rel=1e-8)
+
+
+def test_a_kept_gram_matrix_hides_nothing_from_the_matrix():
+    information, actions = looked_at()
+    plain = Information(HIGH_DIMENSION, 0.25)
+    for a, b in [(0, 1), (2, 3), (1, 6)]:
+        information.add(actions[a] - actions[b], 0.5, (a, b))
+        plain.add(actions[a] - actions[b], 0.5)
+    np.testing.assert_array_equal(information.inverse, plain.inverse)
+    assert information.log_determinant == plain.log_determinant
+
+
+def test_a_gram_matrix_is_dropped_with_its_set_or_an_update_from_elsewhere():
+    information, actions = looked_at()
+    assert information.gram is not None
+    information.look_at(actions[:5])
+    assert information.gram is None
+    information, actions = looked_at()
+    information.add(np.ones(HIGH_DIMENSION), 1.0)
+    assert information.gram is None
+    information.look_at(actions)
+    gram = actions @ np.linalg.inv(information.matrix) @ actions.T
+    np.testing.assert_allclose(information.gram, gram, rtol=1e-9)
+
+
+def test_a_changed_table_is_not_taken_for_the_old_one():
+    information, actions = looked_at()
+    actions[0] *= 0.5
+    information.look_at(actions)
+    assert information.gram is None
+
+
+def test_in_low_dimension_no_gram_matrix_is_kept():
+    assert looked_at(dimension=HIGH_DIMENSION - 1)[0].gram is None

@@ -200,6 +200,14 @@ def test_minus_zero_and_zero_share_a_row():
     assert told.wins.tolist() == [2.0]
 
 
+def test_differences_that_only_look_alike_keep_rows_of_their_own():
+    told = Comparisons(2)
+    for difference in ([0.3, 0.5], [0.3, -0.5], [0.5, 0.3], [0.3, 0.5 + 1e-16 * 8], [0.3, 0.0]):
+        told.add(np.array(difference), weight=1.0, first_won=True)
+    assert len(told) == 5
+    assert told.weights.tolist() == [1.0] * 5
+
+
 def test_a_million_repeated_duels_stay_a_handful_of_rows():
     rng = np.random.default_rng(0)
     distinct = rng.uniform(-0.5, 0.5, (10, 3))

@@ -176,7 +176,7 @@ def test_where_nothing_is_promising_the_greedy_action_duels_itself():
 def test_perturbed_pair_is_the_perturbed_leader_and_its_toughest_rival(problem, tie, data):
     actions, theta, inverse, radius = problem
     noise = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=len(actions), max_size=len(actions))))
-    first, second = perturbed_pair(actions, theta, inverse, radius, noise, True, tie)
+    first, second = perturbed_pair(actions, theta, inverse, radius, noise, True, (tie, 0.5 * tie))
     origin = np.zeros(len(theta))
     perturbed = [reward(x, theta) + float(e) * width(x, origin, inverse) for x, e in zip(actions, noise, strict=True)]
     rivals = slow_rival_scores(*problem, first)
@@ -193,7 +193,7 @@ def test_without_self_duels_two_actions_are_always_asked(problem, tie, with_copi
     pairs = [
         symmetric_pair(actions, theta, inverse, radius, False, tie),
         informative_pair(actions, theta, inverse, radius, False, tie),
-        perturbed_pair(actions, theta, inverse, radius, noise, False, tie),
+        perturbed_pair(actions, theta, inverse, radius, noise, False, (tie, tie)),
     ]
     assert all(first != second for first, second in pairs)
 

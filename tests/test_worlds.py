@@ -194,7 +194,7 @@ def test_a_table_is_read_from_a_file(tmp_path):
         (FEATURES, VALUES[:, None], "as many finite rewards"),
         (2 * FEATURES, VALUES, "at most 1"),
         (FEATURES[:1], VALUES[:1], "at least two actions"),
-        (FEATURES[0], VALUES[:1], "at least two actions"),
+        (FEATURES[0], VALUES[:1], "shape"),
         (FEATURES * math.nan, VALUES, "NaN"),
     ],
 )

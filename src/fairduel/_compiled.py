@@ -1,11 +1,16 @@
 """How the hot mathematics is compiled: once, the same way everywhere."""
 
+import functools
+import hashlib
+import os
 from collections.abc import Callable
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., object])
+_PACKAGE = Path(__file__).parent
 
 
 def compiled(function: Function) -> Function:
@@ -14,4 +19,33 @@ def compiled(function: Function) -> Function:
     The code releases the GIL, so that runs can share one process. Floating-point operations keep their
     written order (no fast-math), because the same seed must give the same duels everywhere.
     """
-    return cast("Function", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    # Numba looks at a function's own file only, and would go on with old code of the functions that it calls:
+    # so the cache has a folder for each state of the sources. The folder is read when the decorator runs.
+    config: Any = numba.config
+    others, config.CACHE_DIR = config.CACHE_DIR, _cache_folder()
+    try:
+        return cast("Function", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    finally:
+        config.CACHE_DIR = others
+
+
+@functools.cache
+def source_digest() -> str:
+    """A fingerprint of all sources that compiled code, or a run, goes through."""
+    parts = [*_PACKAGE.glob("*.py"), *_PACKAGE.glob("agents/*.py"), *_PACKAGE.glob("adversaries/*.py")]
+    parts += [*_PACKAGE.glob("worlds/*.py"), _PACKAGE / "simulation/play.py", _PACKAGE / "simulation/whole_run.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(parts))).hexdigest()
+
+
+@functools.cache
+def _cache_folder() -> str:
+    """Beside the package where that can be written, else in the user's cache; or where NUMBA_CACHE_DIR says."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    beside = _PACKAGE / "__pycache__"
+    if given:
+        base = Path(given)
+    elif os.access(beside if beside.exists() else _PACKAGE, os.W_OK):
+        base = beside
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairduel"
+    return str(base / f"compiled-{source_digest()[:16]}")

@@ -28,9 +28,12 @@ def _first_bad_row(actions: Matrix) -> int:
 def checked_actions(actions: ArrayLike, dimension: int) -> Matrix:
     """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2."""
     try:
-        array = np.ascontiguousarray(actions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BadInputError("actions must be numbers, one row of features per action.") from None
+        given = np.asarray(actions)
+    except ValueError:
+        raise BadInputError("actions must be numbers, one row of features per action, all of one length.") from None
+    if given.dtype.kind not in "fiu":
+        raise BadInputError(f"actions must be real numbers, one row of features per action, not {given.dtype}.")
+    array = np.ascontiguousarray(given, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != dimension:
         raise BadInputError(
             f"actions must have shape (K, {dimension}), one row of features per action, not {array.shape}."

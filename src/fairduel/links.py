@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel._compiled import compiled
+from fairduel.checks import positive
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 
@@ -96,8 +97,7 @@ class Link:
     def __post_init__(self) -> None:
         if self.name not in get_args(LinkName):
             raise unknown_name("link", str(self.name), get_args(LinkName))
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise BadInputError(f"the scale of a link must be a positive number, not {self.scale}.")
+        object.__setattr__(self, "scale", positive("the scale of a link", self.scale))
 
     @property
     def kind(self) -> int:
@@ -121,9 +121,9 @@ class Link:
         """
         value = slope(self.kind, self.scale, 2.0 * norm_bound)
         if value <= 0.0:
+            clipped = f" of at most {0.25 / self.scale:g}" if self.name == "clipped-linear" else ""
             raise BadInputError(
-                f"the {self} link is flat within ±{2 * norm_bound:g}, so κ = 0: use a norm bound of at most "
-                f"{0.25 / self.scale:g}."
+                f"the {self} link is flat at ±{2 * norm_bound:g}, so κ = 0: use a smaller norm bound{clipped}."
             )
         return value
 
@@ -146,7 +146,7 @@ def as_link(link: Link | str) -> Link:
     >>> as_link("clipped-linear(0.5)").scale
     0.5
     """
-    return link if isinstance(link, Link) else _parse(link)
+    return link if isinstance(link, Link) else _parse(str(link))
 
 
 def _parse(text: str) -> Link:

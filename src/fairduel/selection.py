@@ -311,33 +311,33 @@ def perturbed_pair(
     radius: float,
     noise: Vector,
     self_duels: bool,
-    tie: float,
+    ties: tuple[float, float],
 ) -> tuple[int, int]:
     """Choose the leader under ``noise`` (K,), then its toughest rival (CoLSTIM).
 
-    a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹.
+    a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each has its own of the ``ties``.
     """
     rewards = actions @ theta
     if rewards.size <= max(FEW, theta.size):
-        return perturbed_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, noise, self_duels, tie)
+        return perturbed_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, noise, self_duels, ties)
     points = actions @ np.linalg.cholesky(inverse)
-    first = pick(rewards + noise * widths_from(points, np.zeros_like(theta)), tie)
-    return first, toughest_rival(widths_from(points, points[first]), rewards, radius, first, self_duels, tie)
+    first = pick(rewards + noise * widths_from(points, np.zeros_like(theta)), ties[0])
+    return first, toughest_rival(widths_from(points, points[first]), rewards, radius, first, self_duels, ties[1])
 
 
 @compiled
 def perturbed_pair_by_gram(
-    rewards: Vector, gram: Matrix, radius: float, noise: Vector, self_duels: bool, tie: float
+    rewards: Vector, gram: Matrix, radius: float, noise: Vector, self_duels: bool, ties: tuple[float, float]
 ) -> tuple[int, int]:
     """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
     norms, widths = np.empty_like(rewards), np.empty_like(rewards)
     for i in range(rewards.size):
         norms[i] = math.sqrt(max(gram[i, i], 0.0))
-    first = pick(rewards + noise * norms, tie)
+    first = pick(rewards + noise * norms, ties[0])
     for i in range(rewards.size):
         squared = gram[i, i] + gram[first, first] - 2.0 * gram[i, first]
         widths[i] = math.sqrt(max(squared, 0.0)) if i != first else 0.0
-    return first, toughest_rival(widths, rewards, radius, first, self_duels, tie)
+    return first, toughest_rival(widths, rewards, radius, first, self_duels, ties[1])
 
 
 @compiled

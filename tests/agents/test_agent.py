@@ -325,7 +325,7 @@ def test_ask_many_does_not_ask_the_same_again_while_it_waits(kind):
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_ask_many_needs_a_count(kind, count):
-    with pytest.raises(BadInputError, match="at least 1"):
+    with pytest.raises(BadInputError, match="count must be a whole number ≥ 1"):
         made(kind).ask_many(ACTIONS, count)
 
 

@@ -10,8 +10,8 @@ from typing import final
 
 import numpy as np
 
+from fairduel.checks import whole
 from fairduel.duel import Matrix, Outcome, Vector
-from fairduel.errors import BadInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ class Adversary(ABC):
     """The adversary's own random stream."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, int) or self.budget < 0:
-            raise BadInputError(f"the budget of an adversary must be a whole number ≥ 0, not {self.budget!r}.")
+        self.budget = whole("the budget of an adversary", self.budget)
         self._spent = 0
 
     @property

@@ -49,17 +49,19 @@ class Misleading(StrongAdversary):
         """If the target has truly lost to another action."""
         return sight.first != sight.second and sight.loser == self._target_among(sight.rewards)
 
-    def rank(self, count: int) -> int:
-        """The target's place among ``count`` actions, best first from 0; −1 where an index was given."""
+    def rank(self, rewards: Vector) -> int:
+        """The target's place among actions with these true rewards (K,), best first from 0; −1 for a given index."""
+        count = len(rewards)
         if isinstance(self.target, int):
             if not 0 <= self.target < count:
                 raise BadInputError(f"the misleading target {self.target} is none of the {count} actions.")
             return -1
-        places = {"second": 1, "median": count // 2, "worst": count - 1}
-        return places.get(self.target, 1 + int(self._drawn * (count - 1)))
+        best = min(int(np.sum(rewards == np.max(rewards))), count - 1)  # so many share the first place
+        places = {"second": best, "median": max(best, count // 2), "worst": count - 1}
+        return places.get(self.target, best + int(self._drawn * (count - best)))
 
     def _target_among(self, rewards: Vector) -> int:
-        rank = self.rank(len(rewards))
+        rank = self.rank(rewards)
         return self.target if isinstance(self.target, int) else ranked_action(rewards, rank)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from fairduel.actions import checked_actions
 from fairduel.agents.state_file import read_state, write_state
+from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, UnknownDuelError, unknown_name
 from fairduel.information import Information
@@ -108,38 +109,39 @@ class Agent(ABC):
         if self._rng.random() < 0.5:
             first, second = second, first
         duel = self._weigh(first, second, table[first] - table[second])
-        self._absorb(duel)
-        self._pending[duel.number] = duel
-        self._asked += 1
         self._watch_for_lock_in(duel)
+        # The agent keeps a difference of its own: what the caller does to the duel's is not learned.
+        kept = dataclasses.replace(duel, difference=duel.difference.copy())
+        self._absorb(kept)
+        self._pending[duel.number] = kept
+        self._asked += 1
+        duel.difference.setflags(write=False)
         return duel
 
     def ask_many(self, actions: ArrayLike, count: int) -> list[Duel]:
         """Choose ``count`` duels at once; each takes into account what the ones before it will tell."""
-        if count < 1:
-            raise BadInputError(f"ask_many needs a count of at least 1, not {count}.")
-        return [self.ask(actions) for _ in range(count)]
+        return [self.ask(actions) for _ in range(whole("count", count, least=1))]
 
     def tell(self, duel: Duel, outcome: Outcome) -> None:
         """Learn the outcome of a duel that was asked earlier; any time, any order, once."""
         if not isinstance(outcome, Outcome):
             raise BadInputError(f"an outcome is Outcome.FIRST or Outcome.SECOND, not {outcome!r}.")
-        self._release(duel)
-        if duel.is_self_duel:
+        kept = self._release(duel)
+        if kept.is_self_duel:
             return
         first_won = outcome is Outcome.FIRST
         if self.estimator == "one-pass":
-            self._mirror_step(duel, first_won)
+            self._mirror_step(kept, first_won)
         else:
-            self._told.add(duel.difference, weight=duel.weight, first_won=first_won)
+            self._told.add(kept.difference, weight=kept.weight, first_won=first_won)
             self._outcomes += 1
             self._stale = True
 
     def cancel(self, duel: Duel) -> None:
         """Take back a duel that will never be told."""
-        self._release(duel)
-        self._cancelled.add(duel.number)
-        self._absorb(duel, sign=-1)
+        kept = self._release(duel)
+        self._cancelled.add(kept.number)
+        self._absorb(kept, sign=-1)
 
     def recommend(self, actions: ArrayLike) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
@@ -338,15 +340,18 @@ class Agent(ABC):
             self._link.scale,
         )
 
-    def _release(self, duel: Duel) -> None:
-        if self._pending.get(duel.number) == duel:
-            del self._pending[duel.number]
-        elif duel.number in self._cancelled:
+    def _release(self, duel: Duel) -> Duel:
+        """Take a duel off the list of those that are waited for, and return the agent's own copy of it."""
+        if not isinstance(duel, Duel):
+            raise BadInputError(f"a duel is what ask returned, not {duel!r}.")
+        kept = self._pending.get(duel.number)
+        if kept == duel and np.array_equal(kept.difference, duel.difference):
+            return self._pending.pop(duel.number)
+        if duel.number in self._cancelled:
             raise UnknownDuelError(f"duel {duel.number} was cancelled.")
-        elif duel.number in self._pending or not 0 <= duel.number < self._asked:
+        if kept is not None or not 0 <= duel.number < self._asked:
             raise UnknownDuelError(f"duel {duel.number} ({duel.first} against {duel.second}) was never asked here.")
-        else:
-            raise UnknownDuelError(f"duel {duel.number} was told already.")
+        raise UnknownDuelError(f"duel {duel.number} was told already.")
 
     def _watch_for_lock_in(self, duel: Duel) -> None:
         self._self_duel_streak = self._self_duel_streak + 1 if duel.is_self_duel else 0
@@ -361,57 +366,34 @@ class Agent(ABC):
             )
 
     def _check_settings(self) -> None:
-        _require(
-            isinstance(self.dimension, int) and self.dimension >= 1,
-            "dimension",
-            self.dimension,
-            "a whole number ≥ 1",
-        )
-        _require(_positive(self.norm_bound), "norm_bound", self.norm_bound, "a positive number")
-        _require(
-            self.horizon is None or (isinstance(self.horizon, int) and self.horizon >= 1),
-            "horizon",
-            self.horizon,
-            "a whole number ≥ 1 or None",
-        )
-        _require(isinstance(self.seed, int) and self.seed >= 0, "seed", self.seed, "a whole number ≥ 0")
-        _require(self.ridge is None or _positive(self.ridge), "ridge", self.ridge, "a positive number")
-        _require(_positive(self.radius_scale), "radius_scale", self.radius_scale, "a positive number")
-        _require(
-            0 < self.failure_probability < 1,
-            "failure_probability",
-            self.failure_probability,
-            "between 0 and 1",
-        )
-        _require(isinstance(self.warmup, int) and self.warmup >= 0, "warmup", self.warmup, "a whole number ≥ 0")
+        self.dimension = whole("dimension", self.dimension, least=1)
+        self.norm_bound = positive("norm_bound", self.norm_bound)
+        self.horizon = None if self.horizon is None else whole("horizon", self.horizon, least=1)
+        self.seed = whole("seed", self.seed)
+        self.ridge = None if self.ridge is None else positive("ridge", self.ridge)
+        self.radius_scale = positive("radius_scale", self.radius_scale)
+        self.failure_probability = positive("failure_probability", self.failure_probability)
+        if self.failure_probability >= 1:
+            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
+        self.warmup = whole("warmup", self.warmup)
+        self.kappa = None if self.kappa is None else positive("kappa", self.kappa)
+        steepest = float(self._link.slope(0.0))
+        if self.kappa is not None and self.kappa > steepest:
+            raise BadInputError(
+                f"kappa must be in (0, {steepest:.4g}], the slopes of the {self._link} link, not {self.kappa!r}."
+            )
         if self.estimator not in get_args(EstimatorName):
             raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
         if self.constrained and self.estimator == "one-pass":
             raise BadInputError("one-pass estimates always stay within ‖θ‖ ≤ B: leave constrained out.")
-        steepest = float(self._link.slope(0.0))
-        _require(
-            self.kappa is None or 0 < self.kappa <= steepest,
-            "kappa",
-            self.kappa,
-            f"in (0, {steepest:.4g}], the slopes of the {self._link} link",
-        )
-        self._check_radius("radius", self.radius)
+        self.radius = self._checked_radius("radius", self.radius)
 
-    def _check_radius(self, name: str, radius: float | str) -> None:
+    def _checked_radius(self, name: str, radius: float | str) -> float | str:
         if isinstance(radius, str):
             if radius not in self._radius_names():
                 raise unknown_name(name, radius, self._radius_names())
-        else:
-            _require(math.isfinite(radius) and radius >= 0, name, radius, "a number ≥ 0")
+            return radius
+        return at_least_zero(name, radius)
 
     def _radius_names(self) -> tuple[str, ...]:
         return ("practical", "theory")
-
-
-def _positive(value: float) -> bool:
-    return math.isfinite(value) and value > 0
-
-
-def _require(condition: bool, name: str, value: object, expected: str) -> None:
-    if not condition:
-        raise BadInputError(f"{name} must be {expected}, not {value!r}.")

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from fairduel.agents.base import Agent
+from fairduel.checks import positive
 from fairduel.duel import Matrix
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import unknown_name
 from fairduel.radius import colstim_mixing, colstim_radius, practical_radius
 from fairduel.selection import perturbations, perturbed_pair, perturbed_pair_by_gram
 
@@ -36,8 +37,7 @@ class CoLSTIM(Agent):
     def __post_init__(self) -> None:
         if self.coupling not in get_args(Coupling):
             raise unknown_name("coupling", str(self.coupling), get_args(Coupling))
-        if self.threshold is not None and not self.threshold > 0:
-            raise BadInputError(f"threshold must be a positive number, not {self.threshold!r}.")
+        self.threshold = None if self.threshold is None else positive("threshold", self.threshold)
         super().__post_init__()
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:
@@ -45,11 +45,11 @@ class CoLSTIM(Agent):
         own = (self._rng.random() < self.mixing_at(self._asked + 1)) == (self.coupling == "paper")
         draws = self._rng.standard_normal(len(actions)) if self.gaussian else self._rng.random(len(actions))
         noise = perturbations(draws, own, self.gaussian, radius if self.threshold is None else self.threshold)
-        tie, gram = self._rng.random(), self._information.gram
+        ties, gram = (self._rng.random(), self._rng.random()), self._information.gram
         if gram is not None:
-            return perturbed_pair_by_gram(actions @ self._theta, gram, radius, noise, self.self_duels, tie)
+            return perturbed_pair_by_gram(actions @ self._theta, gram, radius, noise, self.self_duels, ties)
         inverse = self._information.inverse
-        return perturbed_pair(actions, self._theta, inverse, radius, noise, self.self_duels, tie)
+        return perturbed_pair(actions, self._theta, inverse, radius, noise, self.self_duels, ties)
 
     @property
     def gaussian(self) -> bool:

@@ -36,7 +36,7 @@ class RCDBS(RobustAgent):
             raise BadInputError(
                 f"RCDB-S is built on the sigmoid's slope and takes no {self.link} link: use RCDB for that."
             )
-        self._check_radius("slope_radius", self.slope_radius)
+        self.slope_radius = self._checked_radius("slope_radius", self.slope_radius)
         super().__post_init__()
         self._local_information = Information(self.dimension, self._ridge)  # Λ
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fairduel.agents.base import Agent
+from fairduel.checks import positive, whole
 from fairduel.duel import Duel, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.radius import confidence_radius, rcdb_trust
@@ -32,8 +33,7 @@ class RobustAgent(Agent):
     def __post_init__(self) -> None:
         if self.design is not None and self.design not in get_args(Design):
             raise unknown_name("design", str(self.design), get_args(Design))
-        if self.trust is not None and not self.trust > 0:
-            raise BadInputError(f"trust must be a positive number, not {self.trust!r}.")
+        self.trust = None if self.trust is None else positive("trust", self.trust)
         self._design: Design = self.design or ("kappa" if self._by_theorem else "plain")
         self._flip_budget = self._tolerance()
         super().__post_init__()
@@ -80,14 +80,13 @@ class RobustAgent(Agent):
 
     def _tolerance(self) -> int:
         if self.flip_budget is not None:
-            if not (isinstance(self.flip_budget, int) and self.flip_budget >= 0):
-                raise BadInputError(f"flip_budget must be a whole number ≥ 0, not {self.flip_budget!r}.")
+            self.flip_budget = whole("flip_budget", self.flip_budget)
             return self.flip_budget
         if self.horizon is None:
             raise BadInputError(
                 "flip_budget and horizon are both unknown: give the flip budget, or a horizon T to tolerate ⌈√T⌉."
             )
-        return math.ceil(math.sqrt(self.horizon))
+        return math.ceil(math.sqrt(whole("horizon", self.horizon, least=1)))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -25,19 +25,21 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
 def read_state(path: Path) -> dict[str, Any]:
     """Read what :func:`write_state` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         plain: dict[str, Any] = json.loads(str(arrays.pop("json")))
+        if not isinstance(plain, dict):
+            raise TypeError("its JSON is no dictionary")  # noqa: TRY301  # told below like all the rest
+        for name, array in arrays.items():
+            *folders, last = name.split("/")
+            place = plain
+            for folder in folders:
+                place = place.setdefault(folder, {})
+            place[last] = array
     except FileNotFoundError:
         raise BadInputError(f"there is no saved agent at {path}.") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise BadInputError(f"{path} is not a saved agent, or it is torn: {error}.") from error
-    for name, array in arrays.items():
-        *folders, last = name.split("/")
-        place = plain
-        for folder in folders:
-            place = place.setdefault(folder, {})
-        place[last] = array
     return plain
 
 

@@ -1,5 +1,6 @@
 """One run: an agent in a world, against an adversary, round by round."""
 
+import operator
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -138,8 +139,9 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
 def _pair(duel: Any, count: int) -> tuple[int, int]:
     try:
         first, second = (duel.first, duel.second) if hasattr(duel, "first") else duel
+        first, second = operator.index(first), operator.index(second)
         if 0 <= first < count and 0 <= second < count:
-            return int(first), int(second)
+            return first, second
     except (TypeError, ValueError):
         pass
     raise BadInputError(f"ask must return a duel or a pair of indices below {count}, and this agent returned {duel!r}.")

@@ -62,6 +62,10 @@ class Store:
 
     def _read(self, cell: Cell, columns: list[str] | None = None) -> pl.DataFrame:
         path = self.path(cell)
+        if not path.exists():
+            raise BadInputError(
+                f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
+            )
         try:
             return pl.read_parquet(path, columns=columns)
         except (pl.exceptions.PolarsError, OSError) as error:

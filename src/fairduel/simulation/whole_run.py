@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel._compiled import compiled
+from fairduel.actions import checked_actions
 from fairduel.adversaries import Adversarial, Adversary, Greedy, Hiding, Misleading, NoAttack, Random
 from fairduel.adversaries.strong import ranked_action
 from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
 from fairduel.agents.base import EstimatorName
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import ConvergenceError
+from fairduel.errors import BadInputError, ConvergenceError
 from fairduel.information import HIGH_DIMENSION, dot, rank_one, squared_width
 from fairduel.likelihood import add_outcome, newton, worth_a_fit
 from fairduel.links import as_link, probability, slope
@@ -106,7 +107,8 @@ def _choose(
         own = (rng.random() < agent.mixing[t]) == agent.paper_coupling
         draws = rng.standard_normal(len(actions)) if agent.gaussian else rng.random(len(actions))
         noise = perturbations(draws, own, agent.gaussian, agent.threshold[t])
-        return perturbed_pair(actions, theta, inverse, radius, noise, agent.self_duels, rng.random())
+        ties = (rng.random(), rng.random())
+        return perturbed_pair(actions, theta, inverse, radius, noise, agent.self_duels, ties)
     steering = local_inverse if agent.kind == _RCDBS else inverse
     return symmetric_pair(actions, theta, steering, radius, agent.self_duels, rng.random())
 
@@ -254,10 +256,14 @@ def play_whole_run(
     The agent and the adversary only lend their settings and random streams: they learn nothing themselves.
     """
     agent_plan, world_plan = _plan_agent(agent, horizon), _plan_world(world)
-    attack_plan = _plan_attack(adversary, len(world_plan.actions)) if world_plan else None
+    attack_plan = _plan_attack(adversary, world_plan) if world_plan else None
     if agent_plan is None or attack_plan is None or world_plan is None:
         return None
     assert isinstance(agent, Agent)
+    if agent.dimension != world.dimension:
+        raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
+    if not world_plan.is_fresh:
+        checked_actions(world_plan.actions, agent.dimension)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = world.rng if isinstance(world, Fresh) else agent_rng
     began = time.thread_time()
@@ -283,15 +289,16 @@ def play_whole_run(
 def can_run_whole(agent: Player, world: World, adversary: Adversary) -> bool:
     """Whether :func:`play_whole_run` would play this."""
     world_plan = _plan_world(world)
-    return world_plan is not None and bool(_plan_agent(agent, 1) and _plan_attack(adversary, len(world_plan.actions)))
+    return world_plan is not None and bool(_plan_agent(agent, 1) and _plan_attack(adversary, world_plan))
 
 
-def _plan_attack(adversary: Adversary, count: int) -> AttackPlan | None:
+def _plan_attack(adversary: Adversary, world: WorldPlan) -> AttackPlan | None:
     if type(adversary) not in _ATTACKS or adversary.spent:
         return None
     rank, target = 0, -1
     if isinstance(adversary, Misleading):
-        rank = adversary.rank(count)
+        # Fresh rewards have no ties, so that any other without ties ranks alike.
+        rank = adversary.rank(np.arange(len(world.actions), dtype=float) if world.is_fresh else world.rewards)
         target = adversary.target if isinstance(adversary.target, int) else -1
     return AttackPlan(
         kind=_ATTACKS.index(type(adversary)),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairduel.checks import positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.links import Link
@@ -63,7 +64,6 @@ def checked_dimension(dimension: int, largest: int | None = None) -> int:
 
 def random_parameter(rng: np.random.Generator, dimension: int, norm: float) -> Vector:
     """θ* uniform in [−½, ½]^d, then scaled to ‖θ*‖ = ``norm``, as in the paper's experiments."""
-    if not norm > 0:
-        raise BadInputError(f"the norm of θ* must be positive, not {norm!r}.")
+    norm = positive("the norm of θ*", norm)
     parameter = rng.uniform(-0.5, 0.5, dimension)
     return parameter * (norm / float(np.linalg.norm(parameter)))

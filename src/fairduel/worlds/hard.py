@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from fairduel.actions import hypercube
+from fairduel.checks import positive
 from fairduel.errors import BadInputError
 from fairduel.links import clipped_linear
 from fairduel.worlds.base import FixedWorld, checked_dimension
@@ -31,6 +32,7 @@ class HardStochastic(FixedWorld):
         checked_dimension(dimension, largest=12)
         if horizon < 4 * dimension**2 / 25:
             raise BadInputError(f"this instance needs T ≥ 4d²/25, and T = {horizon} with d = {dimension} is less.")
+        kappa = positive("kappa", kappa)
         side = math.sqrt(dimension / horizon) / 20.0 / kappa
         parameter = rng.choice((-side, side), dimension)
         actions = hypercube(dimension)
@@ -55,6 +57,7 @@ class HardCorrupted(FixedWorld):
 
     def __init__(self, *, rng: np.random.Generator, dimension: int = 5, kappa: float = 1.0) -> None:
         actions = np.eye(checked_dimension(dimension))
+        kappa = positive("kappa", kappa)
         parameter = actions[rng.integers(dimension)] / (4.0 * kappa)
         super().__init__(
             actions,

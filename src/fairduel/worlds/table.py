@@ -1,11 +1,13 @@
 """A world from a table: features and rewards of your own."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.actions import checked_actions
+from fairduel.checks import positive
 from fairduel.errors import BadInputError
 from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import FixedWorld
@@ -24,20 +26,24 @@ class Table(FixedWorld):
     def __init__(
         self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link | str = LOGISTIC
     ) -> None:
-        table = np.atleast_2d(np.asarray(features, dtype=np.float64))
-        actions = checked_actions(table, table.shape[1])
-        values = np.asarray(rewards, dtype=np.float64)
+        try:
+            width = np.asarray(features).shape[-1]
+            values = np.asarray(rewards, dtype=np.float64)
+        except (ValueError, TypeError, IndexError):
+            raise BadInputError("a table has a row of features and one number as reward for each action.") from None
+        actions = checked_actions(features, width)
         if values.shape != (len(actions),) or not np.isfinite(values).all():
             raise BadInputError(f"a table of {len(actions)} actions needs as many finite rewards.")
-        super().__init__(actions, values, link=as_link(link), norm_bound=norm_bound, parameter=None)
+        bound = positive("norm_bound", norm_bound)
+        super().__init__(actions, values, link=as_link(link), norm_bound=bound, parameter=None)
 
     @classmethod
     def read(cls, *, path: str, norm_bound: float, rng: np.random.Generator | None = None) -> "Table":  # noqa: ARG003
         """Read ``features`` (K, d) and ``rewards`` (K,) from an npz file."""
         try:
-            with np.load(Path(path), allow_pickle=False) as archive:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return cls(features=archive["features"], rewards=archive["rewards"], norm_bound=norm_bound)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, BadInputError):
                 raise
             raise BadInputError(

@@ -1,0 +1,49 @@
+"""Settings as plain Python numbers, or one clear sentence."""
+
+import math
+import operator
+from typing import Any
+
+from fairduel.errors import BadInputError
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """Return ``value`` as an int of at least ``least``.
+
+    >>> whole("horizon", 3, least=1)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise BadInputError(f"{name} must be a whole number ≥ {least}, not {value!r}.")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above 0.
+
+    >>> positive("ridge", 1)
+    1.0
+    """
+    number = _float(value)
+    if not 0 < number < math.inf:
+        raise BadInputError(f"{name} must be a positive number, not {value!r}.")
+    return number
+
+
+def at_least_zero(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float of at least 0."""
+    number = _float(value)
+    if not 0 <= number < math.inf:
+        raise BadInputError(f"{name} must be a number ≥ 0, not {value!r}.")
+    return number
+
+
+def _float(value: Any) -> float:
+    try:
+        return math.nan if isinstance(value, (str, bytes, bool)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
