@@ -83,7 +83,8 @@ class Agent(ABC):
         self._information = Information(self.dimension, self._ridge)
         self._told = Comparisons(self.dimension)
         self._theta: Vector = np.zeros(self.dimension)
-        self._curvature = Information(self.dimension, self._ridge)  # of one-pass estimation alone
+        one_pass = self.estimator == "one-pass"
+        self._curvature = Information(self.dimension, self._ridge) if one_pass else None
         self._outcomes = 0
         self._fitted_at = (-math.inf, 0)  # log det Σ and the number of outcomes at the last fit
         self._stale = False
@@ -130,8 +131,8 @@ class Agent(ABC):
         if kept.is_self_duel:
             return
         first_won = outcome is Outcome.FIRST
-        if self.estimator == "one-pass":
-            self._mirror_step(kept, first_won)
+        if self._curvature is not None:
+            self._mirror_step(self._curvature, kept, first_won)
         else:
             self._told.add(kept.difference, weight=kept.weight, first_won=first_won)
             self._outcomes += 1
@@ -206,7 +207,7 @@ class Agent(ABC):
             "theta": self._theta.copy(),
             "outcomes": self._outcomes,
             "fitted_at": list(self._fitted_at),
-            "curvature": self._curvature.state(),
+            "curvature": self._curvature.state() if self._curvature else None,
             "information": self._information.state(),
             "told": self._told.state(),
             "pending": {
@@ -239,7 +240,7 @@ class Agent(ABC):
         self._theta = np.array(state["theta"])
         self._outcomes = state["outcomes"]
         self._fitted_at = (state["fitted_at"][0], state["fitted_at"][1])
-        self._curvature = Information.from_state(state["curvature"])
+        self._curvature = Information.from_state(state["curvature"]) if self._curvature else None
         self._information = Information.from_state(state["information"])
         self._told = Comparisons.from_state(state["told"])
         for row, difference in zip(state["pending"]["duels"], state["pending"]["differences"], strict=True):
@@ -324,13 +325,13 @@ class Agent(ABC):
         log_determinant, outcomes = self._fitted_at
         return worth_a_fit(self._information.log_determinant - log_determinant, outcomes, self._outcomes)
 
-    def _mirror_step(self, duel: Duel, first_won: bool) -> None:
-        self._curvature.updates += 1
+    def _mirror_step(self, curvature: Information, duel: Duel, first_won: bool) -> None:
+        curvature.updates += 1
         self._theta = mirror_step(
             self._theta,
-            self._curvature.matrix,
-            self._curvature.inverse,
-            self._curvature.updates,
+            curvature.matrix,
+            curvature.inverse,
+            curvature.updates,
             duel.difference,
             duel.weight,
             first_won,
