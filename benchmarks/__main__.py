@@ -176,7 +176,9 @@ def growth() -> list[Row]:
         fitted = line(np.log(np.array(values, dtype=float)), np.log(np.array(times)))
         rows.append({"work": f"growth in {name}", "exponent": fitted.slope, "error": fitted.slope_error})
         axis.loglog(values, times, "o-", color="#D55E00")
-        axis.set_title(f"{name}: exponent {fitted.slope:.2f} ± {fitted.slope_error:.2f}", fontsize=9)
+        axis.set_title(f"{name}\nexponent {fitted.slope:.2f} ± {fitted.slope_error:.2f}", fontsize=9)
+        axis.set_xticks(values, [f"{value:g}" for value in values], rotation=45)
+        axis.minorticks_off()
         axis.set_ylabel("seconds")
     figure.savefig(RESULTS / "growth.png", dpi=130)
     return rows
