@@ -183,7 +183,7 @@ def test_a_users_agent_runs_and_is_stored(users_module, store):
     assert run_cells([cell], range(3), store) == 3
     records, traces = store.records(cell, range(3)), store.traces(cell, range(3))
     assert records["agent"].to_list() == [name] * 3
-    assert json.loads(records["agent_settings"][0]) == {"favourite": 4}
+    assert json.loads(records["agent_settings"][0]) == {"dimension": 5, "favourite": 4}
     assert traces["first"].to_list() == [4] * 75
     assert traces["second"].to_list() == [31] * 75
 

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 import fairduel
+from fairduel.cli import results
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
+from fairduel.cli.sweep import sweep
 from fairduel.cli.tune import tune
 from fairduel.cli.verify import verify
 
@@ -44,3 +46,5 @@ app.command()(reproduce)
 app.command()(simulate)
 app.command()(tune)
 app.command()(verify)
+app.command()(sweep)
+app.add_typer(results.app, name="results")

@@ -37,7 +37,7 @@ CORES = os.cpu_count() or 1
 def report_seeds(first: int, runs: int) -> range:
     """Return the seeds of a report, none of which is a tuning seed."""
     if first + runs > FIRST_TUNING_SEED:
-        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller --seed.")
+        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller seed.")
     return range(first, first + runs)
 
 

@@ -1,4 +1,4 @@
-"""Figures of an experiment, drawn with matplotlib; one colour an agent, everywhere."""
+"""Figures of experiments and sweeps, drawn with matplotlib; one colour an agent, everywhere."""
 
 import io
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from fairduel.experiments import Curves, Entry, Lines, agent_title
 from fairduel.experiments.results import Results
+from fairduel.report.points import Point
 from fairduel.report.tables import lines_of
 
 # The colour-blind-safe palette of Okabe and Ito.
@@ -42,23 +43,55 @@ def draw(results: Results, number: int) -> Figure:
     """Draw one view of an experiment, by its position."""
     view = results.experiment.views[number]
     with mpl.rc_context(_STYLE):
-        panels = list(dict.fromkeys(entry.panel for entry in results.experiment.entries))
-        columns = min(3, len(panels))
-        rows = -(-len(panels) // columns)
-        width, height = (4.2, 3.3) if len(panels) > 1 else (6.6, 4.4)
-        figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout="constrained")
-        axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
-        for axis, panel in zip(axes, panels, strict=False):
-            axis.set_title(panel)
+        figure, axes = _panels([entry.panel for entry in results.experiment.entries])
+        for panel, axis in axes.items():
             if isinstance(view, Curves):
                 _curves(axis, results, panel, number)
             else:
                 _lines(axis, results, panel, view)
-        for axis in axes[len(panels) :]:
-            axis.set_visible(False)
         figure.supylabel("cumulative regret" if isinstance(view, Curves) else "final regret", fontsize=10)
-        _legend(figure, axes[: len(panels)])
+        _legend(figure, list(axes.values()))
         return figure
+
+
+def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figure:
+    """Draw lines of means with their standard errors, in the order of the points."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _panels([point.panel for point in points])
+        agent_of = {point.line: point.agent for point in points}
+        styles = dict(zip(agent_of, _styles(list(agent_of.values())), strict=True))
+        names = list(dict.fromkeys(point.x for point in points))
+        are_numbers = not any(isinstance(name, str) for name in names)
+        for panel, axis in axes.items():
+            for line, style in styles.items():
+                drawn = [point for point in points if (point.panel, point.line) == (panel, line)]
+                if drawn:
+                    x = [point.x if are_numbers else names.index(point.x) for point in drawn]
+                    mean, error = [point.mean for point in drawn], [point.error for point in drawn]
+                    _errorbar(axis, x, mean, error, line, style if are_numbers else style | {"linestyle": ""})
+            if not are_numbers:
+                axis.set_xticks(range(len(names)), [str(name) for name in names])
+                axis.set_xlim(-0.5, len(names) - 0.5)
+            axis.set_xlabel(x_label)
+            axis.set_ylim(bottom=0)
+        figure.supylabel(y_label, fontsize=10)
+        _legend(figure, list(axes.values()))
+        return figure
+
+
+def _panels(names: Sequence[str]) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with one titled panel for each different name."""
+    panels = list(dict.fromkeys(names))
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    width, height = (4.2, 3.3) if len(panels) > 1 else (6.6, 4.4)
+    figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout="constrained")
+    axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for axis, panel in zip(axes, panels, strict=False):
+        axis.set_title(panel)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    return figure, dict(zip(panels, axes, strict=False))
 
 
 def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
@@ -88,7 +121,7 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
         x = [entry.x or 0.0 for entry in entries]
         one_setting = len({entry.setting for entry in entries}) == 1
         label = _short_label(entries[0]) if one_setting else agent_title(entries[0].cell.agent)
-        axis.errorbar(x, regret.mean(axis=0), yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
+        _errorbar(axis, x, regret.mean(axis=0), error, label, style)
     if view.scale == "log":
         axis.set_xscale("log")
         axis.set_yscale("log")
@@ -102,6 +135,10 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     axis.set_xlabel(view.x_label)
 
 
+def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict[str, Any]) -> None:
+    axis.errorbar(x, mean, yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
+
+
 def _short_label(entry: Entry) -> str:
     """The setting without what differs from panel to panel."""
     return f"{agent_title(entry.cell.agent)} ({entry.setting.split(':')[0]})"
@@ -112,21 +149,23 @@ def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
 
 
 def _styled_groups(groups: list[list[Entry]]) -> list[tuple[list[Entry], dict[str, Any]]]:
-    """Give each line its agent's colour, and a dash by its place among that agent's lines.
+    return list(zip(groups, _styles([group[0].cell.agent for group in groups]), strict=True))
+
+
+def _styles(agents: list[str]) -> list[dict[str, Any]]:
+    """Give the line of each agent its colour, and a dash by its place among that agent's lines.
 
     Where all lines are of one agent, its settings run through a scale of colours instead.
     """
-    agents = [group[0].cell.agent for group in groups]
-    if len(set(agents)) == 1 and len(groups) > 1:
-        shades = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(groups)))
-        return [(group, {"color": shade}) for group, shade in zip(groups, shades, strict=True)]
+    if len(set(agents)) == 1 and len(agents) > 1:
+        return [{"color": shade} for shade in mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(agents)))]
     others = list(dict.fromkeys(agent for agent in agents if agent not in _COLOURS))
-    styled = []
-    for place, (group, agent) in enumerate(zip(groups, agents, strict=True)):
+    styles = []
+    for place, agent in enumerate(agents):
         colour = _COLOURS.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
         dash = _DASHES[agents[:place].count(agent) % len(_DASHES)]
-        styled.append((group, {"color": colour, "linestyle": dash}))
-    return styled
+        styles.append({"color": colour, "linestyle": dash})
+    return styles
 
 
 def _legend(figure: Figure, axes: Sequence[Axes]) -> None:

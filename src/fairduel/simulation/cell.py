@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 import fairduel
+from fairduel._compiled import source_digest
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS
 from fairduel.errors import BadInputError
@@ -51,7 +52,7 @@ class Cell:
         if trace is None:
             trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
         settings = getattr(agent, "settings", None)
-        return Run(self, seed, trace, dict(settings) if settings else dict(self.agent_settings))
+        return Run(self, seed, trace, {"dimension": world.dimension, **(settings or self.agent_settings)})
 
     @property
     def runs_whole(self) -> bool:
@@ -90,15 +91,25 @@ class Cell:
     @functools.cached_property
     def key(self) -> str:
         """A name that changes with every setting, with the code that would run, and with a table's content."""
-        sources = [_package_source(), _file_digest(self.world_settings.get("path"))]
+        return self.key_with(self.code)
+
+    def key_with(self, code: str) -> str:
+        """The key, if ``code`` is what runs."""
+        text = json.dumps(
+            [asdict(self), code, _file_digest(self.world_settings.get("path"))], sort_keys=True, default=str
+        )
+        return _digest(text)[:24]
+
+    @property
+    def code(self) -> str:
+        """A fingerprint of the code that would run, the user's own included."""
         makers: list[tuple[str, str, Mapping[str, Any]]] = [
             ("agent", self.agent, AGENTS),
             ("attack", self.attack, ATTACKS),
             ("world", self.world, WORLDS),
         ]
-        sources += [source_of(find(kind, name, known)) for kind, name, known in makers if name not in known]
-        text = json.dumps([asdict(self), sources], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        own = [source_of(find(kind, name, known)) for kind, name, known in makers if name not in known]
+        return _digest("\n".join([source_digest(), *own]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +160,12 @@ def versions() -> dict[str, str]:
     }
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _file_digest(path: str | None) -> str:
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
     except OSError:
         return ""  # the world itself says what is wrong with it
-
-
-@functools.cache
-def _package_source() -> str:
-    """A fingerprint of all code that a run goes through."""
-    folder = Path(fairduel.__file__).parent
-    parts = [*folder.glob("*.py"), *folder.glob("agents/*.py"), *folder.glob("adversaries/*.py")]
-    parts += [*folder.glob("worlds/*.py"), folder / "simulation" / "play.py", folder / "simulation" / "whole_run.py"]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(parts))).hexdigest()

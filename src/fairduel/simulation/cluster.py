@@ -1,0 +1,101 @@
+"""A Dask cluster as the place where runs are made."""
+
+import logging
+import re
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from types import TracebackType
+from typing import Self
+
+from fairduel.errors import BadInputError, FairduelError
+from fairduel.simulation.cell import Run, versions
+from fairduel.simulation.extras import needed
+from fairduel.simulation.many import Batch, Finished, report_fatal, run_elsewhere
+
+_PATIENCE = 5.0
+"""Seconds to wait for the scheduler, and for its first worker."""
+
+_IMPORT = f"import {__name__}"
+
+
+class Cluster:
+    """The workers of a Dask scheduler; leaving the ``with`` block cancels what is not done."""
+
+    def __init__(self, address: str) -> None:
+        if not re.fullmatch(r"(tcp|tls)://\S+:\d+", address):
+            raise BadInputError(f"a Dask scheduler's address looks like tcp://10.0.0.1:8786, not {address!r}.")
+        self.address = address
+        self._dask = needed("distributed", extra="cluster")
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told in one sentence
+        try:
+            self._client = self._dask.Client(address, timeout=_PATIENCE, set_as_default=False)
+        except Exception as error:  # what answers there may be anything, and so may what it makes Dask raise
+            raise BadInputError(
+                f"no Dask scheduler answers at {address}: give the address that  dask scheduler  prints."
+            ) from error
+
+    def __enter__(self) -> Self:
+        try:
+            self._check()
+        except BadInputError:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    @property
+    def count(self) -> int:
+        """How many batches the workers of this moment run at a time."""
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def _check(self) -> None:
+        """Ask now what would otherwise go wrong in the middle; a worker that cannot read its task dies of it."""
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+            self._client.run_on_scheduler(exec, _IMPORT)
+            self._client.run(exec, _IMPORT)
+        except TimeoutError as error:
+            raise BadInputError(
+                f"the Dask scheduler at {self.address} has no workers: start some with  dask worker {self.address}"
+            ) from error
+        except ImportError as error:
+            raise BadInputError(
+                f"the Dask scheduler at {self.address} or one of its workers has no {error.name}: "
+                "install the same fairduel there, with  pip install 'fairduel[bench,cluster]'"
+            ) from error
+
+    def run(self, batches: Sequence[Batch]) -> Finished:
+        """Run all batches; those of a lost worker go to another, and one that no worker survives is told at the end."""
+        futures = self._client.map(_run_remote, batches, here=versions(), pure=False)
+        batch_of = {future.key: batch for future, batch in zip(futures, batches, strict=True)}
+        finished = self._dask.as_completed(futures, loop=self._client.loop)
+        del futures  # so that the cluster can forget each result once it is here
+        fatal = []
+        for future in finished:
+            batch = batch_of[future.key]
+            try:
+                runs = future.result()
+            except self._dask.KilledWorker:
+                fatal.append(batch)
+                continue
+            except CancelledError as error:
+                raise BadInputError(
+                    f"the Dask scheduler at {self.address} was lost: finished runs are kept, and the same command "
+                    "goes on from there."
+                ) from error
+            except FairduelError as error:
+                raise BadInputError(f"on a worker of {self.address}: {error}") from error
+            yield batch.key, runs
+        report_fatal(fatal)
+
+
+def _run_remote(batch: Batch, here: dict[str, str]) -> list[Run]:
+    if versions() != here:
+        raise BadInputError(f"the versions {versions()} there are not the versions {here} here.")
+    return run_elsewhere(batch)

@@ -1,0 +1,118 @@
+"""SQL over the results of a sweep, which it can read and nothing else."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairduel.errors import BadInputError
+from fairduel.simulation.extras import needed
+from fairduel.simulation.store import TRACE_COLUMNS
+from fairduel.simulation.sweep import Grid
+
+_CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
+_SETTINGS = ("agent_settings", "attack_settings", "world_settings")
+_ROWS_AT_ONCE = 10_000
+
+
+class Answer(NamedTuple):
+    """What a query found."""
+
+    columns: list[str]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def query(folder: Path, sql: str) -> Answer:
+    """Answer a SELECT over two views of what was last swept into ``folder``.
+
+    ``runs`` has one row a run; ``traces`` one row a run and round, with regrets summed up to it. Both have a
+    column for every setting that the grid names, like ``agent_radius``.
+    """
+    duckdb = needed("duckdb", extra="results")
+    grid = Grid.load(folder)
+    connection = duckdb.connect()
+    try:
+        for statement in _views(folder / "cells", grid):
+            connection.execute(statement)
+        [*others, statement] = connection.extract_statements(sql) or [None]
+        # Only SELECT can do no harm: COPY could write where views must be allowed to read.
+        if others or statement is None or statement.type != duckdb.StatementType.SELECT:
+            raise BadInputError(
+                "a query is one SELECT (or FROM, DESCRIBE, SUMMARIZE), so that it cannot change anything."
+            )
+        answer = connection.execute(statement)
+        return Answer([column[0] for column in answer.description], _rows(duckdb, connection))
+    except duckdb.Error as error:
+        raise _refused(error) from error
+
+
+def grid_columns(folder: Path) -> list[str]:
+    """The columns that tell the cells of a grid apart."""
+    return [*_CELL_COLUMNS, *Grid.load(folder).settings]
+
+
+def _rows(duckdb: Any, connection: Any) -> Iterator[tuple[Any, ...]]:
+    try:
+        while rows := connection.fetchmany(_ROWS_AT_ONCE):
+            yield from rows
+    except duckdb.Error as error:
+        raise _refused(error) from error
+
+
+def _refused(error: Exception) -> BadInputError:
+    """The database's own sentence, without the drawing of where it stopped reading."""
+    return BadInputError(" ".join(str(error).split("\n\n")[0].split()))
+
+
+def _views(cells: Path, grid: Grid) -> Iterator[str]:
+    """The statements that make the views, after closing every door but the one to the cells."""
+    folder = cells.resolve()
+    files = [str(path) for path in (folder / f"{key}.parquet" for key in grid.cells) if path.exists()]
+    if not files:
+        raise BadInputError(f"no cell of the sweep in {cells.parent} is finished yet.")
+    yield "SET temp_directory = ''"
+    yield f"SET allowed_directories = {_list([str(folder)])}"
+    yield "SET enable_external_access = false"
+    yield "SET python_enable_replacements = false"
+    yield "SET lock_configuration = true"
+
+    named = ", ".join(
+        [*_CELL_COLUMNS, *(f"{_setting(name, values)} AS {name}" for name, values in grid.settings.items())]
+    )
+    names = ", ".join([*_CELL_COLUMNS, *grid.settings])
+    traces = ", ".join(f"trace_{name}" for name in TRACE_COLUMNS)
+    rounds = ", ".join(f"unnest(trace_{name}) AS {name}" for name in TRACE_COLUMNS)
+    # All that is put into these texts are names that a grid may have, and file names in quotes.
+    yield f"""
+        CREATE VIEW kept AS
+        SELECT {named}, * EXCLUDE ({", ".join(_CELL_COLUMNS)}, filename), parse_filename(filename, true) AS cell
+        FROM read_parquet({_list(files)}, union_by_name = true, filename = true)
+        WHERE seed BETWEEN {grid.seeds[0]} AND {grid.seeds[-1]}
+    """  # noqa: S608
+    yield f"""
+        CREATE VIEW runs AS
+        SELECT * EXCLUDE ({traces}) REPLACE ({", ".join(f"{name}::JSON AS {name}" for name in _SETTINGS)}) FROM kept
+    """  # noqa: S608
+    yield f"""
+        CREATE VIEW traces AS
+        SELECT * REPLACE (sum(regret) OVER upto AS regret, sum(weak_regret) OVER upto AS weak_regret)
+        FROM (SELECT {names}, seed, unnest(range(1, len(trace_regret) + 1)) AS round, {rounds}, cell FROM kept)
+        WINDOW upto AS (PARTITION BY {names}, cell, seed ORDER BY round ROWS UNBOUNDED PRECEDING)
+    """  # noqa: S608
+
+
+def _setting(column: str, values: Iterable[Any]) -> str:
+    """What reads a setting such as ``agent_radius`` from its JSON, with the type of all values that the grid names."""
+    kind, _, name = column.partition("_")
+    types = {type(value) for value in values}
+    if types == {bool}:
+        sql = "BOOLEAN"
+    elif types == {int}:
+        sql = "BIGINT"
+    else:
+        sql = "DOUBLE" if types <= {int, float} else "VARCHAR"
+    return f"TRY_CAST({kind}_settings::JSON ->> '{name}' AS {sql})"
+
+
+def _list(texts: Iterable[str]) -> str:
+    """Texts as a list in SQL."""
+    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"

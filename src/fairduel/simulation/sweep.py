@@ -1,0 +1,173 @@
+"""A grid of cells, declared in one TOML file; and the record of it that stands beside its results."""
+
+import itertools
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.files import write_whole
+from fairduel.simulation.cell import Cell, versions
+
+_KEYS = ("runs", "seed", "horizon", "budget", "agent", "attack", "world")
+_KINDS = ("agent", "attack", "world")
+_RECORD = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every cell of a sweep, and the seeds that each is run for."""
+
+    cells: dict[str, Cell]
+    """By key, which stays that of the code which ran."""
+    seeds: range
+
+    @property
+    def settings(self) -> dict[str, list[Any]]:
+        """The values of every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
+        values: dict[str, list[Any]] = {}
+        for cell in self.cells.values():
+            for kind in _KINDS:
+                for name, value in getattr(cell, f"{kind}_settings").items():
+                    values.setdefault(f"{kind}_{name}", []).append(value)
+        return values
+
+    def save(self, folder: Path, command: str) -> None:
+        """Record in ``folder`` what was swept into it."""
+        record = {
+            "command": command,
+            "versions": versions(),
+            "seeds": {"first": self.seeds.start, "runs": len(self.seeds)},
+            "cells": {key: asdict(cell) for key, cell in self.cells.items()},
+        }
+        write_whole(folder / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> "Grid":
+        """Read what was last swept into ``folder``."""
+        path = folder / _RECORD
+        try:
+            record = json.loads(path.read_bytes())
+            first = record["seeds"]["first"]
+            cells = {key: Cell(**values) for key, values in record["cells"].items()}
+            return cls(cells, range(first, first + record["seeds"]["runs"]))
+        except OSError as error:
+            raise BadInputError(
+                f"{folder} holds no sweep ({path.name}: {error.strerror}): make one with  "
+                f"fairduel sweep GRID --out {folder}"
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInputError(
+                f"{path} is no record of a sweep: run the sweep again, which writes it anew."
+            ) from error
+
+
+def read_grid(path: Path) -> Grid:
+    """Read a grid from a TOML file, and try each of its settings."""
+    try:
+        return declare(tomllib.loads(path.read_bytes().decode()))
+    except OSError as error:
+        raise BadInputError(f"cannot read the grid {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path} is no TOML file: {error}.") from error
+    except BadInputError as error:
+        raise BadInputError(f"{path}: {error}") from error
+
+
+def declare(table: Mapping[str, Any]) -> Grid:
+    """Return every combination of what the table lists.
+
+    >>> grid = declare({
+    ...     "runs": 5, "horizon": [10, 20], "budget": "sqrt",
+    ...     "agent": [{"name": "rcdb"}, {"name": "maxinp", "radius": [2.0, 4.0]}],
+    ...     "attack": [{"name": "greedy"}],
+    ... })
+    >>> [(cell.agent, dict(cell.agent_settings), cell.budget) for cell in grid.cells.values()]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [('rcdb', {}, 4), ('maxinp', {'radius': 2.0}, 4), ('maxinp', {'radius': 4.0}, 4),
+     ('rcdb', {}, 5), ('maxinp', {'radius': 2.0}, 5), ('maxinp', {'radius': 4.0}, 5)]
+    """
+    for name in table:
+        if name not in _KEYS:
+            raise unknown_name("key of a grid", name, _KEYS)
+    runs, seed = _whole_number("runs", _given(table, "runs"), least=1), _whole_number("seed", table.get("seed", 0))
+    horizons = [_whole_number("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
+    budgets = _values("budget", _given(table, "budget"))
+    worlds = _players("world", table) if "world" in table else [(Cell.world, {})]
+    cells = [
+        Cell(
+            agent=agent,
+            attack=attack,
+            budget=_budget(budget, horizon),
+            horizon=horizon,
+            world=world,
+            agent_settings=agent_settings,
+            attack_settings=attack_settings,
+            world_settings=world_settings,
+        )
+        for (world, world_settings), horizon, budget, (attack, attack_settings), (agent, agent_settings) in (
+            itertools.product(worlds, horizons, budgets, _players("attack", table), _players("agent", table))
+        )
+    ]
+    for cell in cells:
+        _try(cell)
+    return Grid({cell.key: cell for cell in cells}, range(seed, seed + runs))
+
+
+def _given(table: Mapping[str, Any], name: str) -> Any:
+    if name not in table:
+        raise BadInputError(f"a grid needs {name}.")
+    return table[name]
+
+
+def _players(kind: str, table: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return every agent (attack, world) that is declared, with every combination of its settings."""
+    declared = _given(table, kind)
+    if not isinstance(declared, list) or not declared or not all(isinstance(one, dict) for one in declared):
+        raise BadInputError(f"each {kind} is declared under a line [[{kind}]], with its name and settings.")
+    players = []
+    for one in declared:
+        if "name" not in one:
+            raise BadInputError(f"every [[{kind}]] needs a name.")
+        for name in one:
+            if not name.isidentifier():
+                raise BadInputError(f"a setting of [[{kind}]] cannot be called {name!r}.")
+        for point in itertools.product(*(_values(f"{name} of [[{kind}]]", value) for name, value in one.items())):
+            settings: dict[str, Any] = dict(zip(one, point, strict=True))
+            name = settings.pop("name")
+            if not isinstance(name, str):
+                raise BadInputError(f"the name of an {kind} is a text in quotes, not {name!r}.")
+            players.append((name, settings))
+    return players
+
+
+def _values(name: str, value: Any) -> list[Any]:
+    """Return the values of a list, which are points of the grid, or the one value that was given instead."""
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, (bool, int, float, str)) for one in values):
+        raise BadInputError(f"{name} is a number, a text, true or false, or a list of these, not {value!r}.")
+    return values
+
+
+def _whole_number(name: str, value: Any, least: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise BadInputError(f"{name} is a whole number ≥ {least}, not {value!r}.")
+    return value
+
+
+def _budget(value: Any, horizon: int) -> int:
+    """C, where "sqrt" means the paper's ⌈√T⌉."""
+    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else _whole_number('budget, where it is not "sqrt",', value)
+
+
+def _try(cell: Cell) -> None:
+    """Make all that the cell needs, so that a wrong setting is told before the first run."""
+    try:
+        _ = cell.runs_whole
+    except (ValueError, TypeError, AttributeError) as error:
+        what = f"{cell.agent} × {cell.attack} × {cell.world}"
+        raise BadInputError(f"{what} cannot run: {error}") from error
