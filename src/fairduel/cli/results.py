@@ -91,12 +91,15 @@ def plot(
         list[str],
         typer.Option(help="One panel for each value of this column; again for more.", show_default="attack"),
     ] = ["attack"],  # noqa: B006
-    where: Annotated[str, typer.Option(help='Only the runs that meet this SQL condition: "horizon = 2000".')] = "true",
+    where: Annotated[
+        str, typer.Option(help='Only the runs that meet this SQL condition: "horizon = 2000".', show_default="all")
+    ] = "true",
     to: Annotated[Path | None, typer.Option(help="The PNG or SVG file to write.", show_default="OUT/plot.png")] = None,
 ) -> None:
     """Draw means with their standard errors, as PNG or SVG.
 
-    Columns are those of  runs  in  fairduel results query.
+    Columns are those of  runs  in  fairduel results query. Runs without a
+    value of --x are left out.
 
     Example:  fairduel results plot OUT --x agent_radius --by agent --by budget
     """

@@ -67,15 +67,15 @@ def run_cells(
     """Run every cell for every seed that is not in the store yet; return how many runs that were.
 
     They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. A cell is stored when its last seed is done; on Ctrl-C all finished runs
-    are stored before the interrupt goes on.
+    number of runs just finished. A cell is stored when its last seed is done; on Ctrl-C the runs of
+    all finished batches are stored before the interrupt goes on.
     """
     workers = workers or Local(jobs)
     missing: dict[str, list[int]] = {}
     by_key = {cell.key: cell for cell in cells}
     for key, cell in by_key.items():
         done = store.seeds(cell)
-        missing[key] = [seed for seed in seeds if seed not in done]
+        missing[key] = [seed for seed in dict.fromkeys(seeds) if seed not in done]
     total = sum(map(len, missing.values()))
     waiting: dict[str, list[Run]] = defaultdict(list)
     try:
@@ -97,13 +97,14 @@ def run_cells(
 
 
 def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], count: int) -> list[Batch]:
+    """Cut the runs into batches: compiled ones go several at a time, others alone, since Ctrl-C costs a batch."""
     total = sum(map(len, missing.values()))
-    size = max(1, min(_LONGEST_BATCH, total // (4 * count)))
-    return [
-        Batch(key, cells[key], seeds[start : start + size])
-        for key, seeds in missing.items()
-        for start in range(0, len(seeds), size)
-    ]
+    longest = max(1, min(_LONGEST_BATCH, total // (4 * count)))
+    batches = []
+    for key, seeds in missing.items():
+        size = longest if seeds and cells[key].runs_whole else 1
+        batches += [Batch(key, cells[key], seeds[start : start + size]) for start in range(0, len(seeds), size)]
+    return batches
 
 
 @dataclass(frozen=True)
