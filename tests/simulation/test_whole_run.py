@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fairduel import MaxPairUCB
+from fairduel import BadInputError, MaxPairUCB
 from fairduel.adversaries import Greedy, WeakAdversary
 from fairduel.simulation import Cell, Streams, play
 from fairduel.simulation.whole_run import can_run_whole, play_whole_run
@@ -53,21 +53,24 @@ def test_every_agent_meets_every_attack_alike(agent, attack):
         assert trace.flipped.sum() > 10
 
 
-@pytest.mark.parametrize(
-    ("world", "settings"),
-    [
-        ("fresh", {"count": 9, "dimension": 3}),
-        ("hypercube", {"dimension": 2, "norm": 1.0}),
-        ("hard-stochastic", {"dimension": 3, "kappa": 0.5}),
-        ("hard-corrupted", {"dimension": 4}),
-    ],
-)
+WORLDS = {
+    "fresh": {"count": 9, "dimension": 3},
+    "hypercube": {"dimension": 2, "norm": 1.0},
+    "hard-stochastic": {"dimension": 3, "kappa": 0.5},
+    "hard-corrupted": {"dimension": 4},
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_meets_every_world_alike(agent, world, settings):
+def test_every_agent_attack_and_world_meet_alike(agent, attack, world):
+    cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world=world, world_settings=WORLDS[world])
     if agent == "rcdb-s" and world.startswith("hard"):
-        pytest.skip("RCDB-S knows the logistic link only")
-    cell = Cell(agent=agent, attack="random", budget=10, horizon=150, world=world, world_settings=settings)
-    assert_both_drivers_agree(cell)
+        with pytest.raises(BadInputError, match="sigmoid"):
+            cell.start(seed=1)
+    else:
+        assert_both_drivers_agree(cell)
 
 
 @pytest.mark.parametrize(("agent", "settings"), SETTINGS, ids=lambda value: str(value).replace("'", ""))
