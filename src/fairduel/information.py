@@ -181,10 +181,6 @@ class Information:
                 self._log_determinant += math.log(pivot) - counted
         self._waiting.clear()
 
-    def remove(self, direction: Vector, coefficient: float) -> None:
-        """Take back an earlier :meth:`add` of the same direction and coefficient."""
-        self.add(direction, -coefficient)
-
     def state(self) -> dict[str, Matrix | float | int]:
         """Everything that :meth:`from_state` needs.
 

@@ -380,7 +380,6 @@ def test_the_state_shares_nothing_with_the_agent(kind):
     assert same(twin.state(), state)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # np.load leaves the file open
 def test_a_torn_file_is_refused_wherever_it_was_cut(kind, tmp_path):
     agent = made(kind)
     played(agent, 10)
