@@ -20,7 +20,7 @@ def compiled(function: Function) -> Function:
     written order (no fast-math), because the same seed must give the same duels everywhere.
     """
     # Numba looks at a function's own file only, and would go on with old code of the functions that it calls:
-    # so the cache has a folder for each state of the sources. The folder is read when the decorator runs.
+    # so the cache has a folder for each state of the files with compiled code. The decorator reads it when it runs.
     config: Any = numba.config
     others, config.CACHE_DIR = config.CACHE_DIR, _cache_folder()
     try:
@@ -31,10 +31,10 @@ def compiled(function: Function) -> Function:
 
 @functools.cache
 def source_digest() -> str:
-    """A fingerprint of all sources that compiled code, or a run, goes through."""
+    """A fingerprint of all sources that a run goes through."""
     parts = [*_PACKAGE.glob("*.py"), *_PACKAGE.glob("agents/*.py"), *_PACKAGE.glob("adversaries/*.py")]
     parts += [*_PACKAGE.glob("worlds/*.py"), _PACKAGE / "simulation/play.py", _PACKAGE / "simulation/whole_run.py"]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(parts))).hexdigest()
+    return _digest(parts)
 
 
 @functools.cache
@@ -48,4 +48,14 @@ def _cache_folder() -> str:
         base = beside
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairduel"
-    return str(base / f"compiled-{source_digest()[:16]}")
+    return str(base / f"compiled-{_digest(_compiled_sources())[:16]}")
+
+
+def _compiled_sources() -> list[Path]:
+    """Every file with a compiled function in it: these call each other, and nothing else."""
+    mark = f"from {__name__} import compiled"
+    return [path for path in _PACKAGE.rglob("*.py") if mark in path.read_text(encoding="utf-8")]
+
+
+def _digest(paths: list[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()
