@@ -1,0 +1,144 @@
+"""Bradley–Terry scores of named items: P(i beats j) = σ(θ_i − θ_j), logistic σ.
+
+All votes enter through the K × K matrix of wins, so that a fit costs the same for a thousand votes and for ten million.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse, special
+from scipy.sparse import csgraph
+
+from fairduel.checks import at_least_zero
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError, ConvergenceError, unknown_name
+from fairduel.votes.votes import Votes
+
+Ties = Literal["half", "drop"]
+TINY_RIDGE = 0.01
+"""λ where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
+_SMALL_STEP = 1e-9  # Newton squares it: what is left is rounding
+_MOST_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores with what made them."""
+
+    scores: Vector
+    """θ in log-odds, shape (K,): mean 0 in each component of the comparison graph."""
+    covariance: Matrix
+    """Inverse information of the votes, if the model holds, shape (K, K); 0 between components."""
+    iterations: int
+    """Newton steps."""
+    ridge: float
+    """λ that was added, or 0."""
+    why: str
+    """Why it was added."""
+
+
+def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
+    """Weighted number of wins of each item over each other, shape (K, K); a tie is half a win for both, or dropped.
+
+    >>> wins(Votes.from_arrays("ab", first=[0, 0, 1], second=[1, 1, 0], result=[1, 0.5, 1])).tolist()
+    [[0.0, 1.5], [1.5, 0.0]]
+    """
+    if ties not in ("half", "drop"):
+        raise unknown_name("treatment of ties", str(ties), ("half", "drop"))
+    count = len(votes.items)
+    weight = votes.weight if ties == "half" else votes.weight * (votes.result != 0.5)
+    first, second = votes.first.astype(np.int64), votes.second.astype(np.int64)
+    won = np.bincount(first * count + second, weight * votes.result, count * count)
+    lost = np.bincount(second * count + first, weight * (1.0 - votes.result), count * count)
+    return np.asarray((won + lost).reshape(count, count), dtype=np.float64)
+
+
+def fit_scores(won: Matrix, *, ridge: float | None = None) -> Scores:
+    """Maximise the likelihood of ``won`` (K, K), the wins of row over column, less λ/2 ‖θ‖².
+
+    Without ``ridge``, λ = 0 wherever that has a finite solution: where every item of a component can be reached from
+    every other along wins. A component where some items never lost to the others gets ``TINY_RIDGE``, and ``why``
+    says so.
+
+    >>> fitted = fit_scores(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    >>> (fitted.scores[0] - fitted.scores[1]).round(9) == np.log(3.0).round(9)
+    np.True_
+    """
+    won = _checked(won)
+    component = _components(won, directed=False)
+    penalties, why = _penalties(won, component, ridge)
+    together = component[:, None] == component[None, :]
+    centre = together / together.sum(axis=1)  # projects on what no vote can tell: a constant in each component
+    games, theta = won + won.T, np.zeros(len(won))
+    for steps in range(1, _MOST_STEPS + 1):
+        gradient, hessian = _derivatives(theta, won, games, penalties)
+        step = linalg.solve(hessian + centre, gradient, assume_a="pos")
+        theta = theta - _step_size(theta, step, gradient, won, penalties) * step
+        theta -= centre @ theta
+        if np.abs(step).max(initial=0.0) <= _SMALL_STEP:
+            break
+        if steps == _MOST_STEPS:
+            raise ConvergenceError(f"the scores were not reached in {steps} Newton steps: a ridge above 0 helps.")
+    _, hessian = _derivatives(theta, won, games, penalties)
+    inverse = linalg.inv(hessian + centre)
+    covariance = inverse - centre @ inverse - inverse @ centre + centre @ inverse @ centre
+    return Scores(theta, 0.5 * (covariance + covariance.T), steps, float(penalties.max(initial=0.0)), why)
+
+
+def _checked(won: Matrix) -> Matrix:
+    won = np.asarray(won, dtype=np.float64)
+    if won.ndim != 2 or won.shape[0] != won.shape[1] or len(won) == 0:
+        raise BadInputError("wins must be a square matrix, the wins of row over column.")
+    if not (np.isfinite(won) & (won >= 0.0)).all() or np.diag(won).any():
+        raise BadInputError("wins must be numbers ≥ 0, with 0 of an item over itself.")
+    return won
+
+
+def _components(won: Matrix, *, directed: bool) -> NDArray[np.int32]:
+    graph = sparse.coo_array(won).tocsr()
+    _, labels = csgraph.connected_components(graph, directed=directed, connection="strong")
+    return labels
+
+
+def _penalties(won: Matrix, component: NDArray[np.int32], ridge: float | None) -> tuple[Vector, str]:
+    """λ of each item, shape (K,), and why."""
+    if ridge is not None:
+        return np.full(len(won), at_least_zero("ridge", ridge)), "it was asked for" if ridge else ""
+    within = np.zeros(component.max() + 1, dtype=np.int64)  # strongly connected parts of each component
+    parts = _components(won, directed=True)
+    np.add.at(within, component[np.unique(parts, return_index=True)[1]], 1)
+    unbounded = within[component] > 1
+    why = ""
+    if unbounded.any():
+        why = (
+            f"among {int(unbounded.sum())} items some only won or only lost against the others, so their scores have "
+            "no finite estimate"
+        )
+    return np.where(unbounded, TINY_RIDGE, 0.0), why
+
+
+def _derivatives(theta: Vector, won: Matrix, games: Matrix, penalties: Vector) -> tuple[Vector, Matrix]:
+    """Gradient (K,) and Hessian (K, K) of the loss."""
+    chance = special.expit(theta[:, None] - theta[None, :])
+    gradient = (games * chance - won).sum(axis=1) + penalties * theta
+    hessian = -games * chance * chance.T
+    np.fill_diagonal(hessian, penalties - hessian.sum(axis=1))
+    return gradient, hessian
+
+
+def _loss(theta: Vector, won: Matrix, penalties: Vector) -> float:
+    """Σ_ij won_ij · log(1 + exp(θ_j − θ_i)) + ½ Σ λ_i θ_i²."""
+    return float((won * np.logaddexp(0.0, theta[None, :] - theta[:, None])).sum() + 0.5 * penalties @ theta**2)
+
+
+def _step_size(theta: Vector, step: Vector, gradient: Vector, won: Matrix, penalties: Vector) -> float:
+    """1, or halved until the loss falls enough; near the solution, where rounding hides the fall, 1."""
+    decrement = float(step @ gradient)
+    if decrement <= 1e-8:
+        return 1.0
+    current, size = _loss(theta, won, penalties), 1.0
+    while _loss(theta - size * step, won, penalties) > current - 1e-4 * size * decrement and size > 1e-10:
+        size *= 0.5
+    return size

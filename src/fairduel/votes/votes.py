@@ -1,0 +1,163 @@
+"""A file of votes, as arrays: who met whom, who won, and who said so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError
+
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """n recorded votes between K items, in the order of their file.
+
+    Make them with :meth:`from_arrays`, which checks, or read them with :func:`fairduel.votes.reading.read_votes`.
+    """
+
+    items: tuple[str, ...]
+    """Names of the K items."""
+    first: Codes
+    """Place in ``items`` of the item shown first, shape (n,)."""
+    second: Codes
+    """Place in ``items`` of the other one, shape (n,)."""
+    result: Vector
+    """1 where the first won, 0 where the second won, ½ for a tie, shape (n,)."""
+    weight: Vector
+    """How often each vote counts, shape (n,)."""
+    row: NDArray[np.int64]
+    """Row of the file, shape (n,): the first vote under a header is row 2, as an editor shows it."""
+    voter: Codes | None = None
+    """Place in ``voters`` of who voted, shape (n,)."""
+    voters: tuple[str, ...] = ()
+    context: Codes | None = None
+    """Place in ``contexts`` of what the two were compared on, shape (n,)."""
+    contexts: tuple[str, ...] = ()
+    time: Vector | None = None
+    """Seconds, as the file has them (an hour of the day, a response time), shape (n,); NaN where unknown."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        items: Sequence[str],
+        first: ArrayLike,
+        second: ArrayLike,
+        result: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        row: ArrayLike | None = None,
+        voter: ArrayLike | None = None,
+        voters: Sequence[str] = (),
+        context: ArrayLike | None = None,
+        contexts: Sequence[str] = (),
+        time: ArrayLike | None = None,
+    ) -> Self:
+        """Check arrays of codes and make votes of them; shapes as in the class.
+
+        >>> votes = Votes.from_arrays(["tea", "milk"], first=[0, 1], second=[1, 0], result=[1, 0.5])
+        >>> len(votes), votes.row.tolist()
+        (2, [2, 3])
+        """
+        names = _names("item", items)
+        outcomes = _floats("result", result)
+        count = len(outcomes)
+        one, other = _codes("first", first, count, len(names)), _codes("second", second, count, len(names))
+        if not np.isin(outcomes, (0.0, 0.5, 1.0)).all():
+            raise BadInputError("a result is 1 (the first won), 0 (the second won) or 0.5 (a tie).")
+        if (one == other).any():
+            raise BadInputError(f"vote {int(np.argmax(one == other))} sets an item against itself.")
+        weights = np.ones(count) if weight is None else _floats("weight", weight, count)
+        if not (np.isfinite(weights) & (weights >= 0.0)).all():
+            raise BadInputError("every weight must be a number ≥ 0.")
+        people, places = _names("voter", voters), _names("context", contexts)
+        return cls(
+            items=names,
+            first=one,
+            second=other,
+            result=outcomes,
+            weight=weights,
+            row=np.arange(2, count + 2) if row is None else np.asarray(row, dtype=np.int64),
+            voter=None if voter is None else _codes("voter", voter, count, len(people)),
+            voters=people,
+            context=None if context is None else _codes("context", context, count, len(places)),
+            contexts=places,
+            time=None if time is None else _floats("time", time, count),
+        )
+
+    def __len__(self) -> int:
+        return len(self.result)
+
+    def select(self, chosen: Mask) -> Self:
+        """Only the votes where ``chosen`` (n,) is true, in their order; items, voters and contexts keep their codes."""
+        kept = np.asarray(chosen)
+        if kept.shape != (len(self),) or kept.dtype != np.bool_:
+            raise BadInputError(f"votes are selected by one true or false for each of the {len(self)} votes.")
+        return replace(
+            self,
+            first=self.first[kept],
+            second=self.second[kept],
+            result=self.result[kept],
+            weight=self.weight[kept],
+            row=self.row[kept],
+            voter=None if self.voter is None else self.voter[kept],
+            context=None if self.context is None else self.context[kept],
+            time=None if self.time is None else self.time[kept],
+        )
+
+    def without(self, left_out: Mask) -> Self:
+        """All votes but those where ``left_out`` (n,) is true."""
+        return self.select(~np.asarray(left_out))
+
+    def components(self) -> Codes:
+        """Number of each item's component of the comparison graph, shape (K,).
+
+        Items of two components never met, not even through others: nothing says which is better. Component 0
+        holds most items, and so on.
+
+        >>> Votes.from_arrays("abcde", first=[0, 1], second=[4, 3], result=[1, 1]).components().tolist()
+        [0, 1, 2, 1, 0]
+        """
+        counted = self.weight > 0.0
+        edges = np.ones(int(counted.sum())), (self.first[counted], self.second[counted])
+        graph = sparse.coo_array(edges, shape=(len(self.items), len(self.items)))
+        count, labels = csgraph.connected_components(graph.tocsr(), directed=False)
+        by_size = np.argsort(-np.bincount(labels, minlength=count), kind="stable")
+        rank = np.empty(count, dtype=np.int32)
+        rank[by_size] = np.arange(count)
+        return rank[labels]
+
+
+def _names(kind: str, names: Sequence[str]) -> tuple[str, ...]:
+    result = tuple(str(name) for name in names)
+    if len(set(result)) < len(result):
+        raise BadInputError(f"two {kind}s have the same name.")
+    return result
+
+
+def _codes(name: str, values: ArrayLike, count: int, known: int) -> Codes:
+    codes = np.asarray(values)
+    if codes.size == 0:
+        codes = codes.astype(np.int32)
+    if codes.shape != (count,) or not np.issubdtype(codes.dtype, np.integer):
+        raise BadInputError(f"{name} must be whole numbers, one for each of the {count} votes.")
+    if count and not 0 <= codes.min() <= codes.max() < known:
+        raise BadInputError(f"{name} must be from 0 to {known - 1}, the place of a name.")
+    return codes.astype(np.int32)
+
+
+def _floats(name: str, values: Any, count: int | None = None) -> Vector:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty((0, 0))
+    if numbers.ndim != 1 or (count is not None and len(numbers) != count):
+        raise BadInputError(f"{name} must be numbers, one for each vote.")
+    return numbers
