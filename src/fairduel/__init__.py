@@ -1,7 +1,7 @@
 """fairduel: find what people prefer, even when some of them lie."""
 
 from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
-from fairduel.duel import Duel, Outcome
+from fairduel.duel import Duel, Outcome, Pull
 from fairduel.errors import (
     BadInputError,
     ConvergenceError,
@@ -29,6 +29,7 @@ __all__ = [
     "MaxInP",
     "MaxPairUCB",
     "Outcome",
+    "Pull",
     "UnknownDuelError",
     "clipped_linear",
 ]

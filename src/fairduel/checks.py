@@ -42,6 +42,14 @@ def at_least_zero(name: str, value: Any) -> float:
     return number
 
 
+def finite(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float."""
+    number = _float(value)
+    if not math.isfinite(number):
+        raise BadInputError(f"{name} must be a finite number, not {value!r}.")
+    return number
+
+
 def _float(value: Any) -> float:
     try:
         return math.nan if isinstance(value, (str, bytes, bool)) else float(value)

@@ -1,7 +1,10 @@
-"""The two words of every comparison: a duel that was asked, and its outcome."""
+"""The words of every round: a duel or a pull that was asked, and the outcome of a duel."""
 
+import dataclasses
+import math
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +29,48 @@ class Outcome(Enum):
         return Outcome.SECOND if self is Outcome.FIRST else Outcome.FIRST
 
 
+class Asked:
+    """What an agent asked. Keep it and hand it back to ``tell`` of that agent, at any time and in any order."""
+
+    __slots__ = ()
+
+    def same_as(self, other: Self) -> bool:
+        """Whether the other is equal, arrays included."""
+        return self == other and all(np.array_equal(array, getattr(other, name)) for name, array in self._arrays())
+
+    def copied(self) -> Self:
+        """A twin whose arrays are its own and cannot be written to."""
+        twin = dataclasses.replace(self, **{name: array.copy() for name, array in self._arrays()})  # type: ignore[type-var]
+        for _, array in twin._arrays():  # noqa: SLF001
+            array.setflags(write=False)
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """All fields, as JSON values and arrays."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in self._fields()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """What gave ``state``."""
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in state.items()})
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+    def _arrays(self) -> list[tuple[str, Vector]]:
+        return [(name, value) for name, value in self._fields() if isinstance(value, np.ndarray)]
+
+
+def _no_features() -> Vector:
+    return np.empty(0)
+
+
 @dataclass(frozen=True, slots=True)
-class Duel:
+class Duel(Asked):
     """One comparison that an agent asked, with what it knew at that moment.
 
-    Keep it and hand it back to :meth:`fairduel.agents.Agent.tell`, at any time and in any order.
+    >>> Duel(number=0, first=3, second=5).is_self_duel
+    False
     """
 
     number: int
@@ -39,16 +79,46 @@ class Duel:
     """Index of the first action."""
     second: int
     """Index of the second action; equal to ``first`` in a self-duel."""
-    difference: Vector = field(repr=False, compare=False)
-    """φ = x_first − x_second, shape (d,)."""
-    weight: float
+    difference: Vector = field(default_factory=_no_features, repr=False, compare=False)
+    """φ = x_first − x_second, shape (d,); empty for an agent without features."""
+    weight: float = 1.0
     """w of eq. (weight), frozen when the duel was asked."""
-    width: float
+    width: float = field(default=math.nan, compare=False)
     """‖φ‖ in the norm of Σ⁻¹ when the duel was asked."""
-    slope: float
+    slope: float = field(default=math.nan, compare=False)
     """How much the duel informs: κ, 1, or v_t of RCDB-S."""
+    note: tuple[float, ...] = field(default=(), repr=False)
+    """What the agent wants to know again when it is told: the epoch, say, or a probability."""
 
     @property
     def is_self_duel(self) -> bool:
         """Whether one action was asked against itself, which carries no information."""
         return self.first == self.second
+
+    def __str__(self) -> str:
+        return f"duel {self.number} ({self.first} against {self.second})"
+
+
+@dataclass(frozen=True, slots=True)
+class Pull(Asked):
+    """One action that an agent tries, to be told its reward.
+
+    >>> print(Pull(number=0, action=3))
+    pull 0 (of 3)
+    """
+
+    number: int
+    """Running number among the pulls of its agent, from 0."""
+    action: int
+    """Index of the action."""
+    features: Vector = field(default_factory=_no_features, repr=False, compare=False)
+    """x of the action, shape (d,); empty for an agent without features."""
+    weight: float = 1.0
+    """How much the agent will trust the reward."""
+    width: float = field(default=math.nan, compare=False)
+    """‖x‖ in the norm of Σ⁻¹ when it was asked."""
+    note: tuple[float, ...] = field(default=(), repr=False)
+    """What the agent wants to know again when it is told."""
+
+    def __str__(self) -> str:
+        return f"pull {self.number} (of {self.action})"

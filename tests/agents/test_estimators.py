@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
-from fairduel.agents import AGENTS, base
+from fairduel.agents import AGENTS, contextual
 from fairduel.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
 
@@ -50,8 +50,8 @@ def test_one_pass_keeps_no_outcomes():
 
 def test_lazy_fits_seldom_and_then_exactly(monkeypatch):
     fits = []
-    real = base.maximum_likelihood
-    monkeypatch.setattr(base, "maximum_likelihood", lambda *a, **k: fits.append(1) or real(*a, **k))
+    real = contextual.maximum_likelihood
+    monkeypatch.setattr(contextual, "maximum_likelihood", lambda *a, **k: fits.append(1) or real(*a, **k))
     rng = np.random.default_rng(1)
     actions, theta = unit_rows(rng, 12, 4), rng.normal(size=4)
     lazy = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, estimator="lazy", self_duels=False)
@@ -60,7 +60,7 @@ def test_lazy_fits_seldom_and_then_exactly(monkeypatch):
     exact = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, self_duels=False)
     exact._told = lazy._told
     exact._stale = True
-    lazy._fitted_at = (-np.inf, 0)
+    lazy._fitted_at, lazy._fitted_outcomes = -np.inf, 0
     np.testing.assert_allclose(lazy.estimate, exact.estimate, atol=1e-6)
 
 

@@ -1,13 +1,16 @@
 """Agents: one algorithm, one file."""
 
-from fairduel.agents.base import Agent
+from typing import Any
+
+from fairduel.agents.base import Agent, DuelingAgent, KArmed, RewardAgent
 from fairduel.agents.colstim import CoLSTIM
+from fairduel.agents.contextual import ContextualAgent
 from fairduel.agents.maxinp import MaxInP
 from fairduel.agents.maxpairucb import MaxPairUCB
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
 
-AGENTS: dict[str, type[Agent]] = {
+AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "rcdb": RCDB,
     "rcdb-s": RCDBS,
     "maxpairucb": MaxPairUCB,
@@ -16,4 +19,16 @@ AGENTS: dict[str, type[Agent]] = {
 }
 """Every agent by the name that the command and the results know it by."""
 
-__all__ = ["AGENTS", "RCDB", "RCDBS", "Agent", "CoLSTIM", "MaxInP", "MaxPairUCB"]
+__all__ = [
+    "AGENTS",
+    "RCDB",
+    "RCDBS",
+    "Agent",
+    "CoLSTIM",
+    "ContextualAgent",
+    "DuelingAgent",
+    "KArmed",
+    "MaxInP",
+    "MaxPairUCB",
+    "RewardAgent",
+]

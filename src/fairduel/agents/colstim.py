@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fairduel.agents.base import Agent
+from fairduel.agents.contextual import ContextualAgent
 from fairduel.checks import positive
 from fairduel.duel import Matrix
 from fairduel.errors import unknown_name
@@ -14,7 +14,7 @@ Coupling = Literal["paper", "vacdb"]
 
 
 @dataclass(kw_only=True, eq=False)
-class CoLSTIM(Agent):
+class CoLSTIM(ContextualAgent):
     """Ask the leader under random perturbation, and its toughest rival.
 
     With probability p_t each action gets its own perturbation, otherwise all share one. The public

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from fairduel.agents.base import Agent
+from fairduel.agents.contextual import ContextualAgent
 from fairduel.duel import Matrix
 from fairduel.radius import maxinp_radius, practical_radius
 from fairduel.selection import informative_pair, informative_pair_by_gram
 
 
 @dataclass(kw_only=True, eq=False)
-class MaxInP(Agent):
+class MaxInP(ContextualAgent):
     """Among the actions that may still be best, ask the pair about which least is known.
 
     ``radius="practical"`` is η = √(d log T), as in the experiments of Bengs 2022, who also start with d·K

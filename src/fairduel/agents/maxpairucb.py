@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.agents.base import Agent
+from fairduel.agents.contextual import ContextualAgent
 from fairduel.duel import Matrix
 from fairduel.radius import confidence_radius, horizon_noise, practical_radius
 
 
 @dataclass(kw_only=True, eq=False)
-class MaxPairUCB(Agent):
+class MaxPairUCB(ContextualAgent):
     """Ask the pair with the largest estimated rewards plus uncertainty; weigh all outcomes alike.
 
     ``radius="practical"`` is √(d log T). ``radius="theory"`` is Lemma MLE's β at C = 0, divided by √κ because

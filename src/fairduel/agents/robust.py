@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from fairduel.agents.base import Agent
+from fairduel.agents.contextual import ContextualAgent
 from fairduel.checks import positive, whole
 from fairduel.duel import Duel, Vector
 from fairduel.errors import BadInputError, unknown_name
@@ -16,7 +16,7 @@ Design = Literal["plain", "kappa"]
 
 
 @dataclass(kw_only=True, eq=False)
-class RobustAgent(Agent):
+class RobustAgent(ContextualAgent):
     """An agent that trusts a duel less the less it knows about it: w = min(1, α/‖φ‖_Σ⁻¹).
 
     The radius decides what is not said otherwise: the theorem's values with one of the theorem's

@@ -12,6 +12,7 @@ from fairduel.errors import BadInputError
 from fairduel.information import Information
 from fairduel.radius import corruption_term, rcdb_regret_bound
 from fairduel.simulation import Cell, Trace, play
+from fairduel.worlds import DuelingWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class _Watched:
 def audit(cell: Cell, seed: int) -> ProofAudit:
     """Play one run and check every inequality in it."""
     agent, world, adversary, streams = cell.start(seed)
-    if not isinstance(agent, RCDB) or world.parameter is None:
+    if not isinstance(agent, RCDB) or not isinstance(world, DuelingWorld) or world.parameter is None:
         raise BadInputError("the proof's inequalities are about RCDB in a world with a known θ*.")
     watched = _Watched(agent, world.parameter)
     trace = play(watched, world, adversary, horizon=cell.horizon, labels=streams.labels)

@@ -38,7 +38,7 @@ class Cell:
     agent: str
     attack: str
     budget: int
-    """C: what the attack may spend, and what agents that take a ``flip_budget`` are told."""
+    """C: what the attack may spend, and what agents that take a ``flip_budget`` or a ``corruption_budget`` are told."""
     horizon: int
     world: str = "hypercube"
     agent_settings: Settings = field(default_factory=dict)
@@ -75,12 +75,11 @@ class Cell:
         return make("attack", find("attack", self.attack, ATTACKS), self.attack_settings, offered)
 
     def _make_agent(self, world: World, streams: Streams) -> Player:
-        offered = {
-            "dimension": world.dimension,
-            "norm_bound": world.norm_bound,
-            "link": world.link,
+        known = ("dimension", "norm_bound", "link", "noise", "arms")
+        offered = {name: getattr(world, name) for name in known if hasattr(world, name)} | {
             "horizon": self.horizon,
             "flip_budget": self.budget,
+            "corruption_budget": self.budget,
             "seed": streams.agent_seed,
         }
         agent: Player = make("agent", find("agent", self.agent, AGENTS), self.agent_settings, offered)
@@ -137,6 +136,7 @@ class Run:
             "regret": float(trace.regret.sum()),
             "weak_regret": float(trace.weak_regret.sum()),
             "flips": int(trace.flipped.sum()),
+            "corruption": float(trace.corruption.sum()),
             "self_duel_share": float(trace.self_duels.mean()),
             "locked_in": trace.locked_in,
             "norm_exceeded_share": float(exceeded.mean()),

@@ -1,32 +1,34 @@
 """One run: an agent in a world, against an adversary, round by round."""
 
+import functools
 import operator
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.adversaries.base import Adversary, Sight
+from fairduel.adversaries import Adversary, FlippingAdversary, NoAttack, PullSight, RewardAdversary, Sight
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
-from fairduel.links import probability
-from fairduel.worlds.base import World
+from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 
 class Player(Protocol):
     """All that a run asks of an agent.
 
-    ``ask`` gets the actions (K, d) and returns anything with ``first`` and ``second``, or that pair of
-    indices itself; ``tell`` gets back what ``ask`` returned, with the outcome.
+    ``ask`` gets the actions (K, d). Where duels are answered it returns anything with ``first`` and ``second``, or that
+    pair of indices itself; where rewards are, anything with ``action``, or that index. ``tell`` gets back what ``ask``
+    returned, with the outcome or the reward.
     """
 
     def ask(self, actions: Matrix, /) -> Any:
-        """Choose a duel."""
+        """Choose a duel, or a pull."""
 
-    def tell(self, duel: Any, outcome: Outcome, /) -> None:
-        """Learn its outcome."""
+    def tell(self, asked: Any, answer: Any, /) -> None:
+        """Learn its outcome, or its reward."""
 
 
 class Streams(NamedTuple):
@@ -54,12 +56,14 @@ class Trace:
     """What happened in each of the T rounds; every array has shape (T,)."""
 
     regret: Vector
-    """2r* − r_a − r_b of each round, the paper's average regret."""
+    """2r* − r_a − r_b of each round, the paper's average regret; of a pull r* − r_a."""
     weak_regret: Vector
-    """r* − max(r_a, r_b) of each round."""
+    """r* − max(r_a, r_b) of each round; of a pull the same as its regret."""
     first: NDArray[np.int32]
     second: NDArray[np.int32]
-    flipped: NDArray[np.bool_]
+    """Index of the second action; −1 for a pull, which has none."""
+    corruption: Vector
+    """|c_t|: 1 for a flip, or what was added to or taken off a reward."""
     weight: Vector
     """w_t; 1 for agents that do not weigh."""
     width: Vector
@@ -70,6 +74,11 @@ class Trace:
     """‖θ_{t+1}‖, the estimate after the round; NaN for agents that have none."""
     seconds: float
     """Processor time of the run."""
+
+    @property
+    def flipped(self) -> NDArray[np.bool_]:
+        """Which answers were corrupted."""
+        return np.asarray(self.corruption != 0)
 
     @property
     def self_duels(self) -> NDArray[np.bool_]:
@@ -99,26 +108,22 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     """
     if horizon < 1:
         raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
-    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "width", "slope", "norm")}
+    answer = _referee(world, adversary)
+    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
     weight = np.ones(horizon)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
-    flipped = np.zeros(horizon, np.bool_)
     has_estimate = hasattr(agent, "estimate")
     began = time.thread_time()
     for t in range(horizon):
-        actions, rewards = world.offer(t + 1)
-        duel = agent.ask(actions)
-        a, b = first[t], second[t] = _pair(duel, len(actions))
-        sight = _answer(t + 1, actions, rewards, a, b, world, labels.random())
-        flipped[t] = adversary.flips(sight)
-        agent.tell(duel, sight.outcome.flipped if flipped[t] else sight.outcome)
+        offer = world.offer(t + 1)
+        asked = agent.ask(offer.actions)
+        first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
+        agent.tell(asked, told)
 
-        best = rewards.max()
-        columns["regret"][t] = 2.0 * best - rewards[a] - rewards[b]
-        columns["weak"][t] = best - max(rewards[a], rewards[b])
-        weight[t] = getattr(duel, "weight", 1.0)
-        columns["width"][t] = getattr(duel, "width", np.nan)
-        columns["slope"][t] = getattr(duel, "slope", np.nan)
+        columns["regret"][t], columns["weak"][t] = _regrets(offer.rewards, first[t], second[t])
+        weight[t] = getattr(asked, "weight", 1.0)
+        columns["width"][t] = getattr(asked, "width", np.nan)
+        columns["slope"][t] = getattr(asked, "slope", np.nan)
         if has_estimate:
             estimate = agent.estimate  # type: ignore[attr-defined]  # asked for above
             columns["norm"][t] = np.sqrt(estimate @ estimate)
@@ -127,13 +132,58 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         weak_regret=columns["weak"],
         first=first,
         second=second,
-        flipped=flipped,
+        corruption=columns["corruption"],
         weight=weight,
         width=columns["width"],
         slope=columns["slope"],
         estimate_norm=columns["norm"],
         seconds=time.thread_time() - began,
     )
+
+
+def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
+    """The average and the weak regret of a duel; of a pull, whose second is −1, both are the same."""
+    best = rewards.max()
+    if second < 0:
+        return best - rewards[first], best - rewards[first]
+    return 2.0 * best - rewards[first] - rewards[second], best - max(rewards[first], rewards[second])
+
+
+Answered = tuple[int, int, Outcome | float, float]
+"""Which two actions were shown (the second is −1 for a pull), what the agent is told, and |c_t|."""
+
+
+def _referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:
+    """Who answers what is asked in this world, corrupted by this adversary."""
+    if isinstance(world, DuelingWorld) and isinstance(adversary, FlippingAdversary):
+        return functools.partial(_answer_duel, world, adversary)
+    if isinstance(world, RewardWorld) and isinstance(adversary, RewardAdversary):
+        return functools.partial(_answer_pull, world, adversary)
+    if isinstance(world, RewardWorld) and isinstance(adversary, NoAttack):
+        return functools.partial(_answer_pull, world, None)
+    what = "rewards" if isinstance(world, RewardWorld) else "duels"
+    raise BadInputError(
+        f"the world {type(world).__name__} answers with {what}, which {type(adversary).__name__} cannot corrupt."
+    )
+
+
+def _answer_duel(
+    world: DuelingWorld, adversary: FlippingAdversary, round_number: int, offer: Offer, asked: Any, uniform: float
+) -> Answered:
+    first, second = _pair(asked, len(offer.actions))
+    sight = _see(round_number, offer, first, second, world, uniform)
+    flipped = adversary.flips(sight)
+    return first, second, sight.outcome.flipped if flipped else sight.outcome, float(flipped)
+
+
+def _answer_pull(
+    world: RewardWorld, adversary: RewardAdversary | None, round_number: int, offer: Offer, asked: Any, uniform: float
+) -> Answered:
+    action = _action(asked, len(offer.actions))
+    reward = world.reward(offer.rewards[action], uniform)
+    sight = PullSight(round_number, offer.actions, offer.rewards, action, reward)
+    added = adversary.corruption(sight) if adversary else 0.0
+    return action, -1, reward + added, abs(added)
 
 
 def _pair(duel: Any, count: int) -> tuple[int, int]:
@@ -147,16 +197,25 @@ def _pair(duel: Any, count: int) -> tuple[int, int]:
     raise BadInputError(f"ask must return a duel or a pair of indices below {count}, and this agent returned {duel!r}.")
 
 
-def _answer(
-    round_number: int, actions: Matrix, rewards: Vector, first: int, second: int, world: World, uniform: float
-) -> Sight:
+def _action(pull: Any, count: int) -> int:
+    try:
+        action = operator.index(getattr(pull, "action", pull))
+        if 0 <= action < count:
+            return action
+    except TypeError:
+        pass
+    raise BadInputError(f"ask must return a pull or an index below {count}, and this agent returned {pull!r}.")
+
+
+def _see(round_number: int, offer: Offer, first: int, second: int, world: DuelingWorld, uniform: float) -> Sight:
     """Draw the true outcome l_t.
 
     The same uniform number lets the same action win whichever side it stands on, so that two agents of a
     seed that ask the same pair are told the same winner.
     """
     low, high = min(first, second), max(first, second)
-    p_low = probability(world.link.kind, world.link.scale, rewards[low] - rewards[high])
+    p_low = world.win_probability(offer.rewards, low, high)
     low_won = uniform < p_low
     outcome = Outcome.FIRST if low_won == (first == low) else Outcome.SECOND
-    return Sight(round_number, actions, rewards, first, second, outcome, p_low if low_won else 1.0 - p_low)
+    probability = p_low if low_won else 1.0 - p_low
+    return Sight(round_number, offer.actions, offer.rewards, first, second, outcome, probability)

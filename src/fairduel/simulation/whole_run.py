@@ -7,7 +7,7 @@ operations and of random draws is that of :func:`fairduel.simulation.play.play`,
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from fairduel._compiled import compiled
 from fairduel.actions import checked_actions
 from fairduel.adversaries import Adversarial, Adversary, Greedy, Hiding, Misleading, NoAttack, Random
 from fairduel.adversaries.strong import ranked_action
-from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
-from fairduel.agents.base import EstimatorName
+from fairduel.agents import RCDB, RCDBS, CoLSTIM, ContextualAgent, MaxInP, MaxPairUCB
+from fairduel.agents.contextual import EstimatorName
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError
 from fairduel.information import HIGH_DIMENSION, dot, rank_one, squared_width
@@ -36,7 +36,7 @@ from fairduel.simulation.play import Player, Trace
 from fairduel.worlds import FixedWorld, Fresh, World
 from fairduel.worlds.fresh import rewards_of, unit_rows
 
-_AGENTS: list[type[Agent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
+_AGENTS: list[type[ContextualAgent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
 _RCDB, _RCDBS, _MAXPAIRUCB, _MAXINP, _COLSTIM = range(5)
 _ATTACKS: list[type[Adversary]] = [NoAttack, Greedy, Random, Adversarial, Misleading, Hiding]
 _ESTIMATORS = get_args(EstimatorName)
@@ -259,7 +259,7 @@ def play_whole_run(
     attack_plan = _plan_attack(adversary, world_plan) if world_plan else None
     if agent_plan is None or attack_plan is None or world_plan is None:
         return None
-    assert isinstance(agent, Agent)
+    assert isinstance(agent, ContextualAgent)
     if agent.dimension != world.dimension:
         raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
     if not world_plan.is_fresh:
@@ -277,7 +277,7 @@ def play_whole_run(
         weak_regret=columns[1],
         first=first,
         second=second,
-        flipped=flipped,
+        corruption=flipped.astype(np.float64),
         weight=columns[2],
         width=columns[3],
         slope=columns[4],
@@ -302,7 +302,7 @@ def _plan_attack(adversary: Adversary, world: WorldPlan) -> AttackPlan | None:
         target = adversary.target if isinstance(adversary.target, int) else -1
     return AttackPlan(
         kind=_ATTACKS.index(type(adversary)),
-        budget=adversary.budget,
+        budget=int(adversary.budget),
         probability=adversary.probability if isinstance(adversary, Random) else 0.0,
         rank=rank,
         target=target,
@@ -313,7 +313,7 @@ def _plan_world(world: World) -> WorldPlan | None:
     if type(world) is Fresh:
         actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
         parameter = world.parameter
-    elif type(world).offer is FixedWorld.offer and world.dimension < HIGH_DIMENSION:
+    elif _is_plainly_fixed(world) and world.dimension < HIGH_DIMENSION:
         actions, rewards = world.offer(1)
         parameter = np.zeros(world.dimension)
     else:
@@ -321,9 +321,15 @@ def _plan_world(world: World) -> WorldPlan | None:
     return WorldPlan(type(world) is Fresh, actions, rewards, parameter, world.link.kind, world.link.scale)
 
 
+def _is_plainly_fixed(world: World) -> TypeGuard[FixedWorld]:
+    """Whether its actions and their chances are those of :class:`FixedWorld`, not a subclass's own."""
+    plain = FixedWorld.offer, FixedWorld.win_probability
+    return isinstance(world, FixedWorld) and (type(world).offer, type(world).win_probability) == plain
+
+
 def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
     """Return the plan of a built-in agent that has not asked yet, or ``None`` where only the plain driver serves."""
-    if not isinstance(agent, Agent) or type(agent) not in _AGENTS:
+    if not isinstance(agent, ContextualAgent) or type(agent) not in _AGENTS:
         return None
     if agent.constrained or agent.radius == "determinant" or agent.asked:
         return None

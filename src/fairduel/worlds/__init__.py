@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from fairduel.worlds.base import FixedWorld, Offer, World
+from fairduel.worlds.base import DuelingWorld, FixedWorld, Offer, RewardWorld, World
 from fairduel.worlds.fresh import Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
+from fairduel.worlds.rewards import Arms, Linear
 from fairduel.worlds.table import Table
 
 WORLDS: dict[str, Callable[..., World]] = {
@@ -14,17 +15,23 @@ WORLDS: dict[str, Callable[..., World]] = {
     "hard-stochastic": HardStochastic,
     "hard-corrupted": HardCorrupted,
     "table": Table.read,
+    "arms": Arms,
+    "linear": Linear,
 }
 """Every world by name; each takes ``rng`` and settings of its own."""
 
 __all__ = [
     "WORLDS",
+    "Arms",
+    "DuelingWorld",
     "FixedWorld",
     "Fresh",
     "HardCorrupted",
     "HardStochastic",
     "Hypercube",
+    "Linear",
     "Offer",
+    "RewardWorld",
     "Table",
     "World",
 ]

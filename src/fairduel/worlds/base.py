@@ -8,7 +8,7 @@ import numpy as np
 from fairduel.checks import positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.links import Link
+from fairduel.links import Link, probability
 
 
 class Offer(NamedTuple):
@@ -21,29 +21,49 @@ class Offer(NamedTuple):
 
 
 class World(ABC):
-    """A dueling problem. P(a beats b) = σ(r*_a − r*_b), eq. (preference)."""
+    """Actions for each round, and what they are truly worth; its subclasses say what an agent is told."""
 
     dimension: int
     """d."""
     norm_bound: float
     """B, which agents are told."""
-    link: Link
-    """σ."""
-    parameter: Vector | None
-    """θ*, shape (d,), or ``None`` where the rewards are not linear."""
 
     @abstractmethod
     def offer(self, round_number: int) -> Offer:
         """Return the actions of round t = 1, 2, … with their rewards; asked once a round, in order."""
 
 
-class FixedWorld(World):
-    """A world whose actions stay the same."""
+class DuelingWorld(World):
+    """A world that answers duels. P(a beats b) = σ(r*_a − r*_b), eq. (preference), unless a subclass says otherwise."""
+
+    link: Link
+    """σ."""
+    parameter: Vector | None
+    """θ*, shape (d,), or ``None`` where the rewards are not linear."""
+
+    def win_probability(self, rewards: Vector, first: int, second: int) -> float:
+        """P(first beats second) among actions with these true rewards (K,)."""
+        return probability(self.link.kind, self.link.scale, rewards[first] - rewards[second])
+
+
+class RewardWorld(World):
+    """A world that answers a pull with a noisy reward."""
+
+    noise: float
+    """R: the reward's noise is R-sub-Gaussian; which agents are told."""
+
+    @abstractmethod
+    def reward(self, mean: float, uniform: float) -> float:
+        """Turn a uniform random number into a reward of this mean."""
+
+
+class FixedWorld(DuelingWorld):
+    """A dueling world whose actions stay the same."""
 
     def __init__(
         self, actions: Matrix, rewards: Vector, *, link: Link, norm_bound: float, parameter: Vector | None
     ) -> None:
-        self.dimension = actions.shape[1]
+        self.arms, self.dimension = actions.shape
         self.link = link
         self.norm_bound = norm_bound
         self.parameter = parameter

@@ -9,7 +9,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.information import dot
 from fairduel.links import LOGISTIC, Link, as_link
-from fairduel.worlds.base import Offer, World, checked_dimension, random_parameter
+from fairduel.worlds.base import DuelingWorld, Offer, checked_dimension, random_parameter
 
 
 @compiled
@@ -30,7 +30,7 @@ def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
     return result
 
 
-class Fresh(World):
+class Fresh(DuelingWorld):
     """K fresh actions in every round, uniform on the unit sphere; θ* as in the paper, ‖θ*‖ = ``norm``.
 
     >>> world = Fresh(rng=np.random.default_rng(0), dimension=3, count=4)

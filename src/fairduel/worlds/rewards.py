@@ -1,0 +1,68 @@
+"""Worlds that answer with rewards: arms without features, and actions whose mean rewards are linear."""
+
+import numpy as np
+from scipy.special import ndtri
+
+from fairduel.checks import positive, whole
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
+from fairduel.worlds.base import Offer, RewardWorld, checked_dimension
+from fairduel.worlds.fresh import rewards_of, unit_rows
+
+
+class _FixedRewardWorld(RewardWorld):
+    """A world of rewards whose actions stay the same."""
+
+    def __init__(self, actions: Matrix, rewards: Vector, *, noise: float, norm_bound: float) -> None:
+        self.arms, self.dimension = actions.shape
+        self.noise = noise
+        self.norm_bound = norm_bound
+        self._offer = Offer(actions, rewards)
+
+    def offer(self, round_number: int) -> Offer:  # noqa: ARG002
+        """Return the same actions and mean rewards in every round."""
+        return self._offer
+
+
+class Arms(_FixedRewardWorld):
+    """K arms that pay 1 or 0: the best with probability ½ + gap/2, the others with ½ − gap/2, in random order.
+
+    Its actions are the K unit vectors, so that agents with features can play here too.
+
+    >>> Arms(rng=np.random.default_rng(0), arms=3, gap=0.5).offer(1).rewards.tolist()
+    [0.25, 0.25, 0.75]
+    """
+
+    def __init__(self, *, rng: np.random.Generator, arms: int = 10, gap: float = 0.2) -> None:
+        if not 0 < gap <= 1:
+            raise BadInputError(f"the gap of this world lies above 0 and is at most 1, not {gap!r}.")
+        arms = whole("arms", arms, least=2)
+        means = np.full(arms, (1.0 - gap) / 2.0)
+        means[rng.integers(arms)] = (1.0 + gap) / 2.0
+        super().__init__(np.eye(arms), means, noise=0.5, norm_bound=float(np.linalg.norm(means)))
+
+    def reward(self, mean: float, uniform: float) -> float:
+        """1 with probability ``mean``, else 0."""
+        return float(uniform < mean)
+
+
+class Linear(_FixedRewardWorld):
+    """K actions uniform on the unit sphere, drawn once; rewards xᵀθ* plus Gaussian noise, with ‖θ*‖ = ``norm``.
+
+    >>> Linear(rng=np.random.default_rng(0), dimension=3, arms=4).offer(1).actions.shape
+    (4, 3)
+    """
+
+    def __init__(
+        self, *, rng: np.random.Generator, dimension: int = 5, arms: int = 20, norm: float = 1.0, noise: float = 0.1
+    ) -> None:
+        dimension, arms = checked_dimension(dimension), whole("arms", arms, least=2)
+        norm, noise = positive("the norm of θ*", norm), positive("noise", noise)
+        directions = unit_rows(rng.standard_normal((arms + 1, dimension)))
+        self.parameter = norm * directions[0]
+        actions = directions[1:]
+        super().__init__(actions, rewards_of(actions, self.parameter), noise=noise, norm_bound=norm)
+
+    def reward(self, mean: float, uniform: float) -> float:
+        """``mean`` and Gaussian noise."""
+        return float(mean + self.noise * ndtri(max(uniform, 1e-16)))
