@@ -1,0 +1,67 @@
+"""Which column of a table of votes means what."""
+
+from collections.abc import Mapping, Sequence
+
+from fairduel.errors import BadInputError, unknown_name
+
+_PAIRS = (
+    ("first", "second"),
+    ("model_a", "model_b"),
+    ("item_a", "item_b"),
+    ("arm_a", "arm_b"),
+    ("arg_a", "arg_b"),
+    ("option_a", "option_b"),
+    ("left", "right"),
+    ("a", "b"),
+)
+_NAMES = {
+    "winner": ("winner", "outcome", "result", "choice"),
+    "voter": ("voter", "worker", "judge", "user", "annotator", "rater"),
+    "context": ("context", "prompt", "question", "topic"),
+    "time": ("time", "timestamp", "tstamp", "minute", "response_time"),
+    "weight": ("weight",),
+}
+ROLES = ("first", "second", *_NAMES)
+
+
+def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: str) -> dict[str, str]:
+    """Say which of the columns ``names`` has which role: as ``given``, else by the usual names.
+
+    >>> find_columns(["arm_a", "arm_b", "winner", "judge_id", "judge"], {}, "votes.csv")
+    {'first': 'arm_a', 'second': 'arm_b', 'winner': 'winner', 'voter': 'judge_id'}
+    """
+    for role, column in given.items():
+        if role not in ROLES:
+            raise unknown_name("role of a column", role, ROLES)
+        if column is not None and column not in names:
+            raise unknown_name(f"column of {file}", column, names)
+    plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
+    listed = f"the columns of {file} are {', '.join(names)}"
+    found = {role: column for role, column in given.items() if column is not None}
+    if not {"first", "second"} & set(given):
+        found |= _usual_pair(plain, listed)
+    for role in set(_NAMES) - set(given):
+        found |= _usual_column(role, plain, listed)
+    for role in ("first", "second", "winner"):
+        if role not in found:
+            raise BadInputError(f"no column was found for the {role}: say which it is; {listed}.")
+    if len(set(found.values())) < len(found):
+        raise BadInputError(f"one column cannot have two roles: {', '.join(f'{r} = {c}' for r, c in found.items())}.")
+    return {role: found[role] for role in ROLES if role in found}
+
+
+def _usual_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:
+    pairs = [pair for pair in _PAIRS if set(pair) <= set(plain)]
+    if len(pairs) > 1:
+        either = " or ".join(f"{plain[a]} and {plain[b]}" for a, b in pairs)
+        raise BadInputError(f"the two items may be {either}: say which is the first and which the second; {listed}.")
+    return {role: plain[name] for pair in pairs for role, name in zip(("first", "second"), pair, strict=True)}
+
+
+def _usual_column(role: str, plain: Mapping[str, str], listed: str) -> dict[str, str]:
+    words = [word for word in _NAMES[role] if {word, f"{word}_id"} & set(plain)]
+    if len(words) > 1:
+        raise BadInputError(f"the {role} may be {' or '.join(words)}: say which; {listed}.")
+    if not words:
+        return {}
+    return {role: plain.get(f"{words[0]}_id") or plain[words[0]]}  # judge_id beside judge is the same person

@@ -1,0 +1,294 @@
+"""From a table to votes; what cannot be used is set aside, row by row, with its reason."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars.exceptions import PolarsError
+
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError
+from fairduel.votes.columns import find_columns
+from fairduel.votes.tables import FAULT, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
+from fairduel.votes.votes import Codes, Mask, Votes
+
+_FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
+_SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
+_TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
+_BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
+_NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
+_REASONS = (
+    "",
+    TOO_MANY,
+    NOT_UTF8,
+    NOT_JSON,
+    "the row is empty",
+    "no first item",
+    "no second item",
+    "no winner",
+    "unknown winner",
+    "an item against itself",
+    "the weight is no number ≥ 0",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a file held: the votes, and what is not one."""
+
+    votes: Votes
+    problems: Mapping[str, int]
+    """How many rows were set aside for each reason, the most frequent first."""
+    set_aside: pl.DataFrame
+    """Those rows: ``row``, ``reason``, and their values as the file has them."""
+    rows: int
+    """How many rows the file has, without its header."""
+    columns: Mapping[str, str]
+    """Which column was taken for what."""
+    both_bad: int
+    """How many of the ties say that both were bad."""
+    warnings: tuple[str, ...]
+    """What was read, but may not mean what it seems to: one sentence each."""
+
+
+def read_votes(path: Path | str, *, columns: Mapping[str, str | None] | None = None, strict: bool = False) -> Reading:
+    r"""Read a CSV, JSON Lines or Parquet file of votes.
+
+    ``columns`` says which column is the ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time`` or
+    ``weight``. One that is not named there is found by its usual names; None says that there is none. A winner is
+    written as first, second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2), or as the name of the item
+    that won. With ``strict`` the first problem is an error.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
+    >>> _ = path.write_text("model_a,model_b,winner,user\ntea,milk,a,Ann\nmilk,tea,tie,Bob\ntea,,b,Eve\n")
+    >>> reading = read_votes(path)
+    >>> reading.votes.items, len(reading.votes), dict(reading.problems)
+    (('milk', 'tea'), 2, {'no second item': 1})
+    >>> reading.set_aside["row"].to_list()
+    [4]
+    """
+    path = Path(path)
+    frame, first_row = read_table(path, columns or {})
+    return votes_of(frame, columns=columns, strict=strict, first_row=first_row, name=path.name)
+
+
+def votes_of(
+    frame: pl.DataFrame,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    strict: bool = False,
+    first_row: int = 2,
+    name: str = "the table",
+) -> Reading:
+    """Make votes of a table that is in memory already; as :func:`read_votes`, which says what is read how.
+
+    >>> table = pl.DataFrame({"left": ["tea", "milk"], "right": ["milk", "tea"], "winner": ["tea", "tea"]})
+    >>> votes_of(table).votes.result.tolist()
+    [1.0, 0.0]
+    """
+    found = find_columns([column for column in frame.columns if column != FAULT], columns or {}, name)
+    warnings: list[str] = []
+    first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
+    winner_text = _text(frame[found["winner"]])
+    winner = _read_winners(winner_text, first, second, items, name)
+    weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
+    faults = _faults(frame, first, second, winner, winner_text.is_null().to_numpy(), weight)
+    good = faults == 0
+    set_aside = _set_aside(frame, faults, first_row)
+    problems = dict(set_aside["reason"].value_counts(sort=True).iter_rows())
+    if strict and problems:
+        raise BadInputError(_strict_sentence(name, problems, set_aside))
+    first, second, item_names = _used(first[good], second[good], items)
+    warnings += _look_alikes("items", items)
+    voter, voters = _voters(frame, found, good, first_row, warnings)
+    context, contexts = _contexts(frame, found, good)
+    result = np.where(winner > 1, 0.5, winner)[good].astype(np.float64)
+    votes = Votes(
+        items=item_names,
+        first=first,
+        second=second,
+        result=result,
+        weight=weight[good],
+        row=np.flatnonzero(good) + first_row,
+        voter=voter,
+        voters=voters,
+        context=context,
+        contexts=contexts,
+        time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
+    )
+    return Reading(
+        votes, problems, set_aside, len(frame), found, int((winner[good] == _BOTH_BAD).sum()), tuple(warnings)
+    )
+
+
+def _text(column: pl.Series) -> pl.Series:
+    """The column as text; null where there is nothing but spaces."""
+    try:
+        text = column.cast(pl.String)
+    except PolarsError:
+        raise BadInputError(f"the column {column.name!r} holds {column.dtype}, not names.") from None
+    blank = text.str.strip_chars() == ""
+    return text.set(blank.fill_null(value=False), None) if blank.any() else text
+
+
+def _coded(text: pl.Series, names: pl.Series) -> Codes:
+    """Place of each text in ``names``, −1 where it has none."""
+    codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
+    return codes.to_numpy()
+
+
+def _sorted_names(text: pl.Series) -> pl.Series:
+    """The different texts: whole numbers in their order, else by letter."""
+    names = text.drop_nulls().unique()
+    numbers = names.cast(pl.Int64, strict=False)
+    are_numbers = len(names) > 0 and (numbers.cast(pl.String) == names).fill_null(value=False).all()
+    return names.gather(numbers.arg_sort()) if are_numbers else names.sort()
+
+
+def _item_codes(first: pl.Series, second: pl.Series) -> tuple[Codes, Codes, pl.Series]:
+    items = _sorted_names(pl.concat([first.unique().alias("item"), second.unique().alias("item")]))
+    return _coded(first, items), _coded(second, items), items
+
+
+def _read_winners(text: pl.Series, first: Codes, second: Codes, items: pl.Series, name: str) -> NDArray[np.int8]:
+    """Who won each row, as word or as name: ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_NOT_READ``."""
+    values = text.drop_nulls().unique()
+    codes = _coded(text, values)  # −1, for no winner, takes the last entry of the tables below
+    words = dict.fromkeys(_FIRST_WORDS, _FIRST) | dict.fromkeys(_SECOND_WORDS, _SECOND)
+    words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
+    plain = values.str.strip_chars().str.to_lowercase()
+    meant = plain.replace_strict(words, default=_NOT_READ, return_dtype=pl.Int8).to_numpy()
+    item_of = _coded(values, items)
+    by_word: NDArray[np.int8] = np.append(meant, np.int8(_NOT_READ))[codes]
+    item = np.append(item_of, np.int32(-1))[codes]
+    by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _NOT_READ)).astype(np.int8)
+    by_name[item < 0] = _NOT_READ
+    is_zero = np.append((plain == "0").to_numpy(), [False])[codes]
+    if 2 * (by_name[is_zero] != _NOT_READ).sum() < is_zero.sum():
+        raise BadInputError(f"the winner 0 in {name} can mean the first or the second: write first and second.")
+    has_two_meanings = (item_of >= 0) & (meant != _NOT_READ)  # items called a and b, or 1 and 2
+    if bool(((item_of >= 0) & (meant == _NOT_READ)).any()):  # so other names are winners, too
+        by_word[item >= 0] = _NOT_READ
+    rows = np.append(has_two_meanings, [False])[codes] & (first != second) & (by_word != _NOT_READ)
+    if (by_name[rows] == _NOT_READ).any():
+        return by_word
+    if (by_name[rows] != by_word[rows]).any():
+        raise BadInputError(
+            f"the winner in {name} can be a place or a name, which differ: write first and second, or other names."
+        )
+    return np.maximum(by_word, by_name)
+
+
+def _faults(
+    frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
+) -> NDArray[np.uint8]:
+    """Place in ``_REASONS`` of why each row cannot be used, 0 where it can, shape (n,)."""
+    empty = (first < 0) & (second < 0) & no_winner
+    conditions = {
+        "the row is empty": empty,
+        "no first item": first < 0,
+        "no second item": second < 0,
+        "no winner": no_winner,
+        "unknown winner": winner == _NOT_READ,
+        "an item against itself": first == second,
+        "the weight is no number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
+    }
+    faults = np.zeros(len(frame), dtype=np.uint8)
+    for reason, holds in reversed(conditions.items()):
+        faults[holds] = _REASONS.index(reason)
+    if FAULT in frame.columns:
+        for reason in (TOO_MANY, NOT_UTF8, NOT_JSON):
+            faults[(frame[FAULT] == reason).fill_null(value=False).to_numpy()] = _REASONS.index(reason)
+    return faults
+
+
+def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -> pl.DataFrame:
+    places = np.flatnonzero(faults)
+    values = frame.select(column for column in frame.columns if column != FAULT)[places]
+    row = pl.Series("row", places + first_row, dtype=pl.Int64)
+    reason = pl.Series("reason", [_REASONS[fault] for fault in faults[places]], dtype=pl.String)
+    taken = {"row", "reason"} & set(values.columns)
+    return pl.DataFrame([row, reason]).hstack(values.rename({name: f"{name} (column)" for name in taken}))
+
+
+def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataFrame) -> str:
+    counts = ", ".join(f"{reason} ({count})" for reason, count in problems.items())
+    row, reason = set_aside["row"][0], set_aside["reason"][0]
+    return f"{name} has rows that are no votes, the first is row {row} ({reason}); in all {len(set_aside)}: {counts}."
+
+
+def _used(first: Codes, second: Codes, items: pl.Series) -> tuple[Codes, Codes, tuple[str, ...]]:
+    """Leave out the items that have no vote."""
+    used = np.zeros(len(items), dtype=bool)
+    used[first] = used[second] = True
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    return place[first], place[second], tuple(items.filter(pl.Series(used)).to_list())
+
+
+def _voters(
+    frame: pl.DataFrame, found: Mapping[str, str], good: Mask, first_row: int, warnings: list[str]
+) -> tuple[Codes | None, tuple[str, ...]]:
+    """Who cast the good votes; a vote without a voter is one of its own."""
+    if "voter" not in found:
+        return None, ()
+    text = _text(frame[found["voter"]]).filter(pl.Series(good))
+    if text.null_count() == len(text):
+        warnings.append(f"the column {found['voter']} names no voter.")
+        return None, ()
+    if text.null_count():
+        warnings.append(f"{text.null_count():,} votes name no voter: each counts as a voter of its own.")
+        rows = pl.Series(np.flatnonzero(good) + first_row).cast(pl.String)
+        text = text.zip_with(text.is_not_null(), "(row " + rows + ")")
+    names = _sorted_names(text)
+    warnings += _look_alikes("voters", names)
+    return _coded(text, names), tuple(names.to_list())
+
+
+def _contexts(frame: pl.DataFrame, found: Mapping[str, str], good: Mask) -> tuple[Codes | None, tuple[str, ...]]:
+    if "context" not in found:
+        return None, ()
+    text = _text(frame[found["context"]]).filter(pl.Series(good)).fill_null("(none)")
+    names = _sorted_names(text)
+    return _coded(text, names), tuple(names.to_list())
+
+
+def _numbers(column: pl.Series) -> Vector:
+    """The column as numbers; NaN where it holds none."""
+    return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
+
+
+def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
+    """Times in seconds: numbers as they are (minutes, where the column says so), dates since 1970."""
+    if column.dtype == pl.String and not np.isfinite(_numbers(column)).any():
+        column = column.str.to_datetime(strict=False, time_unit="us")
+    if column.dtype.is_temporal():
+        seconds = _numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
+    else:
+        seconds = _numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
+    unknown = int((~np.isfinite(seconds)).sum())
+    if unknown:
+        warnings.append(f"{unknown:,} rows have no time that could be read.")
+    return seconds
+
+
+def _look_alikes(kind: str, names: pl.Series) -> list[str]:
+    """Say which names differ only in what one does not see; they stay different."""
+    odd = names.filter((names.str.strip_chars() != names) | ~names.str.contains(r"^[\x00-\x7f]*$"))
+    groups: dict[str, list[str]] = {}
+    for name in odd:
+        groups.setdefault(unicodedata.normalize("NFC", name.strip()), []).append(name)
+    plain = set(names.filter(names.is_in(list(groups)))) if groups else set()
+    for clean, group in groups.items():
+        if clean in plain and clean not in group:
+            group.append(clean)
+    same = [group for group in groups.values() if len(group) > 1]
+    return [
+        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces or in how accents are coded; "
+        "they are kept apart."
+        for group in same
+    ]
