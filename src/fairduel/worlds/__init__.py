@@ -6,6 +6,7 @@ from fairduel.worlds.base import DuelingWorld, FixedWorld, Offer, RewardWorld, W
 from fairduel.worlds.fresh import Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
+from fairduel.worlds.preferences import PreferenceWorld
 from fairduel.worlds.rewards import Arms, Linear
 from fairduel.worlds.table import Table
 
@@ -17,6 +18,7 @@ WORLDS: dict[str, Callable[..., World]] = {
     "table": Table.read,
     "arms": Arms,
     "linear": Linear,
+    "preferences": PreferenceWorld.draw,
 }
 """Every world by name; each takes ``rng`` and settings of its own."""
 
@@ -31,6 +33,7 @@ __all__ = [
     "Hypercube",
     "Linear",
     "Offer",
+    "PreferenceWorld",
     "RewardWorld",
     "Table",
     "World",
