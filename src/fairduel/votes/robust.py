@@ -1,0 +1,194 @@
+r"""The robust fit: weights, estimate and covariance of many votes at once.
+
+The weight of a vote is the paper's, w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight): a vote counts less where little else is known,
+because there a lie would move the estimate most. Offline it comes in two forms.
+
+*Sequential*: Σ holds the votes before this one, as in the paper (:mod:`fairduel.votes.sequential`).
+
+*Fixed point*: Σ(w) = λI + Σ_i s_i w_i φ_i φ_iᵀ holds all votes, and w is that of eq. (weight) for this very Σ(w). There
+is exactly one such w. Write T(w)_i = min(1, α/‖φ_i‖_Σ(w)⁻¹). More weight is more information, so T grows with w; and
+Σ(cw) ⪰ cΣ(w) for 0 < c < 1, so T(cw) ≥ √c T(w). Hence in the distance D(u, v) = max_i |log u_i/v_i|, T halves at least:
+D(Tu, Tv) ≤ ½ D(u, v). So iterating T converges from anywhere, and D(Tw, w*) ≤ D(w, Tw): the last step that was taken
+bounds what is left, and is reported as ``residual``.
+
+α = √d/C guards against C lies. Where nobody knows C, the paper takes C̄ = √n; then α = √(d/n), which is the root mean
+square of the widths when all weights are 1 (Σ_i ‖φ_i‖²_Σ⁻¹ ≤ d): votes that are wider than that count less.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse, special
+from threadpoolctl import threadpool_limits
+
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError, ConvergenceError, unknown_name
+from fairduel.radius import rcdb_trust
+from fairduel.votes.bradley_terry import TINY_RIDGE
+from fairduel.votes.differences import Pairs, Places, Rows
+from fairduel.votes.votes import Codes
+
+Weights = Literal["none", "sequential", "fixed-point"]
+_CLOSE = 1e-8  # D(w, w*) that a fixed point is good to
+_MOST_ROUNDS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """An estimate with what made it."""
+
+    theta: Vector
+    """Shape (d,)."""
+    covariance: Matrix
+    """Sandwich covariance of θ, shape (d, d): right even where the votes do not follow the model."""
+    weights: Vector
+    """w of each vote, shape (n,)."""
+    trust: float
+    """α; ∞ where every weight is 1."""
+    ridge: float
+    """λ of the estimate."""
+    steps: int
+    """Newton steps."""
+    rounds: int
+    """Rounds of the fixed-point iteration, or 0."""
+    residual: float
+    """max |log w − log w*| to the exact fixed point is at most this."""
+
+
+def robust_fit(
+    differences: Rows | Pairs,
+    row: Places,
+    won: Vector,
+    counts: Vector,
+    *,
+    weights: Weights = "fixed-point",
+    lies: float | None = None,
+    ridge: float | None = TINY_RIDGE,
+    group: Codes | None = None,
+) -> Fit:
+    """Fit n votes: where they are in ``differences``, and from whose side they were won.
+
+    Vote i is on row ``row[i]``, whose first side won ``won[i]`` (1, 0, ½) of it; it counts ``counts[i]`` times. C is
+    ``lies``, by default √n for the n votes as they count. ``group`` (n,) says which votes may depend on each other,
+    such as those of one voter: the covariance then allows for that. Without ``ridge``, pairs have λ = 0 where that has
+    a finite solution.
+
+    >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
+    >>> fit = robust_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), weights="none", ridge=None)
+    >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
+    np.True_
+    """
+    with threadpool_limits(1, user_api="blas"):  # its threads would only wait for each other on such narrow blocks
+        return _robust_fit(differences, row, won, counts, weights, lies, ridge, group)
+
+
+def _robust_fit(
+    differences: Rows | Pairs,
+    row: Places,
+    won: Vector,
+    counts: Vector,
+    weights: Weights,
+    lies: float | None,
+    ridge: float | None,
+    group: Codes | None,
+) -> Fit:
+    trust = trust_for(lies, float(counts.sum()), differences.dimension) if weights != "none" else math.inf
+    trust_ridge = ridge or TINY_RIDGE
+    rounds, residual = 0, 0.0
+    if weights == "none" or math.isinf(trust):
+        weight = np.ones(len(row))
+    elif weights == "sequential":
+        weight = differences.in_order(row, counts, trust, trust_ridge * np.eye(differences.dimension))
+    elif weights == "fixed-point":
+        row_weights, rounds, residual = fixed_point(
+            differences, _sums(row, counts, len(differences)), trust, trust_ridge
+        )
+        weight = row_weights[row]
+    else:
+        raise unknown_name("form of weights", str(weights), get_args(Weights))
+    counted = counts * weight
+    totals = _sums(row, counted, len(differences))
+    wins = _sums(row, counted * won, len(differences))
+    theta, steps, ridge = differences.estimate(totals, wins, ridge)
+    covariance = sandwich(differences, theta, row, won, counted, ridge=ridge, group=group)
+    return Fit(theta, covariance, weight, trust, ridge, steps, rounds, residual)
+
+
+def trust_for(lies: float | None, votes: float, dimension: int) -> float:
+    """α = √d/C for C ``lies``, by default √n."""
+    if lies is not None and not lies >= 0:
+        raise BadInputError(f"the number of lies must be a number ≥ 0, not {lies!r}.")
+    return rcdb_trust(dimension, math.sqrt(votes) if lies is None else lies, kappa=1.0)
+
+
+def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, ridge: float) -> tuple[Vector, int, float]:
+    """Solve w = min(1, α/‖φ‖_Σ(w)⁻¹) for rows that were voted on ``counts`` (r,) times.
+
+    Returns w (r,), the rounds and a bound on max |log w − log w*|; why that is one is said above.
+
+    >>> w, _, residual = fixed_point(Rows(np.array([[1.0]])), np.array([100.0]), 0.05, 1e-9)
+    >>> w.round(6).tolist(), residual < 1e-7  # w = α²n
+    ([0.25], True)
+    """
+    ridge_matrix = ridge * np.eye(differences.dimension)
+    logs, last, is_faster = np.zeros(len(differences)), None, True
+    for rounds in range(1, _MOST_ROUNDS + 1):
+        widths = differences.widths(ridge_matrix + differences.information(counts * np.exp(logs)))
+        image = -np.log(np.maximum(widths / trust, 1.0))
+        step = image - logs
+        residual = float(np.abs(step).max(initial=0.0))
+        if residual <= _CLOSE:
+            return np.exp(image), rounds, residual
+        logs = image
+        if last is not None:
+            last_image, last_step, last_residual = last
+            is_faster = is_faster and residual < last_residual  # else plain steps, which converge by themselves
+            if is_faster:  # a secant along the last two steps saves half the rounds
+                change = step - last_step
+                logs = np.minimum(image - (step @ change) / (change @ change) * (image - last_image), 0.0)
+        last = image, step, residual
+    raise ConvergenceError(f"the weights were not reached in {_MOST_ROUNDS} rounds: a larger ridge helps.")
+
+
+def sandwich(
+    differences: Rows | Pairs,
+    theta: Vector,
+    row: Places,
+    won: Vector,
+    counted: Vector,
+    *,
+    ridge: float,
+    group: Codes | None = None,
+) -> Matrix:
+    """H⁻¹ G H⁻¹, shape (d, d): H the Hessian at θ, G the scatter of the votes' (or their groups') gradients.
+
+    ``counted`` (n,) is what each vote counts, ``won`` (n,) its result from the row's side. Directions of which no vote
+    says anything have variance 0.
+    """
+    chance = special.expit(differences.margins(theta))
+    totals = _sums(row, counted, len(differences))
+    hessian = differences.information(totals * chance * (1.0 - chance)) + ridge * np.eye(len(theta))
+    gradients = counted * (chance[row] - won)
+    if group is None:
+        scatter = differences.information(_sums(row, gradients**2, len(differences)))
+    else:
+        groups = int(group.max(initial=0)) + 1
+        by_group = sparse.coo_array((gradients, (group, row)), shape=(groups, len(differences))).tocsr()
+        scatter = differences.scatter(by_group) * _small_sample(group)
+    inverse = linalg.pinvh(hessian)
+    covariance = inverse @ scatter @ inverse
+    return 0.5 * (covariance + covariance.T)
+
+
+def _sums(row: Places, values: Vector, count: int) -> Vector:
+    """Sum of the ``values`` (n,) of each row, shape (r,)."""
+    return np.asarray(np.bincount(row, values, count), dtype=np.float64)
+
+
+def _small_sample(group: NDArray[np.int32]) -> float:
+    """G/(G − 1): groups are compared with an estimate that they made themselves."""
+    count = len(np.unique(group))
+    return count / (count - 1.0) if count > 1 else 1.0
