@@ -1,0 +1,182 @@
+"""Groups: voters who push the same item, and pairs of voters whose votes are too alike.
+
+What is guaranteed, and under what:
+
+- ``shared_evidence``: for every voter v, Σ_k ω_k E_vk with weights ω made of the *other* voters' evidence. Given the
+  others, the weights are fixed, so this is an e-value of v like any other; it only looks harder at the targets that
+  others push. (The others' evidence was measured against a consensus in which v has his own small part; that part
+  is not taken out again.)
+- ``group_evidence``: Π_v (1 − π + π E_vk), averaged over π, is an e-value against "nobody pushes target k" if voters
+  vote independently of each other and the consensus is taken as known.
+- ``alike_pairs``: the e-values are against "these two vote independently, and agree on duels as any two voters do,
+  up to a tendency of the pair whose size is estimated from all pairs". Pairs are flagged by e-BH.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairduel.duel import Matrix, Vector
+from fairduel.votes.honest import Decisive, Places, best_honest, sums, taste_size
+
+_SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
+_LEAST_SHARED = 6  # duels; (1 / .5)^5 cannot convince anybody among thousands of pairs
+_MOST_COINCIDENCES = 5_000_000
+_COPY = (0.9, 0.99)  # how often copies agree
+_BATCH = 4_000_000
+
+
+def e_bh(log_evidence: Vector, level: float) -> tuple[NDArray[np.bool_], float]:
+    """Flag by the e-Benjamini–Hochberg rule; return the flags (n,) and the evidence that was needed, as a log.
+
+    With R the largest r whose r-th largest E is at least n/(level·r), the R largest are flagged. The expected share
+    of false flags among all flags is at most ``level``, however the e-values depend on each other; if all voters
+    are honest, so is the chance of any flag at all.
+
+    >>> e_bh(np.log([500.0, 300.0, 1.0, 0.2]), 0.05)[0].tolist()
+    [True, True, False, False]
+    """
+    count = len(log_evidence)
+    if count == 0:
+        return np.zeros(0, dtype=np.bool_), np.inf
+    needed = np.log(count / (level * np.arange(1, count + 1)))
+    enough = np.flatnonzero(np.sort(log_evidence)[::-1] >= needed)
+    bar = float(needed[enough[-1]] if len(enough) else needed[0])
+    return log_evidence >= bar, bar
+
+
+def group_evidence(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+    """Log evidence (targets,) that somebody among ``voters`` pushes each target.
+
+    The cells (c,) hold E_vk of the voters who met it; whoever did not counts as E = 0.
+    """
+    return _log_mean(_products(target, log_evidence, voters=voters, targets=targets), axis=0)
+
+
+def shared_evidence(voter: Places, target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+    """Log Σ_k ω_k E_vk (voters,), with ω_k ∝ the group evidence for k without v; cells as in ``group_evidence``."""
+    products = _products(target, log_evidence, voters=voters, targets=targets)  # (shares, targets)
+    shares = np.array(_SHARES)[:, None]
+    own = np.logaddexp(np.log1p(-shares), np.log(shares) + log_evidence)  # (shares, c)
+    result = np.full(voters, -np.inf)
+    order = np.argsort(voter, kind="stable")
+    starts = np.searchsorted(voter[order], np.arange(voters + 1))
+    batch = max(1, _BATCH // (targets * len(_SHARES)))
+    for begin in range(0, voters, batch):
+        cells = order[starts[begin] : starts[min(begin + batch, voters)]]
+        if not len(cells):
+            continue
+        here, place = np.unique(voter[cells], return_inverse=True)
+        others = np.repeat((products - np.log1p(-shares))[:, None, :], len(here), axis=1)  # (shares, here, targets)
+        others[:, place, target[cells]] = products[:, target[cells]] - own[:, cells]
+        weight = _log_mean(others, axis=0)
+        weight -= special.logsumexp(weight, axis=1, keepdims=True)
+        np.logaddexp.at(result, here[place], weight[place, target[cells]] + log_evidence[cells])
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class AlikePairs:
+    """Pairs of voters who met on the same duels often enough to be compared, the most suspicious first."""
+
+    one: Places
+    other: Places
+    shared: Places
+    """Duels on which both voted, shape (p,)."""
+    same: Places
+    """How many of them they answered alike, shape (p,)."""
+    expected: Vector
+    """How many any two voters would, shape (p,)."""
+    log_evidence: Vector
+    flagged: NDArray[np.bool_]
+    needed: float
+    """Log evidence that a flag needed."""
+    looked: bool
+    """False where so many voters met on the same duels that pairs were not compared."""
+
+
+def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
+    """Compare all pairs of voters that shared at least six duels; z (n,) is the consensus of ``honest.consensus``.
+
+    A duel is the same two items in the same context. What any two voters agree on is measured by how clear the duel
+    is, in ten classes of |z|.
+    """
+    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
+    context = np.zeros_like(low) if votes.context is None else votes.context
+    duels, duel = np.unique((context * votes.items + low) * votes.items + high, return_inverse=True)
+    _, kept = np.unique(duel * votes.voters + votes.voter, return_index=True)  # the first vote of each voter on it
+    busy = np.bincount(votes.voter[kept], minlength=votes.voters) >= _LEAST_SHARED
+    kept = kept[busy[votes.voter[kept]]]  # in the order of the duels
+    sizes = np.bincount(duel[kept], minlength=len(duels))
+    if float((sizes.astype(np.float64) ** 2).sum()) > 2.0 * _MOST_COINCIDENCES:
+        return _no_pairs(looked=False)
+    one, other = _meetings(sizes)
+    one, other = kept[one], kept[other]
+    keys = votes.voter[one] * votes.voters + votes.voter[other]
+    pairs, pair, shared = np.unique(keys, return_inverse=True, return_counts=True)
+    enough = (shared >= _LEAST_SHARED)[pair]
+    if not enough.any():
+        return _no_pairs(looked=True)
+    for_low = np.where(votes.first == low, votes.sign, -votes.sign)
+    agree = for_low[one] == for_low[other]
+    clear = np.abs(z[one]) + np.abs(z[other])
+    edges = np.quantile(clear, np.linspace(0.1, 0.9, 9))
+    bin_of = np.searchsorted(edges, clear)
+    rate = (np.bincount(bin_of, agree, 10) + 1.0) / (np.bincount(bin_of, minlength=10) + 2.0)
+    chance = rate[bin_of][enough]
+    agree, pair = agree[enough], pair[enough]
+    pairs, pair = pairs[np.unique(pair)], np.unique(pair, return_inverse=True)[1]
+    sign, logit, count = np.where(agree, 1.0, -1.0), special.logit(chance), len(pairs)
+    honest = best_honest(pair, count, logit, sign, taste_size(pair, logit, sign), slopes=(1.0,))
+    met, same = np.bincount(pair, minlength=count), np.bincount(pair, agree, count)
+    copied = _log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]), axis=0)
+    order = np.argsort(honest - copied, kind="stable")
+    evidence = (copied - honest)[order]
+    flagged, needed = e_bh(evidence, level)
+    return AlikePairs(
+        one=(pairs // votes.voters)[order],
+        other=(pairs % votes.voters)[order],
+        shared=met[order],
+        same=same[order].astype(np.int64),
+        expected=sums(pair, count, chance)[order],
+        log_evidence=evidence,
+        flagged=flagged,
+        needed=needed,
+        looked=True,
+    )
+
+
+def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:
+    """Σ_v log(1 − π + π E_vk), shape (shares, targets)."""
+    products = []
+    for share in _SHARES:
+        each = np.logaddexp(np.log1p(-share), np.log(share) + log_evidence)
+        absent = voters - np.bincount(target, minlength=targets)
+        products.append(np.bincount(target, each, targets) + absent * np.log1p(-share))
+    return np.stack(products)
+
+
+def _log_mean(logs: Matrix, axis: int) -> Vector:
+    return np.asarray(special.logsumexp(logs, axis=axis) - np.log(logs.shape[axis]))
+
+
+def _meetings(sizes: Places) -> tuple[Places, Places]:
+    """Every two places within blocks of these sizes, where the blocks lie one after the other."""
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    ones, others = [], []
+    for size in np.unique(sizes[sizes > 1]):
+        one, other = np.triu_indices(size, k=1)
+        begin = starts[sizes == size][:, None]
+        ones.append((begin + one).ravel())
+        others.append((begin + other).ravel())
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate([none, *ones]), np.concatenate([none, *others])
+
+
+def _no_pairs(*, looked: bool) -> AlikePairs:
+    nothing, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return AlikePairs(
+        nobody, nobody, nobody, nobody, nothing, nothing, np.zeros(0, dtype=np.bool_), np.inf, looked=looked
+    )

@@ -1,0 +1,245 @@
+"""How an honest voter votes, told by everybody else: the composite null that a flag is evidence against.
+
+An honest voter prefers the first item of vote t with log-odds s·z_t + u. Here z_t is the consensus of all *other*
+voters, s ≥ 0 is his care (0 is a coin, large is an expert), and u is a taste of his own (for one item, or for one
+side of the screen), drawn once from N(0, τ²). Nobody knows s or u, so evidence is measured against the best of them:
+
+    E = Q(votes) / max_{s, u} Π_t σ(± (s·z_t + u)) · exp(−u² / 2τ²),
+
+with Q any probability of the votes, fixed beforehand, under which they would be likely if the voter lied.
+
+**E is an e-value, and an e-process in those votes.** For the true s, write L(u) = Π_t σ(±(s·z_t + u)). log L is
+concave, so log L(u) − u²/2τ² has a maximiser û and falls from it at least as fast as −(u − û)²/2τ². Integrated
+against the density of N(0, τ²), the honest probability of the votes is ∫ L(u) e^{−u²/2τ²} du / √(2πτ²) ≤
+L(û) e^{−û²/2τ²}, which is no more than the denominator. So E ≤ Q / P_honest, which is 1 on average after any number
+of votes, and after a number that the votes themselves decide (Ville). τ is estimated from all voters.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
+from fairduel.votes.bradley_terry import fit_scores
+from fairduel.votes.votes import Votes
+
+Places = NDArray[np.int64]
+
+SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""The care s that honest voters may have, relative to the consensus."""
+_NEGATIVE_SLOPES = (-0.05, -0.1, -0.2, -0.3, -0.4, -0.5, -0.75, -1.0, -1.5, -2.0, -3.0)
+CONSENSUS_RIDGE = 0.1
+"""λ of the consensus: it exists even where one voter's votes are the only ones on an item."""
+_CONTEXT_VARIANCES = (0.0, 0.1, 0.3, 1.0)
+_NODES, _NODE_WEIGHTS = hermegauss(15)
+_NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+_MOST_TASTE = 3.0
+_SAMPLE = 40_000  # votes that are enough to estimate one number from
+_BATCH = 4_000_000  # numbers held at a time
+
+
+def sums(place: Places, count: int, values: NDArray[Any] | None = None) -> Vector:
+    """Sum of ``values`` (n,), or number of entries, at each of ``count`` places.
+
+    >>> sums(np.array([0, 2, 2]), 3).tolist()
+    [1.0, 0.0, 2.0]
+    """
+    return np.bincount(place, values, count).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisive:
+    """The n votes that have a winner, a voter and a weight above 0: what evidence is made of."""
+
+    first: Places
+    second: Places
+    sign: Vector
+    """+1 where the first won, −1 where the second won, shape (n,)."""
+    voter: Places
+    context: Places | None
+    items: int
+    voters: int
+
+    @classmethod
+    def of(cls, votes: Votes) -> "Decisive":
+        """Take them out of ``votes``; each counts once, whatever its weight."""
+        if votes.voter is None:
+            raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
+        kept = (votes.result != 0.5) & (votes.weight > 0.0)
+        return cls(
+            first=votes.first[kept].astype(np.int64),
+            second=votes.second[kept].astype(np.int64),
+            sign=2.0 * votes.result[kept] - 1.0,
+            voter=votes.voter[kept].astype(np.int64),
+            context=None if votes.context is None else votes.context[kept].astype(np.int64),
+            items=len(votes.items),
+            voters=len(votes.voters),
+        )
+
+    def sides(self, values: Vector) -> Vector:
+        """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""
+        return np.concatenate([values, -values])
+
+    def cells(self) -> tuple[Places, Places]:
+        """The (voter, item) that occur, as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
+        keys = np.concatenate([self.voter * self.items + self.first, self.voter * self.items + self.second])
+        cells, places = np.unique(keys, return_inverse=True)
+        return cells, places
+
+
+def consensus(votes: Decisive) -> Vector:
+    """Log-odds z (n,) that the first wins, according to everybody but the voter.
+
+    Bradley–Terry scores without the voter: one Newton step from the scores of all, with the Hessian of those who are
+    left. Where votes have contexts, an item's score is moved in each context towards what others said there (one
+    step, with the prior variance of the move that predicts left-out voters best).
+    """
+    z = _without_voter(votes)
+    if votes.context is None:
+        return z
+    moved = [z + _in_context(votes, votes.context, z, variance) for variance in _CONTEXT_VARIANCES]
+    return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit).sum()))
+
+
+def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
+    """τ that makes votes (n,) likeliest if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
+
+    >>> rng = np.random.default_rng(0)
+    >>> group = np.repeat(np.arange(2000), 8)
+    >>> taste = 0.7 * rng.standard_normal(2000)[group]
+    >>> sign = np.where(rng.random(16000) < special.expit(taste), 1.0, -1.0)
+    >>> round(taste_size(group, np.zeros(16000), sign), 1)
+    0.7
+    """
+    groups, place = np.unique(group, return_inverse=True)
+    if len(place) > _SAMPLE:  # whole groups, evenly spread
+        kept = (np.arange(len(groups)) % -(-len(place) // _SAMPLE) == 0)[place]
+        return taste_size(group[kept], logit[kept], sign[kept])
+    if len(groups) == len(place):
+        return 0.0  # nobody voted twice: no taste can be seen, and none can mislead
+
+    def loss(taste: float) -> float:
+        each = -np.logaddexp(0.0, -sign[:, None] * (logit[:, None] + taste * _NODES))
+        of_group = np.stack([np.bincount(place, column, len(groups)) for column in each.T], axis=1)
+        return -float(special.logsumexp(of_group, b=_NODE_WEIGHTS, axis=1).sum())
+
+    found = optimize.minimize_scalar(loss, bounds=(0.0, _MOST_TASTE), method="bounded", options={"xatol": 1e-3})
+    return float(found.x)
+
+
+def best_honest(
+    group: Places, count: int, logit: Vector, sign: Vector, taste: float, *, slopes: tuple[float, ...] = SLOPES
+) -> Vector:
+    """Log of max over s and u of Π σ(± (s·z + u)) · exp(−u²/2τ²) for the votes of each group, shape (count,).
+
+    >>> best_honest(np.array([0, 0]), 1, np.zeros(2), np.array([1.0, -1.0]), 1.0).round(4).tolist()  # a coin: ¼
+    [-1.3863]
+    """
+    precision = 1.0 / max(taste, 1e-3) ** 2
+    best = np.full(count, -np.inf)
+    for slope in slopes:
+        u = np.zeros(count)
+        for _ in range(100):
+            right = special.expit(sign * (slope * logit + u[group]))
+            gradient = np.bincount(group, sign * (1.0 - right), count) - precision * u
+            step = gradient / (np.bincount(group, right * (1.0 - right), count) + precision)
+            u += np.clip(step, -1.0, 1.0)
+            if np.abs(step).max(initial=0.0) < 1e-7:
+                break
+        each = -np.logaddexp(0.0, -sign * (slope * logit + u[group]))
+        best = np.maximum(best, np.bincount(group, each, count) - 0.5 * precision * u**2)
+    return best
+
+
+def best_honest_slope(votes: Decisive, z: Vector, taste: float) -> Vector:
+    """Log of the honest maximum for all votes of each voter, who has a taste for *every* item, shape (V,).
+
+    Tastes u_i can make an honest voter seem to vote against the consensus. To first order they add to his slope
+    c = Σ_i u_i a_i with a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t, v = p(1 − p), the sum in the numerator over his votes on i;
+    so c ~ N(0, τ² Σ a_i²). A slope b ≥ 0 is care and costs nothing; a slope b < 0 costs exp(−b²/2τ²Σa_i²).
+    """
+    p = special.expit(z)
+    weight = p * (1.0 - p)
+    cells, place = votes.cells()
+    along = sums(place, len(cells), votes.sides(z * weight))
+    scale = np.maximum(sums(votes.voter, votes.voters, z**2 * weight), 1e-12)
+    variance = taste**2 * sums(cells // votes.items, votes.voters, along**2) / scale**2
+    best = np.full(votes.voters, -np.inf)
+    for slope in (*SLOPES, *_NEGATIVE_SLOPES):
+        price = min(slope, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-12))
+        best = np.maximum(best, sums(votes.voter, votes.voters, -np.logaddexp(0.0, -slope * votes.sign * z)) - price)
+    return best
+
+
+def _without_voter(votes: Decisive) -> Vector:
+    count = votes.items
+    winner = np.where(votes.sign > 0, votes.first, votes.second)
+    loser = np.where(votes.sign > 0, votes.second, votes.first)
+    won = np.bincount(winner * count + loser, minlength=count * count).reshape(count, count).astype(np.float64)
+    fitted = fit_scores(won, ridge=CONSENSUS_RIDGE)
+    order = np.argsort(votes.voter, kind="stable")
+    starts = np.searchsorted(votes.voter[order], np.arange(votes.voters + 1))
+    sizes = np.diff(starts)
+    z = np.empty(len(order))
+    for size in np.unique(sizes[sizes > 0]):
+        batch = max(1, _BATCH // min(size, count) ** 2)
+        same = np.flatnonzero(sizes == size)
+        for begin in range(0, len(same), batch):
+            mine = order[starts[same[begin : begin + batch], None] + np.arange(size)]  # (g, m) votes of g voters
+            step = _small_step if size <= count else _large_step
+            z[mine] = step(fitted.scores, fitted.covariance, votes.first[mine], votes.second[mine], votes.sign[mine])
+    return z
+
+
+def _small_step(scores: Vector, covariance: Matrix, first: Places, second: Places, sign: Matrix) -> Matrix:
+    """z of g voters with m votes each (g, m), by Woodbury in the space of their votes.
+
+    With A = Φ H⁻¹ Φᵀ, D = diag(p(1 − p)) and residuals r of their votes, Φ(H − ΦᵀDΦ)⁻¹Φᵀ r = A (I − D A)⁻¹ r.
+    """
+    z = scores[first] - scores[second]
+    p = special.expit(z)
+    residual = (sign > 0) - p
+    one, other = first[:, :, None], second[:, :, None]
+    this, that = first[:, None, :], second[:, None, :]
+    a = covariance[one, this] - covariance[one, that] - covariance[other, this] + covariance[other, that]
+    left = np.eye(first.shape[1]) - (p * (1.0 - p))[:, :, None] * a
+    return np.asarray(z - (a @ np.linalg.solve(left, residual[:, :, None]))[:, :, 0])
+
+
+def _large_step(scores: Vector, covariance: Matrix, first: Places, second: Places, sign: Matrix) -> Matrix:
+    """The same in the space of the items, (I − H⁻¹ΦᵀDΦ)⁻¹ H⁻¹Φᵀr, for voters with more votes than there are items."""
+    count = len(scores)
+    result = np.empty(first.shape)
+    for voter, (one, other) in enumerate(zip(first, second, strict=True)):
+        z = scores[one] - scores[other]
+        p = special.expit(z)
+        residual, weight = (sign[voter] > 0) - p, p * (1.0 - p)
+        gradient = np.bincount(one, residual, count) - np.bincount(other, residual, count)
+        between = np.bincount(one * count + other, weight, count * count).reshape(count, count)
+        between += between.T
+        laplacian = np.diag(between.sum(axis=1)) - between
+        moved = scores - np.linalg.solve(np.eye(count) - covariance @ laplacian, covariance @ gradient)
+        result[voter] = moved[one] - moved[other]
+    return result
+
+
+def _in_context(votes: Decisive, context: Places, z: Vector, variance: float) -> Vector:
+    """How far the other voters' votes in the same context move z, shape (n,): gradient over (Hessian + 1/variance)."""
+    if variance == 0.0:
+        return np.zeros(len(z))
+    p = special.expit(z)
+    residual, weight = (votes.sign > 0) - p, p * (1.0 - p)
+    answers = np.concatenate([context * votes.items + votes.first, context * votes.items + votes.second])
+    answers, answer = np.unique(answers, return_inverse=True)
+    _, own = np.unique(np.tile(votes.voter, 2) * len(answers) + answer, return_inverse=True)
+
+    def of_others(values: Vector) -> Vector:
+        return np.asarray(np.bincount(answer, values)[answer] - np.bincount(own, values)[own])
+
+    move = of_others(votes.sides(residual)) / (of_others(np.tile(weight, 2)) + 1.0 / variance)
+    return np.asarray(move[: len(z)] - move[len(z) :])

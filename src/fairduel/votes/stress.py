@@ -1,0 +1,215 @@
+"""What a lie would cost: inject an attack into recorded votes and see how far its target moves."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from fairduel.checks import whole
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, wins
+from fairduel.votes.voters import audit_voters
+from fairduel.votes.votes import Mask, Votes
+
+Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresent"]
+ATTACKS: tuple[Attack, ...] = get_args(Attack)
+FLIPS = ("random flips", "early flips")
+"""Attacks that flip recorded votes; the others add votes of new voters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Injected:
+    """Votes after an attack, and which of them are fake."""
+
+    votes: Votes
+    fake: Mask
+    """Added or flipped, shape (n,)."""
+    liars: tuple[str, ...]
+    """Names of the voters that the attack added."""
+
+
+def inject(
+    votes: Votes, attack: Attack, target: str | None = None, *, size: int, voters: int = 1, seed: int = 0
+) -> Injected:
+    """Attack the votes with ``size`` fake ones.
+
+    - promote, demote: ``size`` wins (or losses) of the target over opponents that are drawn as often as they occur,
+      on a random side, in the context of the vote that the opponent was drawn from;
+    - omnipresent: duels *without* the target, drawn from the recorded ones, each voted in the direction that lifts
+      the target in the fit: first those that lift it most (influence on its score, less that on the next above it);
+    - random flips: ``size`` decisive votes, whoever cast them, with the winner and the loser exchanged;
+    - early flips: the first ``size`` decisive votes.
+
+    Fake votes are cast by ``voters`` new voters in turn, at the end of the file; their rows count on from the last.
+
+    >>> votes = Votes.from_arrays("abc", [0, 1, 2], [1, 2, 0], [1, 1, 0], voter=[0, 0, 0], voters=["Ann"])
+    >>> attacked = inject(votes, "promote", "c", size=4, voters=2)
+    >>> len(attacked.votes), attacked.liars, int(attacked.fake.sum())
+    (7, ('liar 1', 'liar 2'), 4)
+    """
+    if attack not in ATTACKS:
+        raise unknown_name("attack", str(attack), ATTACKS)
+    whole("votes of an attack", size)
+    whole("voters of an attack", voters, least=1)
+    rng = np.random.default_rng(seed)
+    if attack in FLIPS:
+        return _flip(votes, early=attack == "early flips", size=size, rng=rng)
+    aim = _item(votes, target)
+    if len(votes.items) < 3 and attack == "omnipresent":
+        raise BadInputError("an omnipresent attack needs duels without its target: at least three items.")
+    if attack == "omnipresent":
+        source, first_wins = _lifting_duels(votes, aim, size, rng)
+        first, second = votes.first[source], votes.second[source]
+    else:
+        source, opponent = _opponents(votes, aim, size, rng)
+        at_first = rng.random(size) < 0.5
+        first, second = np.where(at_first, aim, opponent), np.where(at_first, opponent, aim)
+        first_wins = at_first if attack == "promote" else ~at_first
+    return _add(votes, source, first, second, first_wins.astype(np.float64), voters)
+
+
+def stress(
+    votes: Votes,
+    attack: Attack,
+    target: str | None = None,
+    *,
+    sizes: Sequence[int],
+    voters: int = 1,
+    seed: int = 0,
+    ties: Ties = "drop",
+    level: float = 0.05,
+    weighted_scores: Callable[[Votes], Vector] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> pl.DataFrame:
+    """Attack with every size and rank the target each time; one row for each size.
+
+    Columns: size, voters, target, rank_plain (Bradley–Terry), rank_weighted (``weighted_scores``, where given),
+    rank_set_aside (Bradley–Terry without the votes of flagged voters; where the file names voters), leader_plain,
+    leader_set_aside, liars_flagged, others_flagged, fake_votes_left. Rank 1 is the best. For flips without a target,
+    the target is the leader of the votes as they are.
+    """
+    followed = _item(votes, target) if target is not None else int(np.argmax(_fit(votes, ties).scores))
+    rows: list[dict[str, Any]] = []
+    for size in sizes:
+        many = min(voters, max(size, 1))
+        attacked = inject(votes, attack, votes.items[followed], size=size, voters=many, seed=seed)
+        row: dict[str, Any] = {"size": size, "voters": many, "target": votes.items[followed]}
+        scores = _fit(attacked.votes, ties).scores
+        row |= {"rank_plain": rank_of(scores, followed), "leader_plain": votes.items[int(np.argmax(scores))]}
+        if weighted_scores is not None:
+            row["rank_weighted"] = rank_of(weighted_scores(attacked.votes), followed)
+        if votes.voter is not None:
+            evidence = audit_voters(attacked.votes, level=level)
+            flagged = evidence.flagged_votes(attacked.votes)
+            left = _fit(attacked.votes.without(flagged), ties).scores
+            names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
+            row |= {
+                "rank_set_aside": rank_of(left, followed),
+                "leader_set_aside": votes.items[int(np.argmax(left))],
+                "liars_flagged": len(names & set(attacked.liars)),
+                "others_flagged": len(names - set(attacked.liars)),
+                "fake_votes_left": int((attacked.fake & ~flagged).sum()),
+            }
+        rows.append(row)
+        if progress:
+            progress(1)
+    return pl.DataFrame(rows)
+
+
+def rank_of(scores: Vector, item: int) -> int:
+    """Place of an item among the scores, 1 for the best.
+
+    >>> rank_of(np.array([0.1, 0.5, 0.3]), 2)
+    2
+    """
+    return int((scores > scores[item]).sum()) + 1
+
+
+def _fit(votes: Votes, ties: Ties) -> Scores:
+    return fit_scores(wins(votes, ties=ties))
+
+
+def _item(votes: Votes, name: str | None) -> int:
+    if name is None:
+        raise BadInputError("this attack needs a target: name the item that it pushes.")
+    if name not in votes.items:
+        raise unknown_name("item", name, votes.items)
+    return votes.items.index(name)
+
+
+def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> Injected:
+    decisive = np.flatnonzero(votes.result != 0.5)
+    if size > len(decisive):
+        raise BadInputError(f"{size} votes cannot be flipped: only {len(decisive)} have a winner.")
+    chosen = decisive[:size] if early else rng.choice(decisive, size, replace=False)
+    fake = np.zeros(len(votes), dtype=np.bool_)
+    fake[chosen] = True
+    return Injected(replace(votes, result=np.where(fake, 1.0 - votes.result, votes.result)), fake, ())
+
+
+def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Votes (size,) drawn among all, and one item of each that is not the target."""
+    if len(votes.items) < 2:
+        raise BadInputError("an attack needs at least two items.")
+    source = rng.integers(len(votes), size=size)
+    one, other = votes.first[source], votes.second[source]
+    opponent = np.where(rng.random(size) < 0.5, one, other)
+    return source, np.where(opponent == aim, one + other - aim, opponent)
+
+
+def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Recorded duels (size,) without the target, and whether their first item shall win.
+
+    A vote of i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). What lifts the target's rank is its gain over the
+    item just above it, and ranks are passed one by one: the gain is taken over the mean of the five next above.
+    """
+    fitted = fit_scores(wins(votes, ties="drop"))
+    above = np.argsort(-fitted.scores)[: rank_of(fitted.scores, aim) - 1][-5:]
+    gain = fitted.covariance[aim] - (fitted.covariance[above].mean(axis=0) if len(above) else 0.0)
+    free = np.flatnonzero((votes.first != aim) & (votes.second != aim))
+    if len(free) == 0:
+        raise BadInputError("an omnipresent attack needs duels without its target, and there are none.")
+    free = rng.permutation(free)
+    first, second = votes.first[free], votes.second[free]
+    margin = fitted.scores[first] - fitted.scores[second]
+    lift = gain[first] - gain[second]
+    for_first, for_second = lift / (1.0 + np.exp(margin)), -lift / (1.0 + np.exp(-margin))
+    best = np.argsort(-np.maximum(for_first, for_second), kind="stable")
+    taken = best[np.arange(size) % max(1, min(len(best), max(size, 1)))]
+    return free[taken], (for_first >= for_second)[taken]
+
+
+def _add(votes: Votes, source: Any, first: Any, second: Any, result: Vector, voters: int) -> Injected:
+    """Append fake votes that took their context, time and weight 1 from the votes ``source``."""
+    size = len(result)
+    liars = _new_names(votes.voters, voters)
+    added: dict[str, Any] = {
+        "first": first,
+        "second": second,
+        "result": result,
+        "weight": np.ones(size),
+        "row": votes.row.max(initial=1) + 1 + np.arange(size),
+    }
+    if votes.voter is not None:
+        added["voter"] = len(votes.voters) + np.arange(size) % voters
+    if votes.context is not None:
+        added["context"] = votes.context[source]
+    if votes.time is not None:
+        added["time"] = np.full(size, np.nan)
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(votes, name), values]).astype(getattr(votes, name).dtype)
+        for name, values in added.items()
+    }
+    fake = np.arange(len(votes) + size) >= len(votes)
+    names = votes.voters if votes.voter is None else votes.voters + liars
+    return Injected(replace(votes, voters=names, **joined), fake, () if votes.voter is None else liars)
+
+
+def _new_names(taken: tuple[str, ...], count: int) -> tuple[str, ...]:
+    prefix = "liar"
+    while any(name.startswith(f"{prefix} ") for name in taken):
+        prefix = f"new {prefix}"
+    return tuple(f"{prefix} {number}" for number in range(1, count + 1))

@@ -1,0 +1,372 @@
+"""Whom to trust: evidence against each voter, valid however often one looks, and the flags that follow from it.
+
+Evidence is an e-value: under honesty (see ``honest``) it is 1 on average, so that E ≥ 1000 has a chance of at most
+1 in 1000. Five kinds of liar are looked for, and a voter's evidence is the mean of the five:
+
+- **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
+- **one side**: votes for what is shown first, or second, nine times in ten or more;
+- **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
+- **campaign**: the same, times the evidence that he *meets* the item more often than others do. This assumes that
+  the system, not the voter, chooses duels, as far as it does so in this file: how unevenly voters meet an item is
+  estimated from everybody (a Pólya urn), so where voters choose or get batches it weighs little;
+- **group**: campaign evidence that looks hardest at the items that other voters push (see ``collusion``).
+
+Flags are set by e-BH over the voters: the expected share of false flags among the flags is at most the level, and
+with honest voters only, so is the chance of any flag. Nothing is deleted; a flag carries its evidence and a sentence.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import special
+
+from fairduel.checks import positive
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError
+from fairduel.votes.collusion import AlikePairs, alike_pairs, e_bh, group_evidence, shared_evidence
+from fairduel.votes.honest import (
+    Decisive,
+    Places,
+    best_honest,
+    best_honest_slope,
+    consensus,
+    sums,
+    taste_size,
+)
+from fairduel.votes.votes import Votes
+
+KINDS = ("inverts", "one side", "taste", "campaign", "group")
+_PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
+_INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of each of V voters, and who is flagged. Logs are natural."""
+
+    voters: tuple[str, ...]
+    votes: Places
+    """Votes, ties included, shape (V,)."""
+    decisive: Places
+    """Votes with a winner, shape (V,)."""
+    agreement: Vector
+    """Share of the decisive votes that the consensus of the others agrees with, shape (V,); NaN without any."""
+    agreement_interval: NDArray[np.float64]
+    """95 % interval of it (Wilson), shape (V, 2)."""
+    log_evidence: dict[str, Vector]
+    """Log E of each kind, each (V,)."""
+    total: Vector
+    """Log of the mean E over the kinds, shape (V,)."""
+    flagged: NDArray[np.bool_]
+    why: tuple[str, ...]
+    """One sentence for each flagged voter, else empty."""
+    target: Places
+    """Item that the voter pushes most, as far as any, shape (V,)."""
+    seconds: Vector
+    """Median seconds for a vote, shape (V,); NaN where unknown."""
+    pushed: Vector
+    """Log evidence (K,) that somebody pushes each item, up or down."""
+    pairs: AlikePairs
+    settings: dict[str, Any]
+    """Level, sizes of tastes, and all else that made these numbers."""
+
+    def flagged_votes(self, votes: Votes) -> NDArray[np.bool_]:
+        """Which votes flagged voters cast, shape (n,)."""
+        return self.flagged[_voter_of(votes)]
+
+    def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
+        """One row for each voter, the most suspicious first; evidence as log10."""
+        order = np.lexsort((-self.votes, -self.total, ~self.flagged))
+        columns = {
+            "voter": self.voters,
+            "flagged": self.flagged,
+            "votes": self.votes,
+            "decisive": self.decisive,
+            "agreement": self.agreement,
+            "agreement_low": self.agreement_interval[:, 0],
+            "agreement_high": self.agreement_interval[:, 1],
+            "log10_evidence": self.total / np.log(10.0),
+            **{f"log10_{kind.replace(' ', '_')}": log / np.log(10.0) for kind, log in self.log_evidence.items()},
+            "target": [items[k] if k >= 0 else None for k in self.target],
+            "seconds_per_vote": self.seconds,
+            "why": self.why,
+        }
+        return pl.DataFrame(columns)[order].with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """(voter, item) pairs that occur among the decisive votes, with what was seen there; all (c,)."""
+
+    voter: Places
+    item: Places
+    duels: Vector
+    wins: Vector
+    expected: Vector
+    """Wins that the consensus gives the item."""
+    up: Vector
+    """Log E that the voter pushes the item up, from his votes."""
+    down: Vector
+    met: Vector
+    """Duels with the item, ties included."""
+    rate: Vector
+    """Share of the other voters' duels that have it."""
+    exposure: Vector
+    """Log E that the voter chooses duels with it."""
+
+
+def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = True) -> Evidence:
+    """Gather the evidence on every voter and flag those whose evidence is enough at ``level``.
+
+    Half of the level is for voters one by one, half for pairs whose votes are too alike. Say
+    ``duels_assigned=False`` where voters choose what they vote on: how often they meet an item then counts for
+    nothing.
+
+    >>> from fairduel.votes.synthetic import arena
+    >>> votes, liars = arena(liars={"promotes": 3, "one side": 1}, seed=1)
+    >>> evidence = audit_voters(votes)
+    >>> sorted(np.array(evidence.voters)[evidence.flagged]) == sorted(liars)
+    True
+    """
+    if positive("level", level) >= 1.0:
+        raise BadInputError(f"the level must lie between 0 and 1, not {level}.")
+    decisive = Decisive.of(votes)
+    if len(decisive.sign) == 0:
+        raise BadInputError("no vote has a winner and a weight above 0, so there is nothing to audit.")
+    z = consensus(decisive)
+    tastes = {
+        "item": taste_size(decisive.cells()[1], decisive.sides(z), decisive.sides(decisive.sign)),
+        "side": taste_size(decisive.voter, z, decisive.sign),
+    }
+    cells, urn = _cells(votes, decisive, z, tastes["item"])
+    exposure = cells.exposure if duels_assigned else np.zeros(len(cells.voter))
+    ups, downs = cells.up + exposure, cells.down + exposure
+    targets = {"voter": np.tile(cells.voter, 2), "target": np.concatenate([cells.item, cells.item + decisive.items])}
+    sizes = {"voters": decisive.voters, "targets": 2 * decisive.items}
+    pushes = np.concatenate([ups, downs])
+    log_evidence = {
+        "inverts": _inverts(decisive, z, tastes["item"]),
+        "one side": _one_side(decisive, z, tastes["side"]),
+        "taste": _over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
+        "campaign": _over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
+        "group": shared_evidence(targets["voter"], targets["target"], pushes, **sizes),
+    }
+    total = np.asarray(special.logsumexp(np.stack(list(log_evidence.values())), axis=0) - np.log(len(KINDS)))
+    voted = np.bincount(decisive.voter, minlength=decisive.voters)
+    flagged = np.zeros(decisive.voters, dtype=np.bool_)
+    flagged[voted > 0], needed = e_bh(total[voted > 0], level / 2.0)
+    pairs = alike_pairs(decisive, z, level=level / 2.0)
+    alone = flagged.copy()
+    flagged[pairs.one[pairs.flagged]] = flagged[pairs.other[pairs.flagged]] = True
+    pushed = group_evidence(targets["target"], pushes, **sizes).reshape(2, decisive.items)
+    agreed = sums(decisive.voter, decisive.voters, (z * decisive.sign > 0) + 0.5 * (z == 0))
+    with np.errstate(invalid="ignore"):
+        agreement = agreed / voted
+    strongest = _strongest(cells, np.maximum(ups, downs), decisive.voters)
+    return Evidence(
+        voters=votes.voters,
+        votes=np.bincount(_voter_of(votes), minlength=decisive.voters),
+        decisive=voted,
+        agreement=agreement,
+        agreement_interval=_wilson(agreed, voted),
+        log_evidence=log_evidence,
+        total=total,
+        flagged=flagged,
+        why=_sentences(votes, decisive, cells, strongest, log_evidence, alone, agreement, pairs),
+        target=np.where(strongest >= 0, cells.item[strongest], -1),
+        seconds=_seconds(votes),
+        pushed=np.asarray(special.logsumexp(pushed, axis=0) - np.log(2.0)),
+        pairs=pairs,
+        settings={
+            "level": level,
+            "flags": "e-BH, half the level for voters, half for pairs",
+            "needed_log10_evidence": needed / np.log(10.0),
+            "voters_tested": int((voted > 0).sum()),
+            "duels_assigned": duels_assigned,
+            "taste_for_items": tastes["item"],
+            "taste_for_a_side": tastes["side"],
+            "unevenness_of_exposure": urn,
+        },
+    )
+
+
+def urn_unevenness(voter: Places, item: Places, met: Vector, *, voters: int, items: int) -> float:
+    """ρ of the Pólya urn by which voters meet items: 0 if each duel is drawn anew, 1 if always the same item comes.
+
+    By moments over all voters and items: x of n duels, at rate p, have the variance n·p(1 − p)·(1 + (n − 1)ρ). A
+    voter weighs by his number of duels, not by its square, so that a few busy ones do not decide. The cells (c,) are
+    those with x = ``met`` > 0; the others follow from Σ_k x_k = 2n.
+    """
+    duels = sums(voter, voters, met) / 2.0
+    rate = sums(item, items, met) / duels.sum()
+    squares = float(rate @ rate)
+    many = duels > 1.0
+    cell = many[voter]
+    spread = (met**2 / duels[voter] - 2.0 * met * rate[item])[cell].sum() + duels[many].sum() * squares
+    surplus = spread - many.sum() * (2.0 - squares)
+    scale = (duels[many] - 1.0).sum() * (2.0 - squares)
+    return float(np.clip(surplus / scale, 1e-4, 0.99)) if scale > 0.0 else 0.99
+
+
+def _voter_of(votes: Votes) -> NDArray[np.int32]:
+    if votes.voter is None:
+        raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
+    return votes.voter
+
+
+def _cells(votes: Votes, decisive: Decisive, z: Vector, taste: float) -> tuple[_Cells, float]:
+    """All cells with their evidence, and the unevenness ρ of who meets what."""
+    items, voters = decisive.items, decisive.voters
+    keys, place = decisive.cells()
+    sign, logit, count = decisive.sides(decisive.sign), decisive.sides(z), len(keys)
+    duels, wins = sums(place, count), sums(place, count, sign > 0)
+    honest = best_honest(place, count, logit, sign, taste)
+    whose = _voter_of(votes).astype(np.int64)
+    seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
+    all_keys, counts = np.unique(seen, return_counts=True)
+    met = counts.astype(np.float64)
+    unevenness = urn_unevenness(all_keys // items, all_keys % items, met, voters=voters, items=items)
+    met = met[np.searchsorted(all_keys, keys)]
+    voter, item = keys // items, keys % items
+    cast = sums(whose, voters)[voter]
+    of_item = sums(seen % items, items)
+    rate = (of_item[item] - met + 1.0) / (len(votes) - cast + items / 2.0)
+    cells = _Cells(
+        voter=voter,
+        item=item,
+        duels=duels,
+        wins=wins,
+        expected=sums(place, count, special.expit(logit)),
+        up=_pushing(wins, duels) - honest,
+        down=_pushing(duels - wins, duels) - honest,
+        met=met,
+        rate=rate,
+        exposure=_exposure(met, cast, rate, unevenness),
+    )
+    return cells, unevenness
+
+
+def _pushing(wins: Vector, duels: Vector) -> Vector:
+    """Log probability of these wins in their order, if each comes with probability .9 or, as likely, .99."""
+    each = [wins * np.log(p) + (duels - wins) * np.log1p(-p) for p in _PUSHED]
+    return np.asarray(special.logsumexp(np.stack(each), axis=0) - np.log(len(_PUSHED)))
+
+
+def _exposure(met: Vector, duels: Vector, rate: Vector, unevenness: float) -> Vector:
+    """Log evidence that x of n duels are chosen: share q with density 2q, against the urn with the others' rate."""
+    rate = np.minimum(rate, 1.0 - 1e-9)
+    size = 1.0 / unevenness - 1.0
+    chosen = special.betaln(met + 2.0, duels - met + 1.0) - special.betaln(2.0, 1.0)
+    assigned = special.betaln(met + size * rate, duels - met + size * (1.0 - rate))
+    return np.asarray(chosen - assigned + special.betaln(size * rate, size * (1.0 - rate)))
+
+
+def _over_targets(voter: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+    """Log of Σ_k E_vk / targets, shape (voters,): targets that a voter never met count as E = 0."""
+    result = np.full(voters, -np.inf)
+    np.logaddexp.at(result, voter, log_evidence)
+    return np.asarray(result - np.log(targets))
+
+
+def _inverts(decisive: Decisive, z: Vector, taste: float) -> Vector:
+    """Log evidence for s < 0, shape (V,)."""
+
+    def likelihood(slope: float) -> Vector:
+        return sums(decisive.voter, decisive.voters, -np.logaddexp(0.0, -slope * decisive.sign * z))
+
+    lying = special.logsumexp(np.stack([likelihood(-s) for s in _INVERTED]), axis=0) - np.log(len(_INVERTED))
+    return np.asarray(lying - best_honest_slope(decisive, z, taste))
+
+
+def _one_side(decisive: Decisive, z: Vector, taste: float) -> Vector:
+    """Log evidence that the voter looks at the side only, shape (V,): the mean over first and second."""
+    cast = sums(decisive.voter, decisive.voters)
+    first = sums(decisive.voter, decisive.voters, decisive.sign > 0)
+    honest = best_honest(decisive.voter, decisive.voters, z, decisive.sign, taste)
+    return np.asarray(np.logaddexp(_pushing(first, cast), _pushing(cast - first, cast)) - np.log(2.0) - honest)
+
+
+def _strongest(cells: _Cells, log_evidence: Vector, voters: int) -> Places:
+    """The cell of each voter with the most evidence, shape (V,); −1 without any."""
+    order = np.lexsort((log_evidence, cells.voter))
+    last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
+    result = np.full(voters, -1)
+    result[cells.voter[order][last]] = order[last]
+    return result
+
+
+def _wilson(agreed: Vector, cast: Places) -> NDArray[np.float64]:
+    """95 % interval of a share, shape (V, 2)."""
+    z2 = special.ndtri(0.975) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = agreed / cast
+        half = np.sqrt(z2 * (share * (1.0 - share) / cast + z2 / (4.0 * cast**2)))
+        bounds = np.stack([share + z2 / (2.0 * cast) - half, share + z2 / (2.0 * cast) + half], axis=1)
+        return np.asarray(bounds / (1.0 + z2 / cast)[:, None])
+
+
+def _seconds(votes: Votes) -> Vector:
+    """Median seconds for a vote, shape (V,).
+
+    Times that never fall from a voter's vote to his next are clock times, and their differences count; else they are
+    response times themselves.
+    """
+    result = np.full(len(votes.voters), np.nan)
+    if votes.time is None or votes.voter is None:
+        return result
+    known = np.flatnonzero(~np.isnan(votes.time))
+    known = known[np.argsort(votes.voter[known], kind="stable")]
+    voter, time = votes.voter[known].astype(np.int64), votes.time[known]
+    same = np.diff(voter) == 0
+    if same.any() and (np.diff(time)[same] >= 0).all():
+        voter, time = voter[1:][same], np.diff(time)[same]
+    medians = pl.DataFrame({"voter": voter, "time": time}).group_by("voter").agg(pl.col("time").median())
+    result[medians["voter"].to_numpy()] = medians["time"].to_numpy()
+    return result
+
+
+def _sentences(
+    votes: Votes,
+    decisive: Decisive,
+    cells: _Cells,
+    strongest: Places,
+    log_evidence: dict[str, Vector],
+    alone: NDArray[np.bool_],
+    agreement: Vector,
+    pairs: AlikePairs,
+) -> tuple[str, ...]:
+    """Why each flagged voter is flagged; shape (V,), empty for the others."""
+    sentences = [""] * decisive.voters
+    first = np.bincount(decisive.voter, decisive.sign > 0, decisive.voters)
+    cast = np.bincount(decisive.voter, minlength=decisive.voters)
+    for place in np.flatnonzero(pairs.flagged)[::-1]:
+        for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
+            sentences[voter] = (
+                f"answered {pairs.same[place]} of {pairs.shared[place]} shared duels like {votes.voters[twin]} "
+                f"(any two voters: {pairs.expected[place]:.0f})"
+            )
+    for voter in np.flatnonzero(alone):
+        kind = max(KINDS, key=lambda name: float(log_evidence[name][voter]))
+        cell = strongest[voter]
+        name = votes.items[cells.item[cell]]
+        up = cells.up[cell] > cells.down[cell]
+        wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
+        expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
+        pushes = (
+            f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "
+            f"(the others would in {expected:.0f})"
+        )
+        total = int(np.sum(votes.voter == voter))
+        sentences[voter] = {
+            "inverts": f"agrees with the others in only {agreement[voter]:.0%} of {cast[voter]} votes",
+            "one side": f"chose the {'first' if first[voter] * 2 > cast[voter] else 'second'} of the two in "
+            f"{max(first[voter], cast[voter] - first[voter]):.0f} of {cast[voter]} votes",
+            "taste": pushes,
+        }.get(
+            kind,
+            f"met {name} in {cells.met[cell]:.0f} of {total} duels (others in {cells.rate[cell]:.1%}) and {pushes}",
+        )
+    return tuple(sentences)
