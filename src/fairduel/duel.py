@@ -76,7 +76,7 @@ class Duel(Asked):
     number: int
     """Running number among the duels of its agent, from 0."""
     first: int
-    """Index of the first action."""
+    """Index of the first action; in a set that cannot be numbered 0, and the second's is 1."""
     second: int
     """Index of the second action; equal to ``first`` in a self-duel."""
     difference: Vector = field(default_factory=_no_features, repr=False, compare=False)
@@ -87,6 +87,10 @@ class Duel(Asked):
     """‖φ‖ in the norm of Σ⁻¹ when the duel was asked."""
     slope: float = field(default=math.nan, compare=False)
     """How much the duel informs: κ, 1, or v_t of RCDB-S."""
+    features: Matrix = field(default_factory=_no_features, repr=False, compare=False)
+    """The two actions themselves, shape (2, d), if they come from a set that is not listed; else empty."""
+    gap: float = 0.0
+    """How far the pair's score can be from the best one's of such a set, at most; 0 if it is the best."""
     note: tuple[float, ...] = field(default=(), repr=False)
     """What the agent wants to know again when it is told: the epoch, say, or a probability."""
 

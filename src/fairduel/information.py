@@ -132,10 +132,12 @@ class Information:
             return math.sqrt(max(self.gram[a, a] + self.gram[b, b] - 2.0 * self.gram[a, b], 0.0))
         return math.sqrt(squared_width(self.inverse, direction))
 
-    def look_at(self, actions: Matrix) -> None:
-        """Say which set X (K, d) is asked about now; the second time on end its Gram matrix is made and kept."""
-        count, dimension = actions.shape
-        if dimension < HIGH_DIMENSION or count > _LARGEST_KEPT:
+    def look_at(self, actions: Matrix | None) -> None:
+        """Say which list X (K, d) is asked about now, if any.
+
+        The second time on end its Gram matrix is made and kept.
+        """
+        if actions is None or actions.shape[1] < HIGH_DIMENSION or len(actions) > _LARGEST_KEPT:
             self._actions = self.gram = None
         elif self._actions is None or not np.array_equal(self._actions, actions):
             self._actions, self.gram = actions.copy(), None

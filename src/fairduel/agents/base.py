@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairduel.action_sets import ActionSet
 from fairduel.agents.state_file import read_state, write_state
 from fairduel.checks import finite, whole
 from fairduel.duel import Duel, Outcome, Pull
@@ -16,6 +17,8 @@ from fairduel.errors import BadInputError, UnknownDuelError, unknown_name
 
 _STATE_VERSION = 2
 
+Actions = ArrayLike | ActionSet | None
+"""What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
 Asked = TypeVar("Asked", Duel, Pull)
 Answer = TypeVar("Answer", Outcome, float)
 
@@ -52,15 +55,18 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     # ------------------------------------------------------------------ what users call
 
-    def ask(self, actions: ArrayLike | None = None) -> Asked:
-        """Choose what to try next among ``actions``, shape (K, d) with norms ≤ 1; an agent of K arms needs none."""
+    def ask(self, actions: Actions = None) -> Asked:
+        """Choose what to try next among ``actions``: shape (K, d) with norms ≤ 1, or a set that is not listed.
+
+        An agent of K arms needs none.
+        """
         kept = self._ask(actions)
         self._pending[kept.number] = kept
         self._asked += 1
         # The agent keeps arrays of its own: what the caller does to these is not learned.
         return kept.copied()
 
-    def ask_many(self, actions: ArrayLike | None, count: int) -> list[Asked]:
+    def ask_many(self, actions: Actions, count: int) -> list[Asked]:
         """Ask ``count`` times at once; each takes into account what the ones before it will tell."""
         return [self.ask(actions) for _ in range(whole("count", count, least=1))]
 
@@ -76,7 +82,7 @@ class Agent(ABC, Generic[Asked, Answer]):
         self._cancel(kept)
 
     @abstractmethod
-    def recommend(self, actions: ArrayLike | None = None) -> int:
+    def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by all that was told."""
 
     @property
@@ -97,7 +103,7 @@ class Agent(ABC, Generic[Asked, Answer]):
     # ------------------------------------------------------------------ what a subclass writes
 
     @abstractmethod
-    def _ask(self, actions: ArrayLike | None) -> Asked:
+    def _ask(self, actions: Actions) -> Asked:
         """Choose; what is returned carries the number ``self._asked``."""
 
     @abstractmethod
@@ -215,7 +221,7 @@ class KArmed:
         self.arms = whole("arms", self.arms, least=2)
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
 
-    def _check_count(self, actions: ArrayLike | None) -> None:
+    def _check_count(self, actions: Actions) -> None:
         count = self.arms if actions is None else len(np.asarray(actions))
         if count != self.arms:
             raise BadInputError(f"this {type(self).__name__} has {self.arms} arms, and {count} actions came.")

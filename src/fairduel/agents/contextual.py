@@ -3,14 +3,15 @@
 import math
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairduel.action_sets import ActionSet, Pair
 from fairduel.actions import checked_actions
-from fairduel.agents.base import DuelingAgent
+from fairduel.agents.base import Actions, DuelingAgent
 from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
@@ -82,8 +83,14 @@ class ContextualAgent(DuelingAgent):
 
     # ------------------------------------------------------------------ what users call
 
-    def _ask(self, actions: ArrayLike | None) -> Duel:
-        table = self._table(actions)
+    def _ask(self, actions: Actions) -> Duel:
+        duel = self._duel_in(actions) if isinstance(actions, ActionSet) else self._duel_among(self._table(actions))
+        self._watch_for_lock_in(duel)
+        self._absorb(duel)
+        return duel
+
+    def _duel_among(self, table: Matrix) -> Duel:
+        """The next duel of listed actions (K, d)."""
         self._refit()
         for information in self._informations:
             information.look_at(table)
@@ -93,10 +100,23 @@ class ContextualAgent(DuelingAgent):
             first, second = self._choose(table)
         if self._rng.random() < 0.5:
             first, second = second, first
-        duel = self._weigh(first, second, table[first] - table[second])
-        self._watch_for_lock_in(duel)
-        self._absorb(duel)
-        return duel
+        return self._weigh(first, second, table[first] - table[second])
+
+    def _duel_in(self, actions: ActionSet) -> Duel:
+        """The next duel of a set that is not listed."""
+        self._check_dimension(actions)
+        self._refit()
+        for information in self._informations:
+            information.look_at(None)
+        if self._asked < self.warmup:
+            first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
+        else:
+            pair = self._choose_in(actions)
+            first, second, gap = pair.first, pair.second, pair.gap
+        if self._rng.random() < 0.5:
+            first, second = second, first
+        duel = self._weigh(*actions.indices(first, second), first - second)
+        return replace(duel, features=np.array([first, second]), gap=gap)
 
     def _tell(self, asked: Duel, answer: Outcome) -> None:
         if asked.is_self_duel:
@@ -112,14 +132,23 @@ class ContextualAgent(DuelingAgent):
     def _cancel(self, asked: Duel) -> None:
         self._absorb(asked, sign=-1)
 
-    def recommend(self, actions: ArrayLike | None = None) -> int:
+    def recommend(self, actions: Actions = None) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
+        if isinstance(actions, ActionSet):
+            self._check_dimension(actions)
+            return actions.index(actions.best(self.estimate))
         return int(np.argmax(self._table(actions) @ self.estimate))
 
     def _table(self, actions: ArrayLike | None) -> Matrix:
         if actions is None:
             raise BadInputError(f"{type(self).__name__} chooses by features: give the actions, one row each.")
         return checked_actions(actions, self.dimension)
+
+    def _check_dimension(self, actions: ActionSet) -> None:
+        if actions.dimension != self.dimension:
+            raise BadInputError(
+                f"this agent has {self.dimension} features and the set's actions have {actions.dimension}."
+            )
 
     @property
     def estimate(self) -> Vector:
@@ -184,6 +213,12 @@ class ContextualAgent(DuelingAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         """Which pair to ask, given all that was told."""
 
+    def _choose_in(self, actions: ActionSet) -> Pair:  # noqa: ARG002
+        """Which pair to ask of a set that is not listed."""
+        raise BadInputError(
+            f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
+        )
+
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:
         """The radius of the agent's theorem in round t."""
@@ -223,6 +258,11 @@ class ContextualAgent(DuelingAgent):
         if information.gram is not None:
             return symmetric_pair_by_gram(actions @ self._theta, information.gram, radius, self.self_duels, tie)
         return symmetric_pair(actions, self._theta, information.inverse, radius, self.self_duels, tie)
+
+    def _symmetric_pair_in(self, actions: ActionSet, information: Information) -> Pair:
+        """The same in a set that is not listed."""
+        inverse = information.inverse
+        return actions.best_pair(self._theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels)
 
     def _horizon_or(self, round_number: int) -> int:
         return self.horizon if self.horizon is not None else max(round_number, 2)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from fairduel.action_sets import ActionSet, Pair
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.duel import Matrix
 from fairduel.radius import confidence_radius, horizon_noise, practical_radius
@@ -22,6 +23,9 @@ class MaxPairUCB(ContextualAgent):
 
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         return self._symmetric_pair(actions, self._information)
+
+    def _choose_in(self, actions: ActionSet) -> Pair:
+        return self._symmetric_pair_in(actions, self._information)
 
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))
