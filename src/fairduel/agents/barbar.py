@@ -1,0 +1,65 @@
+"""BARBAR: Bad Arms get Recourse (Gupta 2019)."""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairduel.agents.base import Actions, KArmed
+from fairduel.agents.epochs import EpochAgent
+from fairduel.duel import Pull
+
+
+@dataclass(kw_only=True, eq=False)
+class BARBAR(KArmed, EpochAgent):
+    """Pull every arm in every epoch, the less often the worse it looked in the last one: none is ever dropped.
+
+    It need not know how much is corrupted. ``scale`` is a factor on λ = 1024 ln(8K log₂T / δ), as printed; an epoch of
+    that length is over after 100,000 rounds at K = 10, so the practical scale is 1/2048.
+
+    >>> agent = BARBAR(arms=2, horizon=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     pull = agent.ask()
+    ...     agent.tell(pull, 1.0 if pull.action == 1 else 0.0)
+    >>> agent.recommend(), agent.epoch
+    (1, 5)
+    """
+
+    _practical_scale = 1 / 2048
+    _memory = ("_epoch", "_awaited", "_gaps", "_expected", "_cumulative", "_sums")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        doublings = max(math.log2(self._planned_horizon()), 1.0)
+        logarithm = math.log(8 * self.arms * doublings / self.failure_probability)
+        self._pulls_at_gap_one = self._scale * 1024 * logarithm  # λ
+        self._gaps = np.ones(self.arms)
+        self._plan()
+
+    def _plan(self) -> None:
+        self._expected = self._pulls_at_gap_one / self._gaps**2  # n_i
+        total = float(self._expected.sum())
+        self._cumulative: list[float] = (np.cumsum(self._expected) / total).tolist()
+        self._cumulative[-1] = 1.0
+        self._sums = np.zeros(self.arms)
+        self._begin(math.ceil(total))
+
+    def _ask(self, actions: Actions) -> Pull:
+        self._check_count(actions)
+        arm = bisect_right(self._cumulative, self._rng.random())
+        return Pull(self._asked, arm, note=(self._epoch,))
+
+    def _learn(self, pull: Pull, reward: float) -> None:
+        self._sums[pull.action] += reward
+
+    def _end_epoch(self) -> None:
+        means = self._sums / self._expected  # by the expected pulls, not by those that were
+        best = float((means - self._gaps / 16).max())
+        self._gaps = np.maximum(2.0**-self._epoch, best - means)
+        self._plan()
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the arm with the smallest gap in the last whole epoch; in the first, of the largest reward."""
+        self._check_count(actions)
+        return int(np.argmax(self._sums / self._expected if self._epoch == 1 else -self._gaps))

@@ -1,0 +1,203 @@
+"""COBE: Corruption-robustness through Balancing and Elimination (Wei 2022)."""
+
+import itertools
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairduel.agents.base import Actions, RewardAgent
+from fairduel.agents.cw_oful import CWOFUL
+from fairduel.agents.linear_reward import LinearRewardAgent
+from fairduel.agents.phased_elimination import PhasedElimination
+from fairduel.agents.weighted_oful import WeightedOFUL
+from fairduel.checks import positive
+from fairduel.duel import Pull
+from fairduel.errors import BadInputError
+from fairduel.naming import find, make
+
+BASES: dict[str, type[RewardAgent]] = {
+    "cw-oful": CWOFUL,
+    "weighted-oful": WeightedOFUL,
+    "phased-elimination": PhasedElimination,
+}
+"""Agents that must be told a corruption budget, which COBE finds out."""
+
+
+@dataclass(kw_only=True, eq=False)
+class COBE(LinearRewardAgent):
+    """Run a base agent for several guesses of the corruption at once, and raise them all when one is caught out.
+
+    **For weak adversaries only.** It relies on a base that is run in a share a of the rounds meeting about that share
+    of the corruption. An adversary who sees which action is pulled can spend all of it on one base.
+
+    Guess i = k, …, ⌈log₂(c_max T)⌉ stands for a corruption of 2^i. It is drawn with probability a_i = 2^(k−i−1), the
+    first one with the rest. If a larger guess earns more than the regret bound √(b₁t) + b₂θ + b₃ of a smaller one
+    allows, that was too small: k grows by 1 and all bases start anew. Rewards of bases that are gone are not learned.
+
+    ``scale`` is a factor on the 21 and the 8 of its test. With theory's 1, small horizons leave the test no chance:
+    see :attr:`earliest_restart`.
+
+    >>> agent = COBE(base="cw-oful", dimension=2, norm_bound=1.0, noise=0.1, horizon=2000, scale="theory")
+    >>> agent.earliest_restart is None
+    True
+    """
+
+    _practical_scale = 1 / 20
+    _memory = ("_smallest", "_restarts", "_pulls", "_rewards")
+
+    base: str = "cw-oful"
+    """The base agent: ``"cw-oful"``, ``"weighted-oful"``, ``"phased-elimination"``, or your own as ``module:Name``."""
+    base_settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of the base agent, but for its corruption budget."""
+    largest_corruption: float = 1.0
+    """c_max, a bound on the corruption of one reward."""
+    regret_per_root: float | None = None
+    """b₁; ``None``: d², as of CW-OFUL without its logarithms."""
+    regret_per_corruption: float | None = None
+    """b₂; ``None``: d."""
+    regret_constant: float | None = None
+    """b₃; ``None``: d."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        horizon, d = self._planned_horizon(), self.dimension
+        if not isinstance(self.base_settings, dict) or "corruption_budget" in self.base_settings:
+            raise BadInputError("base_settings is a dictionary without corruption_budget, which COBE finds out itself.")
+        self.largest_corruption = positive("largest_corruption", self.largest_corruption)
+        defaults = {"regret_per_root": d**2, "regret_per_corruption": d, "regret_constant": d}
+        given = {name: getattr(self, name) for name in defaults}
+        self._regret = {
+            name: positive(name, default if given[name] is None else given[name]) for name, default in defaults.items()
+        }
+        self._logarithm = math.log(horizon / self.failure_probability)
+        self._largest = max(math.ceil(math.log2(self.largest_corruption * horizon)), 0)
+        b2 = self._regret["regret_per_corruption"]
+        unnoticed = self._bound(horizon, self.largest_corruption) / b2  # a corruption that the bound has room for
+        self._smallest = min(max(math.ceil(math.log2(unnoticed)), 0), self._largest)  # k
+        self._restarts = 0
+        self._start()
+
+    def _bound(self, rounds: float, corruption: float) -> float:
+        """R(t, θ) = √(b₁t) + b₂θ + b₃."""
+        b1, b2, b3 = self._regret.values()
+        return math.sqrt(b1 * rounds) + b2 * corruption + b3
+
+    # ------------------------------------------------------------------ the guesses
+
+    def _start(self) -> None:
+        """Start all bases anew, by the guesses from k on."""
+        self._share_out()
+        self._bases = [self._new_base(budget) for budget in self._budgets]
+        self._pulls = [0] * len(self._bases)  # N_i
+        self._rewards = [0.0] * len(self._bases)  # R_i
+
+    def _share_out(self) -> None:
+        guesses = range(self._smallest, self._largest + 1)
+        shares = [2.0 ** (self._smallest - i - 1) for i in guesses]
+        shares[0] = 1.0 - sum(shares[1:])
+        more = 21 * self._scale * self.largest_corruption * self._logarithm
+        self._shares = shares  # a_i
+        self._budgets = [1.25 * a * 2.0**i + more for i, a in zip(guesses, shares, strict=True)]  # θ_i
+        self._cumulative = list(itertools.accumulate(shares))
+        self._cumulative[-1] = 1.0
+
+    def _new_base(self, budget: float) -> RewardAgent:
+        known = ("dimension", "norm_bound", "noise", "horizon", "failure_probability")
+        offered = {name: getattr(self, name) for name in known} | {"seed": int(self._rng.integers(2**32))}
+        chosen = {**self.base_settings, "corruption_budget": budget}
+        base = make("base agent", find("base agent", self.base, BASES), chosen, offered)
+        if not isinstance(base, RewardAgent):
+            raise BadInputError(f"the base agent {self.base!r} must derive from RewardAgent, so that it can be saved.")
+        return base
+
+    def _caught(self) -> bool:
+        """Whether some larger guess earns more than a smaller one's regret bound allows."""
+        rounds, lowest = sum(self._pulls), math.inf
+        for share, budget, pulls, reward in zip(self._shares, self._budgets, self._pulls, self._rewards, strict=True):
+            if lowest < reward / share - self._doubt(rounds, share, budget):
+                return True
+            lowest = min(lowest, (reward + self._bound(pulls, budget)) / share)
+        return False
+
+    def _doubt(self, rounds: float, share: float, budget: float) -> float:
+        """What a guess may earn more by luck and corruption: 8(√(t log(T/δ)/a) + (log(T/δ) + θ)/a)."""
+        root = math.sqrt(rounds * self._logarithm / share)
+        return 8 * self._scale * (root + (self._logarithm + budget) / share)
+
+    @property
+    def earliest_restart(self) -> int | None:
+        """The first round since the last restart in which the test could fire at all; ``None``: not by the horizon.
+
+        In the best case: every guess is drawn as often as expected, and of two guesses one always earns B and the other
+        −B. Then 2Bt has to exceed the bound of the one and the doubt of the other, a quadratic inequality in √t.
+        """
+        assert self.horizon is not None
+        b1, budget_cost, b3 = self._regret.values()
+        earliest = math.inf
+        guesses = list(zip(self._shares, self._budgets, strict=True))
+        for (a, theta), (b, other) in itertools.combinations(guesses, 2):
+            linear = math.sqrt(b1 / a) + 8 * self._scale * math.sqrt(self._logarithm / b)
+            constant = (budget_cost * theta + b3) / a + self._doubt(0, b, other)
+            root = (linear + math.sqrt(linear**2 + 8 * self.norm_bound * constant)) / (4 * self.norm_bound)
+            earliest = min(earliest, math.floor(root**2) + 1)
+        return int(earliest) if earliest <= self.horizon else None
+
+    @property
+    def restarts(self) -> int:
+        """How often the smallest guess was caught out."""
+        return self._restarts
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, the numbers that came of it, and what it assumes of the adversary."""
+        assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
+        return super().settings | self._regret | {"assumes": assumes, "earliest_restart": self.earliest_restart}
+
+    # ------------------------------------------------------------------ the round
+
+    def _ask(self, actions: Actions) -> Pull:
+        index = bisect_right(self._cumulative, self._rng.random())
+        pull = self._bases[index].ask(actions)
+        note = (self._restarts, index, pull.number)
+        return Pull(self._asked, pull.action, pull.features, pull.weight, pull.width, note)
+
+    def _tell(self, asked: Pull, answer: float) -> None:
+        restarts, index, number = map(int, asked.note)
+        if restarts != self._restarts:
+            return
+        base = self._bases[index]
+        base.tell(base._pending[number], answer)  # noqa: SLF001  # what it asked, which only it has in full
+        self._pulls[index] += 1
+        self._rewards[index] += answer
+        if self._smallest < self._largest and self._caught():
+            self._smallest += 1
+            self._restarts += 1
+            self._start()
+
+    def _cancel(self, asked: Pull) -> None:
+        restarts, index, number = map(int, asked.note)
+        if restarts == self._restarts:
+            base = self._bases[index]
+            base.cancel(base._pending[number])  # noqa: SLF001
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the action that the most often drawn base recommends: that of the smallest guess."""
+        return self._bases[0].recommend(actions)
+
+    # ------------------------------------------------------------------ save and resume
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        return super().state() | {"bases": {str(i): base.state() for i, base in enumerate(self._bases)}}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._share_out()
+        self._bases = [self._rebuilt(state["bases"][str(i)]) for i in range(len(self._shares))]
+
+    @staticmethod
+    def _rebuilt(state: dict[str, Any]) -> RewardAgent:
+        base = RewardAgent.from_state(state)
+        assert isinstance(base, RewardAgent)
+        return base

@@ -1,0 +1,47 @@
+"""What agents that work in epochs share: how one ends, and what comes too late for it."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from fairduel.agents.scaled import ScaledAgent
+from fairduel.duel import Pull
+
+
+@dataclass(kw_only=True, eq=False)
+class EpochAgent(ScaledAgent):
+    """Plans an epoch of N pulls, and when N rewards were told plans the next one.
+
+    Feedback at once makes that the published order. A reward that comes when its epoch is over is not learned: the next
+    plan was made without it. A subclass has ``_epoch`` and ``_awaited`` in its memory.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._epoch = 0
+        self._awaited = 0
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch it is in: 1, 2, and so on; 0 before the first ask where that must tell the actions."""
+        return self._epoch
+
+    def _begin(self, length: int) -> None:
+        """Start the next epoch, which ends when ``length`` rewards were told."""
+        self._epoch += 1
+        self._awaited = length
+
+    def _tell(self, asked: Pull, answer: float) -> None:
+        if asked.note[0] != self._epoch:
+            return
+        self._learn(asked, answer)
+        self._awaited -= 1
+        if self._awaited == 0:
+            self._end_epoch()
+
+    @abstractmethod
+    def _learn(self, pull: Pull, reward: float) -> None:
+        """Take in one reward of the current epoch."""
+
+    @abstractmethod
+    def _end_epoch(self) -> None:
+        """Decide what the epoch's rewards say, and begin the next one."""

@@ -1,0 +1,187 @@
+"""What agents with linear rewards share: their settings, weighted least squares, and optimism."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fairduel.action_sets import ActionSet
+from fairduel.actions import checked_actions
+from fairduel.agents.base import Actions
+from fairduel.agents.scaled import ScaledAgent
+from fairduel.checks import at_least_zero, positive, whole
+from fairduel.duel import Matrix, Pull, Vector
+from fairduel.errors import BadInputError
+from fairduel.information import Information
+from fairduel.selection import pick
+
+
+@dataclass(kw_only=True, eq=False)
+class LinearRewardAgent(ScaledAgent):
+    """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
+
+    dimension: int
+    """d, the number of features of an action."""
+    norm_bound: float
+    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
+    noise: float
+    """R: the noise of a reward is R-sub-Gaussian."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.dimension = whole("dimension", self.dimension, least=1)
+        self.norm_bound = positive("norm_bound", self.norm_bound)
+        self.noise = positive("noise", self.noise)
+
+    def _table(self, actions: Actions) -> Matrix:
+        if actions is None or isinstance(actions, ActionSet):
+            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
+        return checked_actions(actions, self.dimension)
+
+
+@dataclass(kw_only=True, eq=False)
+class FixedSetAgent(LinearRewardAgent):
+    """An agent that plans for one set of actions, the one of its first ask.
+
+    A subclass writes :meth:`_plan_for`, and has ``_actions`` in its memory.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._actions: Matrix | None = None
+
+    def _fixed_set(self, actions: Actions) -> Matrix:
+        """Return the set, which these must be."""
+        if self._actions is None or not np.array_equal(np.asarray(actions), self._actions):
+            table = self._table(actions)
+            if self._actions is not None:
+                raise BadInputError(
+                    f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
+                    "keep that set, or take an agent for sets that change, such as cw-oful."
+                )
+            self._plan_for(table)
+            self._actions = table.copy()
+        return self._actions
+
+    @abstractmethod
+    def _plan_for(self, actions: Matrix) -> None:
+        """Make the first plan for these actions, shape (K, d); they are remembered if it can be made."""
+
+
+class LeastSquares:
+    """θ = Σ⁻¹b with Σ = λI + Σ_i w_i x_i x_iᵀ and b = Σ_i w_i r_i x_i: ridge regression with weights.
+
+    >>> regression = LeastSquares(dimension=2, ridge=1.0)
+    >>> regression.add(np.array([1.0, 0.0]), reward=2.0, weight=3.0)
+    >>> regression.estimate.tolist()
+    [1.5, 0.0]
+    """
+
+    def __init__(self, dimension: int, ridge: float) -> None:
+        self.information = Information(dimension, ridge)
+        self._moments: Vector = np.zeros(dimension)
+        self.estimate: Vector = np.zeros(dimension)
+        """θ, shape (d,)."""
+
+    def add(self, features: Vector, reward: float, weight: float) -> None:
+        """Learn that x, shape (d,), had this reward."""
+        self.information.add(features, weight)
+        self._moments += (weight * reward) * features
+        self.estimate = self.information.inverse @ self._moments
+
+    def upper_bounds(self, actions: Matrix, radius: float) -> Vector:
+        """xᵀθ + β‖x‖_Σ⁻¹ of each action of (K, d), shape (K,)."""
+        squares = ((actions @ self.information.inverse) * actions).sum(axis=1)
+        return np.asarray(actions @ self.estimate + radius * np.sqrt(squares))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that :meth:`from_state` needs."""
+        return {"information": self.information.state(), "moments": self._moments, "estimate": self.estimate}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Rebuild what :meth:`state` gave."""
+        regression = cls(len(state["moments"]), ridge=1.0)
+        regression.information = Information.from_state(state["information"])
+        regression._moments = np.array(state["moments"], dtype=np.float64)
+        regression.estimate = np.array(state["estimate"], dtype=np.float64)
+        return regression
+
+
+@dataclass(kw_only=True, eq=False)
+class OptimisticAgent(LinearRewardAgent):
+    """Pulls the action that could be best: argmax xᵀθ + β‖x‖_Σ⁻¹. The set of actions may change from round to round.
+
+    A subclass writes :meth:`_radius` and :meth:`_weight`. Σ and θ change in ``tell`` alone; the weight of a reward is
+    frozen when it is asked for.
+    """
+
+    ridge: float = 1.0
+    """λ."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.ridge = positive("ridge", self.ridge)
+        self._regression = LeastSquares(self.dimension, self.ridge)
+
+    def _ask(self, actions: Actions) -> Pull:
+        table = self._table(actions)
+        chosen = pick(self._regression.upper_bounds(table, self.current_radius), self._rng.random())
+        features = table[chosen].copy()
+        width = self._regression.information.width(features)
+        return Pull(self._asked, chosen, features, self._weight(width), width)
+
+    def _tell(self, asked: Pull, answer: float) -> None:
+        self._regression.add(asked.features, answer, asked.weight)
+
+    @abstractmethod
+    def _radius(self, round_number: int) -> float:
+        """β of round t, as published."""
+
+    @abstractmethod
+    def _weight(self, width: float) -> float:
+        """w of the reward of an action with this ‖x‖_Σ⁻¹."""
+
+    @property
+    def current_radius(self) -> float:
+        """β of the next pull, with its scale."""
+        return self._scale * self._radius(self._asked + 1)
+
+    @property
+    def estimate(self) -> Vector:
+        """θ on all that was told, shape (d,)."""
+        return self._regression.estimate.copy()
+
+    @property
+    def information(self) -> Information:
+        """Σ of all that was told."""
+        return self._regression.information
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the action with the highest estimated reward; the lowest index among equals."""
+        return int(np.argmax(self._table(actions) @ self._regression.estimate))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        return super().state() | {"regression": self._regression.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._regression = LeastSquares.from_state(state["regression"])
+
+
+def tolerated(corruption_budget: float | None, horizon: int | None) -> float:
+    """C as given, or √T where it is unknown.
+
+    >>> tolerated(None, 100)
+    10.0
+    """
+    if corruption_budget is not None:
+        return at_least_zero("corruption_budget", corruption_budget)
+    if horizon is None:
+        raise BadInputError(
+            "corruption_budget and horizon are both unknown: give the budget, or a horizon T to tolerate √T."
+        )
+    return math.sqrt(horizon)

@@ -1,0 +1,93 @@
+"""SBE, from Li, Lou and Shan 2019: an interpretation."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairduel.agents.base import Actions
+from fairduel.agents.epochs import EpochAgent
+from fairduel.agents.linear_reward import FixedSetAgent
+from fairduel.duel import Matrix, Pull, Vector
+from fairduel.optimal_design import barycentric_spanner
+
+
+@dataclass(kw_only=True, eq=False)
+class SBE(EpochAgent, FixedSetAgent):
+    """In ever longer epochs, explore d actions that make all others, and else pull the one that looked best before.
+
+    An interpretation: only the abstract of the source was read. It explores the axes of a Löwner–John ellipsoid; a
+    barycentric spanner does the same for a finite set. Here epoch m has N = dλ4^(m−1) pulls; each of the d actions is
+    explored λ/D² times of them, in expectation and at random, where D is the gap between the best and the second best
+    action of the last epoch, but at least 2^−(m−1) and at most 1. λ = 1024 (2R)² d ln(8d log₂T / δ) is BARBAR's, for
+    noise R and d errors that add up; ``scale`` is a factor on it. It need not know how much is corrupted.
+
+    >>> agent = SBE(dimension=2, norm_bound=1.0, noise=0.1, horizon=1000, seed=0)
+    >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
+    >>> for _ in range(1000):
+    ...     pull = agent.ask(actions)
+    ...     agent.tell(pull, [0.9, 0.1, -0.4][pull.action])
+    >>> agent.recommend(actions)
+    0
+    """
+
+    _practical_scale = 1 / 1024
+    _memory = (
+        *("_epoch", "_awaited", "_actions", "_basis", "_coefficients"),
+        *("_gap", "_incumbent", "_share", "_counts", "_sums"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        doublings = max(math.log2(self._planned_horizon()), 1.0)
+        logarithm = math.log(8 * self.dimension * doublings / self.failure_probability)
+        self._pulls_at_gap_one = self._scale * 1024 * (2 * self.noise) ** 2 * self.dimension * logarithm  # λ
+        self._basis: list[int] = []
+        self._coefficients = self._counts = self._sums = np.empty(0)
+        self._gap = 1.0  # D
+        self._incumbent = 0
+        self._share = 1.0  # of the epoch's pulls that explore
+
+    def _plan_for(self, actions: Matrix) -> None:
+        basis, self._coefficients = barycentric_spanner(actions)
+        self._basis = basis.tolist()
+        self._plan()
+
+    def _plan(self) -> None:
+        rank = len(self._basis)
+        self._counts, self._sums = np.zeros(rank), np.zeros(rank)
+        length = rank * self._pulls_at_gap_one * 4.0**self._epoch
+        self._share = rank * self._pulls_at_gap_one / self._gap**2 / length
+        self._begin(math.ceil(length))
+
+    def _ask(self, actions: Actions) -> Pull:
+        self._fixed_set(actions)
+        place = int(self._rng.random() / self._share * len(self._basis))
+        if place < len(self._basis):
+            return Pull(self._asked, self._basis[place], note=(self._epoch, place))
+        return Pull(self._asked, self._incumbent, note=(self._epoch, -1))
+
+    def _learn(self, pull: Pull, reward: float) -> None:
+        place = int(pull.note[1])
+        if place >= 0:  # rewards of the incumbent are not looked at
+            self._counts[place] += 1
+            self._sums[place] += reward
+
+    def _end_epoch(self) -> None:
+        values = self._values()
+        self._incumbent = int(np.argmax(values))
+        second, best = np.partition(values, -2)[-2:]
+        self._gap = float(np.clip(best - second, 2.0**-self._epoch, 1.0))
+        self._plan()
+
+    def _values(self) -> Vector:
+        """Least squares of the exploration, for each action: (K,)."""
+        return self._coefficients @ (self._sums / np.maximum(self._counts, 1))
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the action that was best in the last whole epoch; in the first, by what was told."""
+        if self._actions is None:
+            self._table(actions)
+            return 0
+        self._fixed_set(actions)
+        return int(np.argmax(self._values())) if self._epoch == 1 else self._incumbent

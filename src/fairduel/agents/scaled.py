@@ -1,0 +1,43 @@
+"""What agents of rewards share: a factor on constants that were made for proofs."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fairduel.agents.base import RewardAgent
+from fairduel.checks import positive
+from fairduel.errors import BadInputError, unknown_name
+
+
+@dataclass(kw_only=True, eq=False)
+class ScaledAgent(RewardAgent):
+    """A reward agent whose published constants can be scaled down, all by one factor."""
+
+    _practical_scale: ClassVar[float]
+
+    scale: float | str = "practical"
+    """A factor on the published constants: ``"theory"`` is 1, ``"practical"`` what the agent says, or a number."""
+    failure_probability: float = 0.05
+    """δ of the published constants."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.failure_probability = positive("failure_probability", self.failure_probability)
+        if self.failure_probability >= 1:
+            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
+        known = {"practical": self._practical_scale, "theory": 1.0}
+        if isinstance(self.scale, str):
+            if self.scale not in known:
+                raise unknown_name("scale", self.scale, known)
+            self._scale = known[self.scale]
+        else:
+            self._scale = self.scale = positive("scale", self.scale)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
+        return super().settings | {"scale": self._scale}
+
+    def _planned_horizon(self) -> int:
+        if self.horizon is None:
+            raise BadInputError(f"{type(self).__name__} plans its epochs or levels by the horizon: give one.")
+        return self.horizon
