@@ -1,0 +1,380 @@
+"""How far to trust it: the fewest votes whose removal, or flipping, changes the leader or the top k.
+
+**Found** (an upper bound): votes are taken by their influence on the gap between two items, in steps, with a refit
+after each; the set is then shrunk, and checked by an exact refit without it.
+
+**Proved** (a lower bound): no set of fewer votes can do it. Let θ̂ minimise F, the loss of all votes, with Hessian H
+there; κ_ij = ‖e_i − e_j‖ in the norm of H⁻¹; κ the largest among pairs that met. Let S be any m votes and θ' = θ̂ + Δ
+minimise the loss after S is dropped (or flipped), r = ‖Δ‖_H. Then ∇F(θ') = Σ_S γ_t, where γ_t is the part of the
+gradient that vote t took along: for i over j it is −σ(−m')(e_i − e_j) if dropped, with margin m' = θ'_i − θ'_j, and
+exactly −(e_i − e_j) if flipped.
+
+1. *θ' is near.* |σ''| ≤ σ' gives Δᵀ(∇F(θ') − ∇F(θ̂)) ≥ r²(1 − e^{−κr})/(κr), and |Δᵀγ_t| ≤ r·κ_ij·σ(κ_ij r − m).
+   So (1 − e^{−κr})/κ ≤ A_m(r), the sum of the m largest κ_ij·σ(κ_ij r − m). Take the votes away little by little: θ'
+   moves continuously from θ̂, and the inequality holds all the way. So r never passes a value where it fails: r ≤ r*.
+2. *Near, the problem is linear.* Let a lead b by g, d = H⁻¹(e_a − e_b). If b catches up, then −dᵀHΔ ≥ g, and
+   −dᵀ∇F(θ') ≥ g − ε(r) with ε(r)² = r² Σ_pairs n_ij δ_ij² (d_i − d_j)² / v_ij, where v = σ'(m) and δ_ij is the most
+   that the mean slope on the way can differ from v, by |σ''| ≤ σ' ≤ ¼ (Cauchy and Schwarz do the rest).
+3. But −dᵀ∇F(θ') is at most T_m(r), the sum of the m largest (d_i − d_j)·σ(κ_ij r − m). So m is not enough whenever
+   T_m(r*) < g − ε(r*).
+
+For flips σ(·) is 1 throughout. A tie that counts as two half wins can be dropped, with (½ − σ(m')) in place of σ(−m').
+A vote of weight w counts w times in all sums. A ridge only adds to H, and stays the same. If no r* exists the proof
+ends there. Where r* exists there is a finite θ' without a ridge too: otherwise r would pass every value.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fairduel.checks import whole
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
+from fairduel.votes.bradley_terry import Scores, Ties, fit_scores
+from fairduel.votes.votes import Votes
+
+How = Literal["dropped", "flipped"]
+_TRIED_PAIRS = 4  # (inside, outside) pairs for which a set is searched, the most promising first
+_RADII = np.geomspace(1e-3, 1e4, 400)
+
+
+@dataclass(frozen=True, eq=False)
+class Fragility:
+    """How many votes change the top k."""
+
+    top: int
+    how: How
+    votes: int
+    """Votes that count (with a winner, or ties where these count)."""
+    found: int | None
+    """Size of the smallest set that was found; None if no set was."""
+    at_least: int
+    """No smaller set exists: proved."""
+    rows: tuple[int, ...]
+    """Rows of the file of the set that was found."""
+    loses: str
+    """Item that falls out of the top k."""
+    gains: str
+    """Item that comes in."""
+
+    @property
+    def sentence(self) -> str:
+        """What people need to know.
+
+        >>> Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence
+        'The leader changes (a gives way to b) if 14 of 5,460 votes are dropped; at least 6 are needed.'
+        """
+        what = "The leader changes" if self.top == 1 else f"The top {self.top} changes"
+        if self.found is None:
+            return f"No set of votes was found that, {self.how}, changes the top {self.top}."
+        needed = "are needed" if self.at_least > 1 else "is needed"
+        exact = "no fewer will do" if self.at_least == self.found else f"at least {self.at_least:,} {needed}"
+        who = f"({self.loses} gives way to {self.gains})"
+        verb = "is" if self.found == 1 else "are"
+        return f"{what} {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
+
+
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """Votes that are alike: the same winner, loser and weight. All (q,) but the order."""
+
+    winner: NDArray[np.int64]
+    loser: NDArray[np.int64]
+    tie: NDArray[np.bool_]
+    weight: Vector
+    count: NDArray[np.int64]
+    order: NDArray[np.int64]
+    """All votes that count, kind by kind."""
+    items: int
+
+    def won(self, count: NDArray[np.int64]) -> Matrix:
+        """Matrix of wins if each kind had ``count`` votes, shape (K, K)."""
+        won, mass = np.zeros((self.items, self.items)), self.weight * count
+        half = np.where(self.tie, 0.5, 1.0)
+        np.add.at(won, (self.winner, self.loser), half * mass)
+        np.add.at(won, (self.loser, self.winner), np.where(self.tie, 0.5, 0.0) * mass)
+        return won
+
+    def after(self, taken: NDArray[np.int64], how: How) -> Matrix:
+        """Matrix of wins once ``taken`` (q,) votes of each kind are dropped or flipped."""
+        left = self.won(self.count - taken)
+        return left if how == "dropped" else left + self.won(taken).T
+
+    def members(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of the first ``taken`` (q,) votes of each kind."""
+        starts = np.cumsum(self.count) - self.count
+        chosen = [self.order[start : start + many] for start, many in zip(starts, taken, strict=True) if many]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen]))
+
+
+def fragility(
+    votes: Votes, *, top: int = 1, ties: Ties = "half", hows: Sequence[How] = ("dropped", "flipped")
+) -> list[Fragility]:
+    """Find the fewest votes that change the ``top`` items when dropped, and when flipped, and bound them from below.
+
+    Only the largest component of the comparison graph is looked at: items outside it have no common ranking with it.
+
+    >>> votes = Votes.from_arrays("ab", [0] * 12, [1] * 12, [1] * 8 + [0] * 4)
+    >>> print(fragility(votes)[0].sentence)
+    The leader changes (a gives way to b) if 5 of 12 votes are dropped; at least 2 are needed.
+    """
+    votes, kinds, fitted = _prepared(votes, ties)
+    if not 1 <= whole("top", top, least=1) < len(votes.items):
+        raise BadInputError(f"the top {top} of {len(votes.items)} items that were compared cannot change.")
+    ranked = np.argsort(-fitted.scores, kind="stable")
+    pairs = [(int(inside), int(outside)) for inside in ranked[:top] for outside in ranked[top:]]
+    return [_bounds(votes, kinds, fitted, pairs, top, how) for how in hows]
+
+
+def challengers(votes: Votes, *, most: int = 5, ties: Ties = "half", how: How = "dropped") -> list[Fragility]:
+    """The same for the leader against each of the next items alone: how many votes until this one is above it."""
+    votes, kinds, fitted = _prepared(votes, ties)
+    leader, *others = np.argsort(-fitted.scores, kind="stable").tolist()
+    return [_bounds(votes, kinds, fitted, [(leader, other)], 1, how) for other in others[:most]]
+
+
+def _prepared(votes: Votes, ties: Ties) -> tuple[Votes, _Kinds, Scores]:
+    votes = _largest_component(votes)
+    kinds = _kinds(votes, ties)
+    return votes, kinds, fit_scores(kinds.won(kinds.count))
+
+
+def _bounds(
+    votes: Votes, kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], top: int, how: How
+) -> Fragility:
+    size, taken, (loses, gains) = _search(kinds, fitted, pairs, how)
+    return Fragility(
+        top=top,
+        how=how,
+        votes=int(kinds.count.sum()),
+        found=size,
+        at_least=least_needed(kinds, fitted, pairs, how),
+        rows=tuple(votes.row[kinds.members(taken)].tolist()),
+        loses=votes.items[loses],
+        gains=votes.items[gains],
+    )
+
+
+def least_needed(kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How) -> int:
+    """The smallest m that the proof above cannot rule out for any (inside, outside) pair."""
+    low, high = 1, int(kinds.count.sum()) + 1  # low cannot be ruled out only if nothing below can
+    proof = _Proof(kinds, fitted, how)
+    while low < high:
+        middle = (low + high) // 2
+        if proof.possible(middle, pairs):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+class _Proof:
+    """The quantities of the proof for one set of votes."""
+
+    def __init__(self, kinds: _Kinds, fitted: Scores, how: How) -> None:
+        self._kinds, self._fitted, self._how = kinds, fitted, how
+        variance = np.diag(fitted.covariance)
+        kappa = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * fitted.covariance, 0.0))
+        self._kappa = kappa[kinds.winner, kinds.loser]
+        self._margin = fitted.scores[kinds.winner] - fitted.scores[kinds.loser]
+        games = kinds.won(kinds.count)
+        self._one, self._other = np.nonzero(np.triu(games + games.T))
+        self._games = (games + games.T)[self._one, self._other]
+        self._pair_kappa = kappa[self._one, self._other]
+        self._largest = float(self._pair_kappa.max(initial=0.0))
+        slope = expit(fitted.scores[self._one] - fitted.scores[self._other])
+        self._slope = slope * (1.0 - slope)
+
+    def possible(self, size: int, pairs: Sequence[tuple[int, int]]) -> bool:
+        """Whether the proof leaves it open that ``size`` votes let one of the pairs change places."""
+        radius = self._radius(size)
+        if radius is None:
+            return True
+        stretch = self._pair_kappa * radius
+        with np.errstate(over="ignore"):
+            more = np.minimum(self._slope * (np.expm1(stretch) / stretch - 1.0), 0.25 - self._slope)
+        less = self._slope * (1.0 + np.expm1(-stretch) / stretch)
+        bend = self._games * np.maximum(more, less) ** 2 / self._slope
+        scores, covariance = self._fitted.scores, self._fitted.covariance
+        for inside, outside in pairs:
+            d = covariance[inside] - covariance[outside]
+            error = radius * np.sqrt((bend * (d[self._one] - d[self._other]) ** 2).sum())
+            pull = d[self._kinds.winner] - d[self._kinds.loser]
+            if self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull)) >= (
+                scores[inside] - scores[outside] - error
+            ):
+                return True
+        return False
+
+    def _radius(self, size: int) -> float | None:
+        """r*: the smallest radius that the minimiser cannot pass when ``size`` votes go; None without any."""
+        radii = _RADII / self._largest
+        for radius in radii:  # increasing; a few hundred sorts of the kinds at most
+            against = np.maximum(self._share(radius, np.ones(1)), self._share(radius, -np.ones(1)))
+            if -np.expm1(-self._largest * radius) / self._largest > self._most(size, against * self._kappa):
+                return float(radius)
+        return None
+
+    def _share(self, radius: float, direction: Vector) -> Vector:
+        """The largest part of its difference vector that a vote takes along in this direction, w·σ(κr − m) or so.
+
+        ``direction`` is +1 where the difference winner − loser is to be pulled down, −1 where it is to be pushed up
+        (only a tie can do that).
+        """
+        kinds = self._kinds
+        if self._how == "flipped":
+            return np.where(kinds.tie | (direction < 0), 0.0, kinds.weight)
+        reach = self._kappa * radius
+        win = np.where(direction > 0, expit(reach - self._margin), 0.0)
+        tie = np.maximum(0.5 - expit(direction * self._margin - reach), 0.0)
+        return np.asarray(kinds.weight * np.where(kinds.tie, tie, win))
+
+    def _most(self, size: int, values: Vector) -> float:
+        """Sum of the ``size`` largest values, each kind's as often as it has votes."""
+        order = np.argsort(-values)
+        before = np.cumsum(self._kinds.count[order]) - self._kinds.count[order]
+        return float(values[order] @ np.clip(size - before, 0, self._kinds.count[order]))
+
+
+def _search(
+    kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How
+) -> tuple[int | None, NDArray[np.int64], tuple[int, int]]:
+    """The smallest set found over the most promising pairs: its size, votes of each kind (q,), and the pair."""
+    predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
+    best: tuple[int | None, NDArray[np.int64], tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
+    for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
+        taken = _take(kinds, fitted, pairs[place], how)
+        if taken is not None and (best[0] is None or taken.sum() < best[0]):
+            best = int(taken.sum()), taken, pairs[place]
+    return best
+
+
+def _influence(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
+    """By how much one vote of each kind, dropped or flipped, narrows the gap of the pair, to first order, (q,)."""
+    d = fitted.covariance[pair[0]] - fitted.covariance[pair[1]]
+    pull = kinds.weight * (d[kinds.winner] - d[kinds.loser])
+    if how == "flipped":
+        return np.where(kinds.tie, 0.0, pull)
+    chance = expit(fitted.scores[kinds.winner] - fitted.scores[kinds.loser])
+    return np.asarray(pull * np.where(kinds.tie, 0.5 - chance, 1.0 - chance))
+
+
+def _gap(fitted: Scores, pair: tuple[int, int]) -> float:
+    return float(fitted.scores[pair[0]] - fitted.scores[pair[1]])
+
+
+def _predicted(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> float:
+    """Votes that close the gap of a pair, to first order; more than there are if all together do not."""
+    influence, gap = _influence(kinds, fitted, pair, how), _gap(fitted, pair)
+    chosen = _closing(influence, kinds.count, gap)
+    return float(chosen.sum()) if influence @ chosen > gap else float(kinds.count.sum()) + gap
+
+
+def _closing(influence: Vector, available: NDArray[np.int64], gap: float) -> NDArray[np.int64]:
+    """The fewest votes (q,) of the most influential kinds whose influences add up to more than the gap, or all."""
+    chosen = np.where(influence > 0.0, available, 0)
+    order = np.argsort(-influence, kind="stable")
+    reached = np.cumsum(influence[order] * chosen[order])
+    last = int(np.searchsorted(reached, gap, side="right"))
+    if last < len(order):
+        chosen[order[last + 1 :]] = 0
+        rest = gap - (reached[last - 1] if last else 0.0)
+        chosen[order[last]] = min(chosen[order[last]], int(rest / influence[order[last]]) + 1)
+    return chosen
+
+
+def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDArray[np.int64] | None:
+    """Votes of each kind (q,) after whose removal the outside item of the pair is above the inside one; or None."""
+    taken = np.zeros_like(kinds.count)
+    influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
+    while _gap(now, pair) >= 0.0:
+        influences = _influence(kinds, now, pair, how)
+        chosen = _closing(influences, kinds.count - taken, _gap(now, pair))
+        if not chosen.any():
+            return None
+        chosen = _first(chosen, influences, -(-int(chosen.sum()) // 2))  # half of them, then look again
+        steps.append(chosen)
+        taken = taken + chosen
+        now = _refit(kinds, fitted, taken, how)
+
+    def by_path(size: int) -> NDArray[np.int64]:
+        result = np.zeros_like(taken)
+        for step in steps:
+            result = result + _first(step, influences, max(0, size - int(result.sum())))
+        return result
+
+    mean = 0.5 * (_influence(kinds, fitted, pair, how) + influences)
+
+    def at_once(size: int) -> NDArray[np.int64]:
+        return _first(np.where(mean > 0.0, kinds.count, 0), mean, size)
+
+    def changes(chosen: NDArray[np.int64]) -> bool:
+        return _gap(_refit(kinds, fitted, chosen, how), pair) < 0.0
+
+    smallest = _shrink(by_path, changes, int(taken.sum()))
+    other = _shrink(at_once, changes, int(smallest.sum()))
+    return other if other.sum() < smallest.sum() and changes(other) else smallest
+
+
+def _first(chosen: NDArray[np.int64], influence: Vector, size: int) -> NDArray[np.int64]:
+    """The ``size`` most influential among the chosen votes (q,)."""
+    order = np.argsort(-influence, kind="stable")
+    before = np.cumsum(chosen[order]) - chosen[order]
+    result = np.zeros_like(chosen)
+    result[order] = np.clip(size - before, 0, chosen[order])
+    return result
+
+
+def _shrink(
+    choose: Callable[[int], NDArray[np.int64]], changes: Callable[[NDArray[np.int64]], bool], size: int
+) -> NDArray[np.int64]:
+    """The smallest choice by bisection that changes the ranking, if the one of ``size`` votes does."""
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if changes(choose(middle)) else (middle, high)
+    return choose(high)
+
+
+def _refit(kinds: _Kinds, fitted: Scores, taken: NDArray[np.int64], how: How) -> Scores:
+    """Scores after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before if there was one."""
+    return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None)
+
+
+def _largest_component(votes: Votes) -> Votes:
+    component = votes.components()
+    inside = component == 0
+    if inside.all():
+        return votes
+    code = np.cumsum(inside) - 1
+    kept = votes.select(inside[votes.first])
+    names = tuple(name for name, here in zip(votes.items, inside, strict=True) if here)
+    return replace(
+        kept, items=names, first=code[kept.first].astype(np.int32), second=code[kept.second].astype(np.int32)
+    )
+
+
+def _kinds(votes: Votes, ties: Ties) -> _Kinds:
+    counts = (votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half"))
+    places = np.flatnonzero(counts)
+    if len(places) == 0:
+        raise BadInputError("no vote counts, so there is nothing that could change.")
+    first, second, result = votes.first[places], votes.second[places], votes.result[places]
+    tie = result == 0.5
+    ahead = np.where(tie, np.minimum(first, second), np.where(result == 1.0, first, second))
+    behind = np.where(tie, np.maximum(first, second), np.where(result == 1.0, second, first))
+    keys = np.stack([ahead, behind, tie, votes.weight[places]])
+    found, kind, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    return _Kinds(
+        winner=found[0].astype(np.int64),
+        loser=found[1].astype(np.int64),
+        tie=found[2] > 0.0,
+        weight=found[3],
+        count=count,
+        order=places[np.argsort(kind.ravel(), kind="stable")],
+        items=len(votes.items),
+    )

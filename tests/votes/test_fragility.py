@@ -1,0 +1,139 @@
+"""Fragility against brute force: at_least ≤ the true smallest number ≤ found."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from fairduel.errors import BadInputError
+from fairduel.votes import Votes
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.fragility import _kinds, _Proof, challengers, fragility
+
+
+def random_votes(seed: int, items: int, count: int, *, tie_share: float = 0.0, spread: float = 1.0) -> Votes:
+    rng = np.random.default_rng(seed)
+    scores = np.sort(spread * rng.standard_normal(items))[::-1]
+    first = rng.integers(items, size=count)
+    second = (first + rng.integers(1, items, count)) % items
+    result = (rng.random(count) < expit(scores[first] - scores[second])).astype(float)
+    result[rng.random(count) < tie_share] = 0.5
+    return Votes.from_arrays("abcdefgh"[:items], first, second, result)
+
+
+def batch_fit(won: np.ndarray) -> np.ndarray:
+    """Scores (B, K) of many matrices of wins (B, K, K), by plain Newton steps with a vanishing ridge."""
+    theta = np.zeros(won.shape[:2])
+    games = won + won.transpose(0, 2, 1)
+    eye = 1e-9 * np.eye(won.shape[1])
+    for _ in range(60):
+        p = expit(theta[:, :, None] - theta[:, None, :])
+        gradient = (won - games * p).sum(axis=2)
+        between = games * p * (1 - p)
+        hessian = np.einsum("bi,ij->bij", between.sum(axis=2), np.eye(won.shape[1])) - between + eye
+        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        theta += np.clip(step, -2, 2)
+    return theta
+
+
+def true_smallest(votes: Votes, top: int, how: str, limit: int) -> int:
+    """The smallest number of votes that changes the top k, by trying all sets (alike votes are exchangeable)."""
+    kinds = _kinds(votes, "half")
+    before = set(np.argsort(-fit_scores(wins(votes)).scores)[:top].tolist())
+    usable = np.flatnonzero(~kinds.tie) if how == "flipped" else np.arange(len(kinds.count))
+    for size in range(1, limit + 1):
+        sets = [
+            np.bincount(c, minlength=len(kinds.count)) for c in itertools.combinations_with_replacement(usable, size)
+        ]
+        sets = [chosen for chosen in sets if (chosen <= kinds.count).all()]
+        scores = batch_fit(np.stack([kinds.after(chosen, how) for chosen in sets]))
+        if any(set(np.argsort(-row)[:top].tolist()) != before for row in scores):
+            return size
+    return limit + 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+def test_bounds_hold_the_truth_between_them(seed, how):
+    votes = random_votes(seed, items=3, count=150, tie_share=0.2 if seed % 2 else 0.0, spread=0.3)
+    top = 1 + seed % 2
+    [result] = fragility(votes, top=top, hows=[how])
+    limit = min(result.found, 6)
+    truth = true_smallest(votes, top, how, limit)  # limit + 1 for "more"
+    assert min(result.at_least, limit + 1) <= truth
+    assert truth == limit + 1 or truth <= result.found <= truth + 1  # here the search comes within one vote
+
+
+def test_the_lower_bound_says_something():
+    votes = random_votes(3, items=4, count=4000, spread=0.3)
+    for result in fragility(votes):
+        assert result.found / 2 <= result.at_least <= result.found
+
+
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+def test_the_set_that_is_named_does_it(how):
+    votes = random_votes(5, items=5, count=400, tie_share=0.1)
+    [result] = fragility(votes, hows=[how])
+    chosen = np.isin(votes.row, result.rows)
+    assert chosen.sum() == result.found == len(result.rows)
+    if how == "dropped":
+        after = votes.without(chosen)
+    else:
+        after = Votes.from_arrays(
+            votes.items, votes.first, votes.second, np.where(chosen, 1 - votes.result, votes.result)
+        )
+    names = np.array(votes.items)
+    assert names[np.argmax(fit_scores(wins(votes)).scores)] == result.loses
+    scores = fit_scores(wins(after)).scores
+    assert scores[votes.items.index(result.gains)] > scores[votes.items.index(result.loses)]
+
+
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+def test_no_set_moves_the_scores_beyond_the_radius_of_the_proof(how):
+    votes = random_votes(2, items=4, count=600, tie_share=0.2, spread=1.0)
+    kinds = _kinds(votes, "half")
+    fitted = fit_scores(wins(votes))
+    proof = _Proof(kinds, fitted, how)
+    information = np.linalg.pinv(fitted.covariance)
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for size in (1, 4, 12):
+        radius = proof._radius(size)
+        sets = [rng.multinomial(size, rng.dirichlet(np.full(len(kinds.count), 0.05))) for _ in range(300)]
+        sets = [s for s in sets if (s <= kinds.count).all() and not (how == "flipped" and s[kinds.tie].any())]
+        moved = batch_fit(np.stack([kinds.after(chosen, how) for chosen in sets]))
+        moved -= moved.mean(axis=1, keepdims=True) + fitted.scores
+        distance = np.sqrt(np.einsum("bi,ij,bj->b", moved, information, moved)).max()
+        assert distance <= radius
+        largest = max(largest, distance / radius)
+    assert largest > 0.3  # the radius is of the right size, not just large
+
+
+def test_weights_count():
+    first, second, result = [0] * 30, [1] * 30, [1] * 20 + [0] * 10
+    heavy = Votes.from_arrays("ab", first, second, result, weight=[1] * 19 + [9] + [1] * 10)
+    light = Votes.from_arrays("ab", first, second, result)
+    assert fragility(light, hows=["dropped"])[0].found == 11
+    assert fragility(heavy, hows=["dropped"])[0].found == 11  # the vote of weight 9, and ten others
+    assert fragility(heavy, hows=["flipped"])[0].found == 2  # 28 against 10: one flip makes 19 all
+
+
+def test_challengers_come_in_order_of_rank_and_the_nearest_is_the_leader_bound():
+    votes = random_votes(1, items=5, count=600)
+    each = challengers(votes, most=4)
+    assert len({result.gains for result in each}) == 4
+    assert min(result.found for result in each if result.found) == fragility(votes, hows=["dropped"])[0].found
+
+
+def test_only_the_largest_component_is_looked_at():
+    votes = Votes.from_arrays("abcde", [0, 0, 0, 1, 2, 3], [1, 1, 2, 2, 0, 4], [1, 0, 1, 1, 1, 1])
+    assert all(result.gains in "abc" and result.votes == 5 for result in fragility(votes))
+
+
+def test_refusals():
+    votes = random_votes(0, items=3, count=30)
+    with pytest.raises(BadInputError, match="top 3 of 3"):
+        fragility(votes, top=3)
+    with pytest.raises(BadInputError, match="nothing that could change"):
+        fragility(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
