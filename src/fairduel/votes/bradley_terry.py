@@ -67,24 +67,47 @@ def fit_scores(won: Matrix, *, ridge: float | None = None) -> Scores:
     np.True_
     """
     won = _checked(won)
-    component = _components(won, directed=False)
-    penalties, why = _penalties(won, component, ridge)
-    together = component[:, None] == component[None, :]
-    centre = together / together.sum(axis=1)  # projects on what no vote can tell: a constant in each component
-    games, theta = won + won.T, np.zeros(len(won))
+    if ridge is not None:
+        at_least_zero("ridge", ridge)
+    scores, covariance = np.zeros(len(won)), np.zeros(won.shape)
+    steps, largest, unbounded = 0, 0.0, 0
+    for items in _groups(_components(won, directed=False)):
+        inner = won[np.ix_(items, items)]
+        is_unbounded = _components(inner, directed=True).max() > 0
+        if is_unbounded and ridge == 0.0:
+            raise ConvergenceError("some items only won or only lost, so no finite scores exist: use a ridge above 0.")
+        unbounded += len(items) * is_unbounded
+        penalty = ridge if ridge is not None else TINY_RIDGE if is_unbounded else 0.0
+        scores[items], covariance[np.ix_(items, items)], taken = _solve(inner, penalty)
+        steps, largest = max(steps, taken), max(largest, penalty)
+    why = "it was asked for" if ridge else ""
+    if unbounded and ridge is None:
+        why = (
+            f"among {unbounded} items some only won or only lost against the others, so their scores have no finite "
+            "estimate"
+        )
+    return Scores(scores, covariance, steps, largest, why)
+
+
+def _solve(won: Matrix, ridge: float) -> tuple[Vector, Matrix, int]:
+    """Scores (K,), covariance (K, K) and Newton steps for one component."""
+    count = len(won)
+    games, theta = won + won.T, np.zeros(count)
     for steps in range(1, _MOST_STEPS + 1):
-        gradient, hessian = _derivatives(theta, won, games, penalties)
-        step = linalg.solve(hessian + centre, gradient, assume_a="pos")
-        theta = theta - _step_size(theta, step, gradient, won, penalties) * step
-        theta -= centre @ theta
-        if np.abs(step).max(initial=0.0) <= _SMALL_STEP:
+        gradient, hessian = _derivatives(theta, won, games, ridge)
+        # votes say nothing of a constant that is added to all scores: 1/K fills that direction, and is not used
+        step = linalg.solve(hessian + 1.0 / count, gradient, assume_a="pos")
+        theta = theta - _step_size(theta, step, gradient, won, ridge) * step
+        theta -= theta.mean()
+        if np.abs(step).max() <= _SMALL_STEP:
             break
         if steps == _MOST_STEPS:
             raise ConvergenceError(f"the scores were not reached in {steps} Newton steps: a ridge above 0 helps.")
-    _, hessian = _derivatives(theta, won, games, penalties)
-    inverse = linalg.inv(hessian + centre)
-    covariance = inverse - centre @ inverse - inverse @ centre + centre @ inverse @ centre
-    return Scores(theta, 0.5 * (covariance + covariance.T), steps, float(penalties.max(initial=0.0)), why)
+    _, hessian = _derivatives(theta, won, games, ridge)
+    covariance = linalg.inv(hessian + 1.0 / count)
+    covariance -= covariance.mean(axis=0)
+    covariance -= covariance.mean(axis=1, keepdims=True)
+    return theta, 0.5 * (covariance + covariance.T), steps
 
 
 def _checked(won: Matrix) -> Matrix:
@@ -102,43 +125,33 @@ def _components(won: Matrix, *, directed: bool) -> NDArray[np.int32]:
     return labels
 
 
-def _penalties(won: Matrix, component: NDArray[np.int32], ridge: float | None) -> tuple[Vector, str]:
-    """λ of each item, shape (K,), and why."""
-    if ridge is not None:
-        return np.full(len(won), at_least_zero("ridge", ridge)), "it was asked for" if ridge else ""
-    within = np.zeros(component.max() + 1, dtype=np.int64)  # strongly connected parts of each component
-    parts = _components(won, directed=True)
-    np.add.at(within, component[np.unique(parts, return_index=True)[1]], 1)
-    unbounded = within[component] > 1
-    why = ""
-    if unbounded.any():
-        why = (
-            f"among {int(unbounded.sum())} items some only won or only lost against the others, so their scores have "
-            "no finite estimate"
-        )
-    return np.where(unbounded, TINY_RIDGE, 0.0), why
+def _groups(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """The places of each label that occurs more than once."""
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    return [group for group in np.split(order, np.cumsum(sizes)[:-1]) if len(group) > 1]
 
 
-def _derivatives(theta: Vector, won: Matrix, games: Matrix, penalties: Vector) -> tuple[Vector, Matrix]:
+def _derivatives(theta: Vector, won: Matrix, games: Matrix, ridge: float) -> tuple[Vector, Matrix]:
     """Gradient (K,) and Hessian (K, K) of the loss."""
     chance = special.expit(theta[:, None] - theta[None, :])
-    gradient = (games * chance - won).sum(axis=1) + penalties * theta
+    gradient = (games * chance - won).sum(axis=1) + ridge * theta
     hessian = -games * chance * chance.T
-    np.fill_diagonal(hessian, penalties - hessian.sum(axis=1))
+    np.fill_diagonal(hessian, ridge - hessian.sum(axis=1))
     return gradient, hessian
 
 
-def _loss(theta: Vector, won: Matrix, penalties: Vector) -> float:
-    """Σ_ij won_ij · log(1 + exp(θ_j − θ_i)) + ½ Σ λ_i θ_i²."""
-    return float((won * np.logaddexp(0.0, theta[None, :] - theta[:, None])).sum() + 0.5 * penalties @ theta**2)
+def _loss(theta: Vector, won: Matrix, ridge: float) -> float:
+    """Σ_ij won_ij · log(1 + exp(θ_j − θ_i)) + ½ λ ‖θ‖²."""
+    return float((won * np.logaddexp(0.0, theta[None, :] - theta[:, None])).sum() + 0.5 * ridge * theta @ theta)
 
 
-def _step_size(theta: Vector, step: Vector, gradient: Vector, won: Matrix, penalties: Vector) -> float:
+def _step_size(theta: Vector, step: Vector, gradient: Vector, won: Matrix, ridge: float) -> float:
     """1, or halved until the loss falls enough; near the solution, where rounding hides the fall, 1."""
     decrement = float(step @ gradient)
     if decrement <= 1e-8:
         return 1.0
-    current, size = _loss(theta, won, penalties), 1.0
-    while _loss(theta - size * step, won, penalties) > current - 1e-4 * size * decrement and size > 1e-10:
+    current, size = _loss(theta, won, ridge), 1.0
+    while _loss(theta - size * step, won, ridge) > current - 1e-4 * size * decrement and size > 1e-10:
         size *= 0.5
     return size

@@ -175,3 +175,29 @@ class Pairs:
         unit = sparse.coo_array((np.concatenate([ones, -ones]), places), shape=(count, self.dimension)).tocsr()
         sums = groups @ unit
         return np.asarray((sums.T @ sums).toarray())
+
+
+def with_features(
+    first: Codes, second: Codes, features: NDArray[np.float64], context: Codes | None = None
+) -> tuple[Rows, Places, NDArray[np.bool_]]:
+    """As :meth:`Pairs.collapse`, where items have ``features`` beside themselves: the unit vectors, then the features.
+
+    ``features`` are (K, d), or (contexts, K, d) with the ``context`` of each vote (n,).
+
+    >>> rows, _, _ = with_features(np.array([0], np.int32), np.array([1], np.int32), np.array([[0.5], [0.25]]))
+    >>> rows.values.tolist()
+    [[1.0, -1.0, 0.25]]
+    """
+    count = features.shape[-2]
+    turned = first > second
+    where = np.zeros(len(first), np.int64) if context is None or features.ndim == 2 else context.astype(np.int64)
+    keys, row = np.unique(
+        (where * count + np.minimum(first, second)) * count + np.maximum(first, second), return_inverse=True
+    )
+    low, high, where = keys // count % count, keys % count, keys // count**2
+    table = features[None] if features.ndim == 2 else features
+    values = np.zeros((len(keys), count + table.shape[-1]))
+    values[np.arange(len(keys)), low] = 1.0
+    values[np.arange(len(keys)), high] = -1.0
+    values[:, count:] = table[where, low] - table[where, high]
+    return Rows(values), row, turned

@@ -16,6 +16,7 @@ square of the widths when all weights are 1 (Σ_i ‖φ_i‖²_Σ⁻¹ ≤ d): v
 """
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -81,40 +82,44 @@ def robust_fit(
     >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
     np.True_
     """
-    with threadpool_limits(1, user_api="blas"):  # its threads would only wait for each other on such narrow blocks
-        return _robust_fit(differences, row, won, counts, weights, lies, ridge, group)
-
-
-def _robust_fit(
-    differences: Rows | Pairs,
-    row: Places,
-    won: Vector,
-    counts: Vector,
-    weights: Weights,
-    lies: float | None,
-    ridge: float | None,
-    group: Codes | None,
-) -> Fit:
-    trust = trust_for(lies, float(counts.sum()), differences.dimension) if weights != "none" else math.inf
-    trust_ridge = ridge or TINY_RIDGE
-    rounds, residual = 0, 0.0
-    if weights == "none" or math.isinf(trust):
-        weight = np.ones(len(row))
-    elif weights == "sequential":
-        weight = differences.in_order(row, counts, trust, trust_ridge * np.eye(differences.dimension))
-    elif weights == "fixed-point":
-        row_weights, rounds, residual = fixed_point(
-            differences, _sums(row, counts, len(differences)), trust, trust_ridge
-        )
-        weight = row_weights[row]
-    else:
-        raise unknown_name("form of weights", str(weights), get_args(Weights))
-    counted = counts * weight
-    totals = _sums(row, counted, len(differences))
-    wins = _sums(row, counted * won, len(differences))
-    theta, steps, ridge = differences.estimate(totals, wins, ridge)
-    covariance = sandwich(differences, theta, row, won, counted, ridge=ridge, group=group)
+    trust = math.inf if weights == "none" else trust_for(lies, float(counts.sum()), differences.dimension)
+    sigma = (ridge or TINY_RIDGE) * np.eye(differences.dimension)
+    weight, rounds, residual = vote_weights(differences, row, counts, weights, trust, sigma)
+    theta, covariance, steps, ridge = weighted_fit(differences, row, won, counts * weight, ridge, group)
     return Fit(theta, covariance, weight, trust, ridge, steps, rounds, residual)
+
+
+def weighted_fit(
+    differences: Rows | Pairs, row: Places, won: Vector, counted: Vector, ridge: float | None, group: Codes | None
+) -> tuple[Vector, Matrix, int, float]:
+    """Estimate θ of votes that count ``counted`` (n,): θ (d,), its covariance (d, d), Newton steps and λ."""
+    totals, wins = (_sums(row, values, len(differences)) for values in (counted, counted * won))
+    with _one_thread():
+        theta, steps, ridge = differences.estimate(totals, wins, ridge)
+        return theta, sandwich(differences, theta, row, won, counted, ridge=ridge, group=group), steps, ridge
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """BLAS in one thread: on blocks as narrow as these, its threads would only wait for each other."""
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def vote_weights(
+    differences: Rows | Pairs, row: Places, counts: Vector, form: Weights, trust: float, sigma: Matrix
+) -> tuple[Vector, int, float]:
+    """Weigh votes; returns w (n,), and the rounds and residual of a fixed point.
+
+    ``sigma`` (d, d) is Σ before any of these votes; the sequential form brings it up to date.
+    """
+    if form not in get_args(Weights):
+        raise unknown_name("form of weights", str(form), get_args(Weights))
+    if form == "none" or math.isinf(trust):
+        return np.ones(len(row)), 0, 0.0
+    with _one_thread():
+        if form == "sequential":
+            return differences.in_order(row, counts, trust, sigma), 0, 0.0
+        weights, rounds, residual = fixed_point(differences, _sums(row, counts, len(differences)), trust, sigma)
+        return weights[row], rounds, residual
 
 
 def trust_for(lies: float | None, votes: float, dimension: int) -> float:
@@ -124,19 +129,18 @@ def trust_for(lies: float | None, votes: float, dimension: int) -> float:
     return rcdb_trust(dimension, math.sqrt(votes) if lies is None else lies, kappa=1.0)
 
 
-def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, ridge: float) -> tuple[Vector, int, float]:
-    """Solve w = min(1, α/‖φ‖_Σ(w)⁻¹) for rows that were voted on ``counts`` (r,) times.
+def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, sigma: Matrix) -> tuple[Vector, int, float]:
+    """Solve w = min(1, α/‖φ‖_Σ(w)⁻¹) for rows that were voted on ``counts`` (r,) times, where Σ(0) = ``sigma`` (d, d).
 
     Returns w (r,), the rounds and a bound on max |log w − log w*|; why that is one is said above.
 
-    >>> w, _, residual = fixed_point(Rows(np.array([[1.0]])), np.array([100.0]), 0.05, 1e-9)
+    >>> w, _, residual = fixed_point(Rows(np.array([[1.0]])), np.array([100.0]), 0.05, np.array([[1e-9]]))
     >>> w.round(6).tolist(), residual < 1e-7  # w = α²n
     ([0.25], True)
     """
-    ridge_matrix = ridge * np.eye(differences.dimension)
     logs, last, is_faster = np.zeros(len(differences)), None, True
     for rounds in range(1, _MOST_ROUNDS + 1):
-        widths = differences.widths(ridge_matrix + differences.information(counts * np.exp(logs)))
+        widths = differences.widths(sigma + differences.information(counts * np.exp(logs)))
         image = -np.log(np.maximum(widths / trust, 1.0))
         step = image - logs
         residual = float(np.abs(step).max(initial=0.0))

@@ -1,0 +1,304 @@
+"""A ranking that says how sure it is: scores, errors, ranks with intervals, and the chance of being best."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import special
+
+from fairduel.checks import whole
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
+from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, wins
+from fairduel.votes.differences import Pairs, with_features
+from fairduel.votes.features import Features
+from fairduel.votes.robust import Fit, Weights, robust_fit
+from fairduel.votes.votes import Codes, Mask, Votes
+
+CONFIDENCE = 0.95
+_MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
+_AT_ONCE = 50  # draws
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One item's place among those that it can be compared with."""
+
+    item: str
+    component: int
+    """Of the comparison graph, from 1; ranks are within it."""
+    rank: int
+    rank_low: int
+    """With 95 % confidence for all items together, the true rank lies between this …"""
+    rank_high: int
+    """… and this."""
+    score: float
+    """θ in log-odds, mean 0 in its component."""
+    error: float
+    """Its standard error."""
+    best: float
+    """Probability of being the best of its component."""
+    best_error: float
+    """What drawing at random adds to it: its Monte-Carlo standard error."""
+    chance: float
+    """Chance to win against an average item."""
+    games: float
+    wins: float
+    """A tie is half a win."""
+    mean_weight: float
+    """What its votes count on average."""
+    plain_rank: int
+    """Its rank by plain Bradley–Terry, …"""
+    plain_score: float
+    """… and its score there."""
+
+    @property
+    def win_rate(self) -> float:
+        """Share of its votes that it won."""
+        return self.wins / self.games if self.games else math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """All standings, with the fit that made them and every setting."""
+
+    standings: tuple[Standing, ...]
+    """By component, then by rank."""
+    scores: Vector
+    """In the order of ``votes.items``, shape (K,)."""
+    covariance: Matrix
+    """Of the scores, shape (K, K); 0 between components."""
+    apart: Mask
+    """Whether two items can be told apart, with 95 % confidence for all pairs together, shape (K, K)."""
+    weights: Vector
+    """w of each vote, shape (n,)."""
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...]
+    """What a reader should know: components, missing estimates, how errors were found."""
+
+    def frame(self) -> pl.DataFrame:
+        """One row an item, as it is written to ranking.csv."""
+        names = [name for name in Standing.__dataclass_fields__ if name != "wins"]
+        records = [
+            {name: getattr(s, name) for name in names} | {"wins": s.wins, "win_rate": s.win_rate}
+            for s in self.standings
+        ]
+        return pl.DataFrame(records)
+
+    def components(self) -> Iterator[tuple[Standing, ...]]:
+        """The standings of each component."""
+        for number in range(1, max(s.component for s in self.standings) + 1):
+            yield tuple(s for s in self.standings if s.component == number)
+
+
+def rank(
+    votes: Votes,
+    *,
+    features: Features | None = None,
+    weights: Weights = "fixed-point",
+    lies: float | None = None,
+    ties: Ties = "half",
+    ridge: float | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> Ranking:
+    """Rank the items of ``votes``.
+
+    ``weights``, ``lies`` (C) and ``ridge`` are those of :func:`fairduel.votes.robust.robust_fit`. Scores are estimated
+    for each component of the comparison graph by itself, or together where ``features`` link them; an item's score
+    then holds its features, averaged over contexts.
+
+    Standard errors are from the sandwich covariance, clustered by voter where there are more voters than items. Ranks
+    have a simultaneous 95 % confidence set: two items count as told apart where their scores differ by more than q
+    standard errors of the difference, q being the 95 % quantile of the largest such ratio among ``draws`` from the
+    normal law of the scores; an item's lowest rank counts those surely above it, and so on. The chance of being best
+    is its share of these draws.
+
+    >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10)
+    >>> [(s.item, s.rank, s.rank_low, s.rank_high, round(s.best, 2)) for s in rank(votes).standings]
+    [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
+    """
+    whole("draws", draws, least=100)
+    won = wins(votes, ties=ties)
+    counts = votes.weight * (votes.result != 0.5) if ties == "drop" else votes.weight
+    if not counts.any():
+        raise BadInputError("there is no vote to rank by.")
+    component = votes.select(counts > 0.0).components()
+    plain = fit_scores(won)
+    notes = _notes(component, plain)
+    if features is None:
+        parts = _fit_components(votes, counts, component, weights=weights, lies=lies, ridge=ridge)
+    else:
+        parts = [_fit_features(votes, counts, features, weights=weights, lies=lies, ridge=ridge)]
+    scores, covariance, vote_weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(len(votes))
+    for part in parts:
+        scores[part.items] = part.scores
+        covariance[np.ix_(part.items, part.items)] = part.covariance
+        vote_weights[part.votes] = part.fit.weights
+    if votes.voter is not None and not all(part.clustered for part in parts):
+        notes.append("There are too few voters to allow for votes of one voter that depend on each other.")
+    rng = np.random.default_rng(seed)
+    standings: list[Standing] = []
+    apart = np.zeros((len(component),) * 2, dtype=bool)
+    shares = _vote_shares(votes, won, counts, vote_weights)
+    for number in range(int(component.max()) + 1):
+        members = np.flatnonzero(component == number)
+        scores[members] -= scores[members].mean()
+        centred = _centred(covariance[np.ix_(members, members)])
+        covariance[np.ix_(members, members)] = centred
+        places = rank_places(scores[members], centred, draws=draws, rng=rng)
+        apart[np.ix_(members, members)] = places.apart
+        plain_places = _ranks(plain.scores[members])
+        standings += [
+            Standing(
+                item=votes.items[item],
+                component=number + 1,
+                rank=int(places.rank[place]),
+                rank_low=int(places.low[place]),
+                rank_high=int(places.high[place]),
+                score=float(scores[item]),
+                error=math.sqrt(centred[place, place]),
+                best=float(places.best[place]),
+                best_error=math.sqrt(places.best[place] * (1.0 - places.best[place]) / draws),
+                chance=float(special.expit(scores[item])),
+                plain_rank=int(plain_places[place]),
+                plain_score=float(plain.scores[item]),
+                **{name: float(values[item]) for name, values in shares.items()},
+            )
+            for place, item in sorted(enumerate(members), key=lambda entry: places.rank[entry[0]])
+        ]
+    settings = {
+        "weights": weights,
+        "lies": lies,
+        "ties": ties,
+        "ridge": ridge,
+        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
+        "draws": draws,
+        "seed": seed,
+        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
+        "fixed-point residual": max(part.fit.residual for part in parts),
+        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
+    }
+    return Ranking(tuple(standings), scores, covariance, apart, vote_weights, settings, tuple(notes))
+
+
+class Places(NamedTuple):
+    """Ranks of items that can be compared, each (K,)."""
+
+    rank: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    best: Vector
+    apart: Mask
+    """Whether item i is surely above or below item j, shape (K, K)."""
+
+
+def rank_places(scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator) -> Places:
+    """Ranks, their simultaneous 95 % confidence set and the chances of being best, as :func:`rank` explains them.
+
+    ``scores`` are (K,), their ``covariance`` (K, K).
+    """
+    count = len(scores)
+    values, vectors = np.linalg.eigh(covariance)
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    noise = rng.normal(size=(draws, count)) @ half.T
+    best = np.bincount(np.argmax(scores + noise, axis=1), minlength=count) / draws
+    variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    one, other = np.triu_indices(count, 1)
+    known = errors[one, other] > 0.0
+    one, other = one[known], other[known]
+    used = noise[: max(400, int(_MOST_NUMBERS / max(len(one), 1)))]
+    largest = np.zeros(len(used))
+    for start in range(0, len(used), _AT_ONCE):
+        block = used[start : start + _AT_ONCE]
+        ratios = np.abs(block[:, one] - block[:, other]) / errors[one, other]
+        largest[start : start + _AT_ONCE] = ratios.max(axis=1, initial=0.0)
+    gaps = scores[:, None] - scores[None, :]
+    above = gaps > np.quantile(largest, CONFIDENCE) * errors  # row surely above column
+    return Places(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
+
+
+class _Part(NamedTuple):
+    """Items that were fitted together."""
+
+    items: NDArray[np.int64]
+    votes: Mask
+    fit: Fit
+    scores: Vector
+    covariance: Matrix
+    clustered: bool
+
+
+def _fit_components(votes: Votes, counts: Vector, component: Codes, **settings: Any) -> list[_Part]:
+    parts = []
+    for number in range(int(component.max()) + 1):
+        members = np.flatnonzero(component == number)
+        chosen = (component[votes.first] == number) & (counts > 0.0)
+        place = np.empty(len(component), dtype=np.int32)
+        place[members] = np.arange(len(members))
+        first, second = place[votes.first[chosen]], place[votes.second[chosen]]
+        pairs, row, turned = Pairs.collapse(first, second, len(members))
+        group = _groups(votes, chosen, len(members))
+        won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
+        fit = robust_fit(pairs, row, won, counts[chosen], group=group, **settings)
+        parts.append(_Part(members, chosen, fit, fit.theta, fit.covariance, group is not None))
+    return parts
+
+
+def _fit_features(votes: Votes, counts: Vector, features: Features, **settings: Any) -> _Part:
+    chosen, count = counts > 0.0, len(votes.items)
+    context = None if votes.context is None else votes.context[chosen]
+    rows, row, turned = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
+    group = _groups(votes, chosen, rows.dimension)
+    won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
+    fit = robust_fit(rows, row, won, counts[chosen], group=group, **settings)
+    to_scores = np.hstack([np.eye(count), features.average()])
+    covariance = to_scores @ fit.covariance @ to_scores.T
+    return _Part(np.arange(count), chosen, fit, to_scores @ fit.theta, covariance, group is not None)
+
+
+def _groups(votes: Votes, chosen: Mask, dimension: int) -> Codes | None:
+    """Codes of the voters of the chosen votes, where there are enough of them for a covariance of this dimension."""
+    if votes.voter is None:
+        return None
+    people, group = np.unique(votes.voter[chosen], return_inverse=True)
+    return group.astype(np.int32) if len(people) > dimension else None
+
+
+def _centred(covariance: Matrix) -> Matrix:
+    """Covariance of the scores less their mean."""
+    rows = covariance - covariance.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def _ranks(scores: Vector) -> NDArray[np.int64]:
+    """1 for the highest; equal ones in their order."""
+    result = np.empty(len(scores), dtype=np.int64)
+    result[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return result
+
+
+def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> dict[str, Vector]:
+    """Games, wins and mean weight of each item, each (K,)."""
+    games = won.sum(axis=1) + won.sum(axis=0)
+    trusted = sum(np.bincount(item, counts * weights, len(games)) for item in (votes.first, votes.second))
+    mean_weight = np.divide(trusted, games, out=np.full(len(games), math.nan), where=games > 0.0)
+    return {"games": games, "wins": won.sum(axis=1), "mean_weight": mean_weight}
+
+
+def _notes(component: Codes, plain: Scores) -> list[str]:
+    notes = []
+    sizes = np.bincount(component)
+    if len(sizes) > 1:
+        notes.append(
+            f"The items fall into {len(sizes)} groups of {sizes.max()} to {sizes.min()} that were never compared with "
+            "each other, not even through others: each group has its own ranking."
+        )
+    if plain.why:
+        notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
+    return notes
