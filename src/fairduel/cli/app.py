@@ -6,6 +6,7 @@ import typer
 
 import fairduel
 from fairduel.cli import results
+from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
 from fairduel.cli.sweep import sweep
@@ -47,4 +48,5 @@ app.command()(simulate)
 app.command()(tune)
 app.command()(verify)
 app.command()(sweep)
+app.command("rank")(rank_command)
 app.add_typer(results.app, name="results")

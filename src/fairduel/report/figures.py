@@ -27,7 +27,7 @@ _COLOURS = {
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MOST_POINTS = 400
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -42,7 +42,7 @@ _STYLE: dict[Any, Any] = {
 def draw(results: Results, number: int) -> Figure:
     """Draw one view of an experiment, by its position."""
     view = results.experiment.views[number]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, axes = _panels([entry.panel for entry in results.experiment.entries])
         for panel, axis in axes.items():
             if isinstance(view, Curves):
@@ -56,7 +56,7 @@ def draw(results: Results, number: int) -> Figure:
 
 def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figure:
     """Draw lines of means with their standard errors, in the order of the points."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, axes = _panels([point.panel for point in points])
         agent_of = {point.line: point.agent for point in points}
         styles = dict(zip(agent_of, _styles(list(agent_of.values())), strict=True))
@@ -180,6 +180,6 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
 def image(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     """Return the figure as the bytes of an image file."""
     buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     return buffer.getvalue()

@@ -1,8 +1,9 @@
 """A ranking that says how sure it is: scores, errors, ranks with intervals, and the chance of being best."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from fairduel.votes.votes import Codes, Mask, Votes
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
 _AT_ONCE = 50  # draws
+_MOST_SUMMARISED = 3  # groups
+_LAST_PAIR = 5  # ranks of which the summary says whether they can be told apart
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,10 @@ class Ranking:
 
     standings: tuple[Standing, ...]
     """By component, then by rank."""
+    items: tuple[str, ...]
+    """In the order of the arrays below."""
     scores: Vector
-    """In the order of ``votes.items``, shape (K,)."""
+    """Shape (K,)."""
     covariance: Matrix
     """Of the scores, shape (K, K); 0 between components."""
     apart: Mask
@@ -88,6 +93,10 @@ class Ranking:
             for s in self.standings
         ]
         return pl.DataFrame(records)
+
+    def tells_apart(self, one: str, other: str) -> bool:
+        """Whether two items surely differ."""
+        return bool(self.apart[self.items.index(one), self.items.index(other)])
 
     def components(self) -> Iterator[tuple[Standing, ...]]:
         """The standings of each component."""
@@ -183,7 +192,7 @@ def rank(
         "fixed-point residual": max(part.fit.residual for part in parts),
         "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
     }
-    return Ranking(tuple(standings), scores, covariance, apart, vote_weights, settings, tuple(notes))
+    return Ranking(tuple(standings), votes.items, scores, covariance, apart, vote_weights, settings, tuple(notes))
 
 
 class Places(NamedTuple):
@@ -302,3 +311,64 @@ def _notes(component: Codes, plain: Scores) -> list[str]:
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
     return notes
+
+
+def summarise(ranking: Ranking) -> list[str]:
+    """The ranking in a few sentences, for a reader who is no statistician."""
+    groups = list(ranking.components())
+    sentences = []
+    for number, group in enumerate(groups[:_MOST_SUMMARISED], start=1):
+        prefix = f"Group {number}: " if len(groups) > 1 else ""
+        sentences += [prefix + sentence for sentence in _summarise_group(group, ranking)]
+    if len(groups) > _MOST_SUMMARISED:
+        sentences.append(f"There are {len(groups) - _MOST_SUMMARISED} further groups: the table has them all.")
+    return sentences
+
+
+def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
+    leader, *others = group
+    if not others:
+        return [f"{leader.item} was compared with nothing."]
+    best = "above 0.99" if leader.best >= 0.995 else f"{leader.best:.2f}"
+    sentences = [f"{leader.item} leads {len(group)} items: on these votes it is the best with probability {best}."]
+    if leader.rank_high == 1:
+        sentences.append(f"With {100 * CONFIDENCE:g} % confidence no other item is as good.")
+        sentences += [
+            f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
+            for one, other in pairwise(others[: _LAST_PAIR - 1])
+            if not ranking.tells_apart(one.item, other.item)
+        ]
+    else:
+        rivals = [other.item for other in others if not ranking.tells_apart(leader.item, other.item)]
+        more = f" and {len(rivals) - 5} more" if len(rivals) > 5 else ""
+        sentences.append(f"It cannot be told apart from {_listed(rivals[:5], more)}: they may be as good or better.")
+    return sentences + _moved(group)
+
+
+def _moved(group: Sequence[Standing]) -> list[str]:
+    """What the weights changed."""
+    if all(math.isclose(standing.mean_weight, 1.0) for standing in group):
+        return ["Every vote counts fully: none is on a pair about which little else is known."]
+    moved = max(group, key=lambda standing: abs(standing.rank - standing.plain_rank))
+    if moved.rank == moved.plain_rank:
+        return ["Plain Bradley–Terry, which trusts all votes alike, gives the same order."]
+    return [
+        f"Plain Bradley–Terry, which trusts all votes alike, differs most on {moved.item}: {ordinal(moved.plain_rank)} "
+        f"there, {ordinal(moved.rank)} here."
+    ]
+
+
+def ordinal(number: int) -> str:
+    """A place in words.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22, 113)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
+    """
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _listed(names: Sequence[str], more: str) -> str:
+    if more or len(names) < 2:
+        return ", ".join(names) + more
+    return f"{', '.join(names[:-1])} and {names[-1]}"
