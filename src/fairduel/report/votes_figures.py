@@ -32,9 +32,9 @@ def draw_standings(standings: Sequence[Standing]) -> Figure:
             scores, heights, xerr=reach, fmt="o", color=_OURS, ms=5, capsize=2.5, lw=1.4, label="score, 95 % interval"
         )
         plain = [standing.plain_score for standing in shown]
-        axis.plot(plain, heights, "D", color=_PLAIN, ms=4, mfc="none", label="plain Bradley–Terry")
+        axis.plot(plain, heights, "D", color=_PLAIN, ms=6, mfc="none", zorder=3, label="plain Bradley–Terry")
         axis.axvline(0.0, color="#999999", lw=0.8)
-        axis.set_yticks(heights, [f"{_short(standing.item)}  {standing.rank}" for standing in shown])
+        axis.set_yticks(heights, [f"{standing.rank}. {_short(standing.item)}" for standing in shown])
         axis.set_ylim(-0.8, len(shown) - 0.2)
         axis.grid(visible=False, axis="y")
         axis.set_xlabel("score in log-odds (0 is the average item)")

@@ -64,7 +64,8 @@ def write_votes_report(
         {"section": section, "figures": [(drawn.caption, data_uri(drawn.figure)) for drawn in section.figures]}
         for section in sections
     ]
-    page = render("votes.html", title=title, summary=summary, parts=parts, settings=settings, command=command)
+    written = {name: _written(value) for name, value in settings.items()}
+    page = render("votes.html", title=title, summary=summary, parts=parts, settings=written, command=command)
     write_whole(path, page.encode())
 
 
@@ -94,16 +95,29 @@ def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Sect
                 )
                 for number, group in enumerate(groups, start=1)
             ],
-            [Drawn(f"Scores{which}, with the rank beside each name.{some}", draw_standings(shown))],
+            [Drawn(f"Scores{which}, the best on top.{some}", draw_standings(shown))],
         ),
         Section(
             "Who beat whom",
-            [
-                "Each row shows how often its item won against the others; red is often, blue is rarely, grey is never met."
-            ],
+            ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
             figures=[Drawn(f"Win matrix{which}, best first.{some}", draw_win_matrix(names, won))],
         ),
     ]
+
+
+def _written(value: Any) -> str:
+    """A setting as text.
+
+    >>> _written({"first": "a", "second": "b"}), _written([0.5, 2.0]), _written(None)
+    ('first = a, second = b', '0.5, 2', 'none')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {_written(entry)}" for name, entry in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_written(entry) for entry in value) or "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "none" if value is None else str(value)
 
 
 def _row(standing: Standing) -> list[str]:
