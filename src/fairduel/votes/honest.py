@@ -92,18 +92,19 @@ class Decisive:
         return cells, places
 
 
-def consensus(votes: Decisive) -> Vector:
-    """Log-odds z (n,) that the first wins, according to everybody but the voter.
+def consensus(votes: Decisive, left_out: NDArray[np.bool_]) -> Vector:
+    """Log-odds z (n,) that the first wins, according to everybody but the voter and the voters ``left_out`` (V,).
 
     Bradley–Terry scores without the voter: one Newton step from the scores of all, with the Hessian of those who are
     left. Where votes have contexts, an item's score is moved in each context towards what others said there (one
     step, with the prior variance of the move that predicts left-out voters best).
     """
-    z = _without_voter(votes)
+    counts = ~left_out[votes.voter]
+    z = _without_voter(votes, counts)
     if votes.context is None:
         return z
-    moved = [z + _in_context(votes, votes.context, z, variance) for variance in _CONTEXT_VARIANCES]
-    return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit).sum()))
+    moved = [z + _in_context(votes, votes.context, z, counts, variance) for variance in _CONTEXT_VARIANCES]
+    return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit)[counts].sum()))
 
 
 def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
@@ -176,16 +177,17 @@ def best_honest_slope(votes: Decisive, z: Vector, taste: float) -> Vector:
     return best
 
 
-def _without_voter(votes: Decisive) -> Vector:
+def _without_voter(votes: Decisive, counts: NDArray[np.bool_]) -> Vector:
     count = votes.items
-    winner = np.where(votes.sign > 0, votes.first, votes.second)
-    loser = np.where(votes.sign > 0, votes.second, votes.first)
+    winner = np.where(votes.sign > 0, votes.first, votes.second)[counts]
+    loser = np.where(votes.sign > 0, votes.second, votes.first)[counts]
     won = np.bincount(winner * count + loser, minlength=count * count).reshape(count, count).astype(np.float64)
     fitted = fit_scores(won, ridge=CONSENSUS_RIDGE)
-    order = np.argsort(votes.voter, kind="stable")
+    z = fitted.scores[votes.first] - fitted.scores[votes.second]
+    order = np.flatnonzero(counts)
+    order = order[np.argsort(votes.voter[order], kind="stable")]
     starts = np.searchsorted(votes.voter[order], np.arange(votes.voters + 1))
     sizes = np.diff(starts)
-    z = np.empty(len(order))
     for size in np.unique(sizes[sizes > 0]):
         batch = max(1, _BATCH // min(size, count) ** 2)
         same = np.flatnonzero(sizes == size)
@@ -228,12 +230,12 @@ def _large_step(scores: Vector, covariance: Matrix, first: Places, second: Place
     return result
 
 
-def _in_context(votes: Decisive, context: Places, z: Vector, variance: float) -> Vector:
+def _in_context(votes: Decisive, context: Places, z: Vector, counts: NDArray[np.bool_], variance: float) -> Vector:
     """How far the other voters' votes in the same context move z, shape (n,): gradient over (Hessian + 1/variance)."""
     if variance == 0.0:
         return np.zeros(len(z))
     p = special.expit(z)
-    residual, weight = (votes.sign > 0) - p, p * (1.0 - p)
+    residual, weight = counts * ((votes.sign > 0) - p), counts * p * (1.0 - p)
     answers = np.concatenate([context * votes.items + votes.first, context * votes.items + votes.second])
     answers, answer = np.unique(answers, return_inverse=True)
     _, own = np.unique(np.tile(votes.voter, 2) * len(answers) + answer, return_inverse=True)

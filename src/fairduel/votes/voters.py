@@ -6,8 +6,9 @@ Evidence is an e-value: under honesty (see ``honest``) it is 1 on average, so th
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
 - **one side**: votes for what is shown first, or second, nine times in ten or more;
 - **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
-- **campaign**: the same, times the evidence that he *meets* the item more often than others do. This assumes that
-  the system, not the voter, chooses duels, as far as it does so in this file: how unevenly voters meet an item is
+- **campaign**: the same, times the evidence that he *meets* the item more often than others do, where the votes alone
+  speak for pushing at all (E > 1): who chooses his duels and votes like everybody is no liar. This assumes that the
+  system, not the voter, chooses duels, as far as it does so in this file: how unevenly voters meet an item is
   estimated from everybody (a Pólya urn), so where voters choose or get batches it weighs little;
 - **group**: campaign evidence that looks hardest at the items that other voters push (see ``collusion``).
 
@@ -136,14 +137,20 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     decisive = Decisive.of(votes)
     if len(decisive.sign) == 0:
         raise BadInputError("no vote has a winner and a weight above 0, so there is nothing to audit.")
-    z = consensus(decisive)
+    meetings = _meetings(votes)
+    choosers = np.zeros(decisive.voters, dtype=np.bool_)
+    if duels_assigned:
+        chosen = _over_targets(meetings.voter, meetings.log_evidence, voters=decisive.voters, targets=decisive.items)
+        choosers, _ = e_bh(chosen, level)
+    z = consensus(decisive, choosers)
+    typical = ~choosers[decisive.voter]
     tastes = {
-        "item": taste_size(decisive.cells()[1], decisive.sides(z), decisive.sides(decisive.sign)),
-        "side": taste_size(decisive.voter, z, decisive.sign),
+        "item": taste_size(decisive.cells()[1][np.tile(typical, 2)], *_sides_of(decisive, z, typical)),
+        "side": taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
     }
-    cells, urn = _cells(votes, decisive, z, tastes["item"])
+    cells = _cells(decisive, z, tastes["item"], meetings)
     exposure = cells.exposure if duels_assigned else np.zeros(len(cells.voter))
-    ups, downs = cells.up + exposure, cells.down + exposure
+    ups, downs = (np.where(votes_say > 0.0, votes_say + exposure, -np.inf) for votes_say in (cells.up, cells.down))
     targets = {"voter": np.tile(cells.voter, 2), "target": np.concatenate([cells.item, cells.item + decisive.items])}
     sizes = {"voters": decisive.voters, "targets": 2 * decisive.items}
     pushes = np.concatenate([ups, downs])
@@ -188,7 +195,8 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             "duels_assigned": duels_assigned,
             "taste_for_items": tastes["item"],
             "taste_for_a_side": tastes["side"],
-            "unevenness_of_exposure": urn,
+            "unevenness_of_exposure": meetings.unevenness,
+            "voters_who_choose_their_duels": int(choosers.sum()),
         },
     )
 
@@ -217,36 +225,53 @@ def _voter_of(votes: Votes) -> NDArray[np.int32]:
     return votes.voter
 
 
-def _cells(votes: Votes, decisive: Decisive, z: Vector, taste: float) -> tuple[_Cells, float]:
-    """All cells with their evidence, and the unevenness ρ of who meets what."""
-    items, voters = decisive.items, decisive.voters
+@dataclass(frozen=True, eq=False)
+class _Meetings:
+    """(voter, item) pairs that met in a vote, ties included, all (c,); sorted by voter · items + item."""
+
+    voter: Places
+    item: Places
+    met: Vector
+    rate: Vector
+    log_evidence: Vector
+    unevenness: float
+
+
+def _meetings(votes: Votes) -> _Meetings:
+    items, voters = len(votes.items), len(votes.voters)
+    whose = _voter_of(votes).astype(np.int64)
+    seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
+    keys, counts = np.unique(seen, return_counts=True)
+    voter, item, met = keys // items, keys % items, counts.astype(np.float64)
+    unevenness = urn_unevenness(voter, item, met, voters=voters, items=items)
+    cast = sums(whose, voters)[voter]
+    rate = (sums(item, items, met)[item] - met + 1.0) / (len(votes) - cast + items / 2.0)
+    return _Meetings(voter, item, met, rate, _exposure(met, cast, rate, unevenness), unevenness)
+
+
+def _sides_of(decisive: Decisive, z: Vector, which: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+    return decisive.sides(z)[np.tile(which, 2)], decisive.sides(decisive.sign)[np.tile(which, 2)]
+
+
+def _cells(decisive: Decisive, z: Vector, taste: float, meetings: _Meetings) -> _Cells:
+    """All (voter, item) cells of the decisive votes with their evidence."""
     keys, place = decisive.cells()
     sign, logit, count = decisive.sides(decisive.sign), decisive.sides(z), len(keys)
     duels, wins = sums(place, count), sums(place, count, sign > 0)
     honest = best_honest(place, count, logit, sign, taste)
-    whose = _voter_of(votes).astype(np.int64)
-    seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
-    all_keys, counts = np.unique(seen, return_counts=True)
-    met = counts.astype(np.float64)
-    unevenness = urn_unevenness(all_keys // items, all_keys % items, met, voters=voters, items=items)
-    met = met[np.searchsorted(all_keys, keys)]
-    voter, item = keys // items, keys % items
-    cast = sums(whose, voters)[voter]
-    of_item = sums(seen % items, items)
-    rate = (of_item[item] - met + 1.0) / (len(votes) - cast + items / 2.0)
-    cells = _Cells(
-        voter=voter,
-        item=item,
+    same = np.searchsorted(meetings.voter * decisive.items + meetings.item, keys)
+    return _Cells(
+        voter=keys // decisive.items,
+        item=keys % decisive.items,
         duels=duels,
         wins=wins,
         expected=sums(place, count, special.expit(logit)),
         up=_pushing(wins, duels) - honest,
         down=_pushing(duels - wins, duels) - honest,
-        met=met,
-        rate=rate,
-        exposure=_exposure(met, cast, rate, unevenness),
+        met=meetings.met[same],
+        rate=meetings.rate[same],
+        exposure=meetings.log_evidence[same],
     )
-    return cells, unevenness
 
 
 def _pushing(wins: Vector, duels: Vector) -> Vector:
