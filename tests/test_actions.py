@@ -81,3 +81,12 @@ def test_hypercube_has_every_vertex_once_on_the_unit_sphere(dimension):
     np.testing.assert_allclose(np.abs(vertices), 1 / math.sqrt(dimension), rtol=1e-15)
     assert len(np.unique(vertices, axis=0)) == 2**dimension
     checked_actions(vertices, dimension)
+
+
+@pytest.mark.parametrize(("dimension", "kept"), [(8, np.float64), (64, np.float32)])
+def test_single_precision_is_kept_in_high_dimension(dimension, kept):
+    rows = np.eye(3, dimension, dtype=np.float32)
+    assert checked_actions(rows, dimension).dtype == kept
+    rows[1, 2] = np.nan
+    with pytest.raises(BadInputError, match="action 1"):
+        checked_actions(rows, dimension)

@@ -199,3 +199,17 @@ def test_a_changed_table_is_not_taken_for_the_old_one():
 
 def test_in_low_dimension_no_gram_matrix_is_kept():
     assert looked_at(dimension=HIGH_DIMENSION - 1)[0].gram is None
+
+
+def test_features_in_single_precision_give_nearly_the_same_widths():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 80)) / 10
+    information = Information(80, ridge=0.5)
+    for row in rows[:20]:
+        information.add(row, 1.0)
+    exact = [information.width(rows[0] - other) for other in rows[1:]]
+    information.look_at(rows.astype(np.float32))
+    assert information.gram is not None
+    assert information.gram.dtype == np.float64
+    single = [information.width(rows[0] - other, (0, i + 1)) for i, other in enumerate(rows[1:])]
+    np.testing.assert_allclose(single, exact, rtol=1e-4)

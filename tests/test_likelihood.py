@@ -308,3 +308,19 @@ def test_the_state_of_comparisons_is_a_copy():
     state = told.state()
     told.add(told.differences[0].copy(), weight=1.0, first_won=True)
     assert state["weights"][0] == pytest.approx(told.weights[0] - 1.0)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40, 79, 80, 120])
+@pytest.mark.parametrize("ball", [None, 0.3])
+def test_few_outcomes_in_many_dimensions_are_fitted_within_their_span(rows, ball):
+    rng = np.random.default_rng(rows)
+    told = Comparisons(dimension=80)
+    for _ in range(rows):
+        told.add(rng.normal(size=80) / 9, weight=rng.uniform(0.1, 1.0), first_won=rng.random() < 0.8)
+    start = rng.normal(size=80)
+    found = maximum_likelihood(told, ridge=0.5, link=LOGISTIC, start=start, ball=ball)
+    chances = 1 / (1 + np.exp(-told.differences @ found.theta))
+    gradient = found.ridge * found.theta + (told.weights * chances - told.wins) @ told.differences
+    assert np.abs(gradient).max() <= found.gradient + 1e-12
+    assert found.gradient <= math.sqrt(rows) * TOLERANCE * (1 + told.weights.sum())
+    assert ball is None or np.linalg.norm(found.theta) <= ball * (1 + 1e-9)

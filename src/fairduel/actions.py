@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
+from fairduel.information import keeps_gram
 
 _LARGEST_SQUARED_NORM = (1.0 + 1e-9) ** 2
 
@@ -26,14 +27,18 @@ def _first_bad_row(actions: Matrix) -> int:
 
 
 def checked_actions(actions: ArrayLike, dimension: int) -> Matrix:
-    """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2."""
+    """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2.
+
+    Single precision is kept where products with Σ⁻¹ are what a round costs: in high dimension.
+    """
     try:
         given = np.asarray(actions)
     except ValueError:
         raise BadInputError("actions must be numbers, one row of features per action, all of one length.") from None
     if given.dtype.kind not in "fiu":
         raise BadInputError(f"actions must be real numbers, one row of features per action, not {given.dtype}.")
-    array = np.ascontiguousarray(given, dtype=np.float64)
+    single = given.dtype == np.float32 and given.ndim == 2 and keeps_gram(*given.shape)
+    array: Matrix = np.ascontiguousarray(given, dtype=None if single else np.float64)
     if array.ndim != 2 or array.shape[1] != dimension:
         raise BadInputError(
             f"actions must have shape (K, {dimension}), one row of features per action, not {array.shape}."

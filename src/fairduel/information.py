@@ -83,6 +83,11 @@ def gram_rank_one(gram: Matrix, first: int, second: int, coefficient: float) -> 
             gram[i, j] -= gain * (image[i] * image[j])
 
 
+def keeps_gram(count: int, dimension: int) -> bool:
+    """Whether the Gram matrix of so many actions is worth keeping."""
+    return dimension >= HIGH_DIMENSION and count <= _LARGEST_KEPT
+
+
 class Information:
     """What has been asked so far, as Σ, Σ⁻¹ and log det Σ.
 
@@ -135,14 +140,18 @@ class Information:
     def look_at(self, actions: Matrix | None) -> None:
         """Say which list X (K, d) is asked about now, if any.
 
-        The second time on end its Gram matrix is made and kept.
+        The second time on end its Gram matrix is made and kept; of a list in single precision at once, in that
+        precision: widths below a thousandth of the actions' own are then lost in rounding.
         """
-        if actions is None or actions.shape[1] < HIGH_DIMENSION or len(actions) > _LARGEST_KEPT:
+        if actions is None or not keeps_gram(*actions.shape):
             self._actions = self.gram = None
-        elif self._actions is None or not np.array_equal(self._actions, actions):
+            return
+        is_new = self._actions is None or not np.array_equal(self._actions, actions)
+        if is_new:
             self._actions, self.gram = actions.copy(), None
-        elif self.gram is None or self._gram_updates >= _AFRESH:
-            self.gram = np.ascontiguousarray((actions @ self.inverse) @ actions.T)
+        if (not is_new or actions.dtype == np.float32) and (self.gram is None or self._gram_updates >= _AFRESH):
+            half = actions @ self.inverse.astype(actions.dtype, copy=False)
+            self.gram = np.ascontiguousarray(half @ actions.T, dtype=np.float64)
             self._gram_updates = 0
 
     def norm(self, vector: Vector) -> float:

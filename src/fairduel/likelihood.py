@@ -6,7 +6,7 @@ whatever the data. Duels with the same φ enter through (Σw, Σw·o) alone, so 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
+from fairduel.information import HIGH_DIMENSION
 from fairduel.links import Link, potential, probability_and_slope
 
 TOLERANCE = 1e-8
@@ -268,7 +269,7 @@ class Estimate:
     theta: Vector
     """The estimate, shape (d,)."""
     gradient: float
-    """Largest entry of the gradient there; θ is within √d · gradient / λ of the exact solution."""
+    """No entry of the gradient there is larger; θ is within √d · gradient / λ of the exact solution."""
     steps: int
     """Newton steps taken."""
     ridge: float
@@ -308,8 +309,19 @@ def maximum_likelihood(
 
 
 def _solve(told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
+    """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
+    rows, dimension = told.differences.shape
+    if dimension < HIGH_DIMENSION or rows >= dimension:
+        return _newton(told.differences, told, ridge, link, start)
+    basis, triangle = np.linalg.qr(told.differences.T)  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
+    small = _newton(np.ascontiguousarray(triangle.T), told, ridge, link, np.ascontiguousarray(start @ basis))
+    # No entry of the gradient is larger than its length, which Q keeps.
+    return replace(small, theta=basis @ small.theta, gradient=math.sqrt(rows) * small.gradient)
+
+
+def _newton(differences: Matrix, told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
     theta, gradient, tolerance, steps = newton(
-        start, told.differences, told.weights, told.wins, ridge, link.kind, link.scale
+        start, differences, told.weights, told.wins, ridge, link.kind, link.scale
     )
     if not gradient <= tolerance:
         raise ConvergenceError(

@@ -135,3 +135,19 @@ def test_one_pass_forgets_flips_that_lock_the_exact_estimate_in(name):
     """The adversarial attack of the paper, C = 45: the exact baselines end at about 14,000."""
     cell = Cell(name, "adversarial", 45, 2000, agent_settings={"estimator": "one-pass"})
     assert np.mean([cell.run(seed).trace.regret.sum() for seed in range(5)]) < 3000
+
+
+@pytest.mark.parametrize("kind", [RCDB, MaxPairUCB])
+def test_single_precision_asks_good_duels_too(kind):
+    """The pair that is asked scores, in double precision, within rounding of the best."""
+    rng = np.random.default_rng(4)
+    actions = unit_rows(rng, 40, 80)
+    agent = kind(dimension=80, norm_bound=2.0, horizon=100, estimator="one-pass", seed=1)
+    for _ in range(30):
+        inverse, theta, radius = agent.information.inverse.copy(), agent.estimate, agent.current_radius
+        duel = agent.ask(actions.astype(np.float32))
+        differences = actions[:, None] - actions[None]
+        widths = np.sqrt(np.einsum("abi,ij,abj->ab", differences, inverse, differences))
+        scores = (actions @ theta)[:, None] + (actions @ theta)[None] + radius * widths
+        assert scores[duel.first, duel.second] >= scores.max() - 1e-4 * radius
+        agent.tell(duel, Outcome.FIRST if rng.random() < 0.5 else Outcome.SECOND)

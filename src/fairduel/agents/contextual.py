@@ -100,7 +100,7 @@ class ContextualAgent(DuelingAgent):
             first, second = self._choose(table)
         if self._rng.random() < 0.5:
             first, second = second, first
-        return self._weigh(first, second, table[first] - table[second])
+        return self._weigh(first, second, np.subtract(table[first], table[second], dtype=np.float64))
 
     def _duel_in(self, actions: ActionSet) -> Duel:
         """The next duel of a set that is not listed."""
