@@ -28,11 +28,13 @@ from fairduel import (
 )
 from fairduel.agents import AGENTS
 
+FIVE = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim"]
+
 TRUTH = np.array([1.5, -1.0, 0.6])
 ACTIONS = np.array([[0.9, 0.0, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9], [-0.6, 0.3, 0.5]])
 
 
-@pytest.fixture(params=AGENTS.values(), ids=AGENTS)
+@pytest.fixture(params=[AGENTS[name] for name in FIVE], ids=FIVE)
 def kind(request):
     return request.param
 
