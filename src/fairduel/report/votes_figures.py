@@ -52,7 +52,7 @@ def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(side + 1.2, side), layout="constrained")
         axis = figure.subplots()
-        colours = mpl.colormaps["RdBu_r"].with_extremes(bad="#f2f2f2")
+        colours = mpl.colormaps["RdBu_r"].with_extremes(bad="#dcdcdc")
         drawn = axis.imshow(share, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
         size = 9 if count <= 20 else 6.5
         axis.set_xticks(range(count), [_short(name) for name in names[:count]], rotation=90, fontsize=size)

@@ -14,7 +14,7 @@ from scipy import special
 from fairduel.checks import whole
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, wins
+from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, Ties, fit_scores, wins
 from fairduel.votes.differences import Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust import Fit, Weights, robust_fit
@@ -182,9 +182,9 @@ def rank(
         ]
     settings = {
         "weights": weights,
-        "lies": lies,
+        "lies": "√votes" if lies is None else lies,
         "ties": ties,
-        "ridge": ridge,
+        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
         "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
         "draws": draws,
         "seed": seed,

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from fairduel import BadInputError
+from fairduel.votes import Votes
+
+
+def made(**changes):
+    arrays = {"items": "abc", "first": [0, 1, 2], "second": [1, 2, 0], "result": [1, 0.5, 0]}
+    return Votes.from_arrays(**arrays | changes)
+
+
+def test_votes_know_their_rows_and_count_once():
+    votes = made()
+    assert len(votes) == 3
+    assert votes.row.tolist() == [2, 3, 4]
+    assert votes.weight.tolist() == [1, 1, 1]
+    assert (votes.voter, votes.context, votes.time) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"items": "aab"}, "same name"),
+        ({"first": [0, 1]}, "one for each of the 3"),
+        ({"first": [0, 1, 3]}, "from 0 to 2"),
+        ({"first": [0, 1, -1]}, "from 0 to 2"),
+        ({"first": [0.0, 1.0, 2.0]}, "whole numbers"),
+        ({"first": [1, 1, 2]}, "against itself"),
+        ({"result": [1, 0.7, 0]}, "a result is"),
+        ({"result": [1, np.nan, 0]}, "a result is"),
+        ({"result": "abc"}, "numbers"),
+        ({"weight": [1, -1, 1]}, "≥ 0"),
+        ({"weight": [1, np.nan, 1]}, "≥ 0"),
+        ({"weight": [1, np.inf, 1]}, "≥ 0"),
+        ({"voter": [0, 0, 1], "voters": ["Ann"]}, "voter must be from 0 to 0"),
+        ({"voter": [0, 0], "voters": ["Ann"]}, "voter must be whole numbers"),
+        ({"time": [1.0, 2.0]}, "time must be numbers"),
+    ],
+)
+def test_bad_arrays_are_refused(changes, reason):
+    with pytest.raises(BadInputError, match=reason):
+        made(**changes)
+
+
+def test_selecting_keeps_order_and_codes():
+    votes = made(voter=[0, 1, 0], voters=["Ann", "Bob"], context=[2, 0, 1], contexts="xyz", time=[5, 6, 7])
+    chosen = votes.select(np.array([True, False, True]))
+    assert chosen.row.tolist() == [2, 4]
+    assert (chosen.first.tolist(), chosen.second.tolist(), chosen.result.tolist()) == ([0, 2], [1, 0], [1, 0])
+    assert (chosen.voter.tolist(), chosen.context.tolist(), chosen.time.tolist()) == ([0, 0], [2, 1], [5, 7])
+    assert chosen.items == votes.items
+    left = votes.without(np.array([True, False, True]))
+    assert left.row.tolist() == [3]
+
+
+@pytest.mark.parametrize("mask", [[True], [0, 1, 2], [1.0, 0.0, 1.0]])
+def test_a_selection_must_be_one_truth_a_vote(mask):
+    with pytest.raises(BadInputError, match="one true or false"):
+        made().select(np.array(mask))
+
+
+def test_components_are_numbered_by_size_and_ignore_votes_of_no_weight():
+    votes = Votes.from_arrays("abcdef", [0, 2, 3, 5], [1, 3, 4, 0], [1, 1, 0, 1], weight=[1, 1, 1, 0])
+    assert votes.components().tolist() == [1, 1, 0, 0, 0, 2]
+
+
+def test_no_votes_are_votes_too():
+    votes = Votes.from_arrays([], [], [], [])
+    assert len(votes) == 0
+    assert votes.components().tolist() == []
