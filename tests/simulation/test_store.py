@@ -241,11 +241,11 @@ def test_any_number_of_workers_gives_the_same_records(tmp_path):
 
 def test_a_second_call_computes_nothing(store):
     assert run_cells(CELLS, range(2), store) == 6
-    before = [store.path(cell).read_bytes() for cell in CELLS]
+    before = [path.read_bytes() for cell in CELLS for path in store.parts(cell)]
     calls = []
     assert run_cells(CELLS, range(2), store, progress=calls.append) == 0
     assert calls == []
-    assert [store.path(cell).read_bytes() for cell in CELLS] == before
+    assert [path.read_bytes() for cell in CELLS for path in store.parts(cell)] == before
 
 
 def test_a_changed_setting_is_computed_again(store):
@@ -280,7 +280,7 @@ def test_progress_counts_every_run(store):
 def test_a_torn_file_is_refused_and_left_alone(store, share):
     cell = CELLS[0]
     run_cells([cell], range(2), store)
-    path = store.path(cell)
+    [path] = store.parts(cell)
     whole = path.read_bytes()
     torn = whole[: int(share * len(whole))]
     path.write_bytes(torn)
@@ -331,3 +331,29 @@ def test_an_error_in_one_cell_keeps_what_is_finished(store):
     with pytest.raises(BadInputError, match="99"):
         run_cells([CELLS[0], broken], range(3), store)
     assert store.seeds(broken) == set()
+
+
+def test_a_large_cell_is_kept_in_parts_that_read_as_one(store, monkeypatch, tmp_path):
+    cell = CELLS[0]
+    whole = Store(tmp_path / "whole")
+    run_cells([cell], range(24), whole)
+    assert len(whole.parts(cell)) == 1
+    for module in ("store", "many"):
+        monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 7 * cell.horizon)
+    run_cells([cell], range(10), store)
+    run_cells([cell], range(24), store, jobs=2)
+    parts = store.parts(cell)
+    assert len(parts) >= 3
+    assert all(1 <= len(pl.read_parquet(part)) <= 10 for part in parts)
+    assert store.seeds(cell) == set(range(24))
+    ours, theirs = (each.records(cell, range(24)).drop("seconds") for each in (store, whole))
+    assert_frame_equal(ours, theirs)
+    assert_frame_equal(store.traces(cell, range(24)), whole.traces(cell, range(24)))
+
+
+def test_a_part_that_would_be_too_large_is_begun_anew(store, monkeypatch):
+    cell = CELLS[0]
+    monkeypatch.setattr("fairduel.simulation.store.ROUNDS_A_PART", 5 * cell.horizon)
+    for seed in range(12):
+        store.add(cell, [cell.run(seed)])
+    assert [len(pl.read_parquet(part)) for part in store.parts(cell)] == [5, 5, 2]

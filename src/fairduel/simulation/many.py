@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from fairduel.errors import BadInputError, LockInWarning
 from fairduel.simulation.cell import Cell, Run
-from fairduel.simulation.store import Store
+from fairduel.simulation.store import ROUNDS_A_PART, Store
 
 _LONGEST_BATCH = 10
 _LIVES = 3
@@ -67,8 +67,8 @@ def run_cells(
     """Run every cell for every seed that is not in the store yet; return how many runs that were.
 
     They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. A cell is stored when its last seed is done; on Ctrl-C the runs of
-    all finished batches are stored before the interrupt goes on.
+    number of runs just finished. A cell is stored when its last seed is done, and a large one part by part; on Ctrl-C
+    the runs of all finished batches are stored before the interrupt goes on.
     """
     workers = workers or Local(jobs)
     missing: dict[str, list[int]] = {}
@@ -76,7 +76,7 @@ def run_cells(
     for key, cell in by_key.items():
         done = store.seeds(cell)
         missing[key] = [seed for seed in dict.fromkeys(seeds) if seed not in done]
-    total = sum(map(len, missing.values()))
+    left = {key: len(seeds) for key, seeds in missing.items()}
     waiting: dict[str, list[Run]] = defaultdict(list)
     try:
         # One BLAS thread: the last bits must not depend on how many cores a worker found.
@@ -86,14 +86,15 @@ def run_cells(
             with closing(workers.run(_batches(by_key, missing, workers.count))) as finished:
                 for key, runs in finished:
                     waiting[key] += runs
+                    left[key] -= len(runs)
                     progress(len(runs))
-                    if len(waiting[key]) == len(missing[key]):
+                    if not left[key] or len(waiting[key]) * by_key[key].horizon >= ROUNDS_A_PART:
                         store.add(by_key[key], waiting.pop(key))
     except BaseException:
         for key, runs in waiting.items():
             store.add(by_key[key], runs)
         raise
-    return total
+    return sum(map(len, missing.values()))
 
 
 def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], count: int) -> list[Batch]:

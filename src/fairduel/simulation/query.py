@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from fairduel.errors import BadInputError
 from fairduel.simulation.extras import needed
-from fairduel.simulation.store import TRACE_COLUMNS
+from fairduel.simulation.store import TRACE_COLUMNS, parts_of
 from fairduel.simulation.sweep import Grid
 
 _CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
@@ -31,7 +31,7 @@ def query(folder: Path, sql: str) -> Answer:
     grid = Grid.load(folder)
     connection = duckdb.connect()
     try:
-        for statement in _views(folder / "cells", grid):
+        for statement in _views(folder.resolve(), grid):
             connection.execute(statement)
         [*others, statement] = connection.extract_statements(sql) or [None]
         # Only SELECT can do no harm: COPY could write where views must be allowed to read.
@@ -63,14 +63,13 @@ def _refused(error: Exception) -> BadInputError:
     return BadInputError(" ".join(str(error).split("\n\n")[0].split()))
 
 
-def _views(cells: Path, grid: Grid) -> Iterator[str]:
+def _views(folder: Path, grid: Grid) -> Iterator[str]:
     """The statements that make the views, after closing every door but the one to the cells."""
-    folder = cells.resolve()
-    files = [str(path) for path in (folder / f"{key}.parquet" for key in grid.cells) if path.exists()]
+    files = [path for key in grid.cells for path in parts_of(folder, key)]
     if not files:
-        raise BadInputError(f"no cell of the sweep in {cells.parent} is finished yet.")
+        raise BadInputError(f"no cell of the sweep in {folder} is finished yet.")
     yield "SET temp_directory = ''"
-    yield f"SET allowed_directories = {_list([str(folder)])}"
+    yield f"SET allowed_directories = {_list([str(files[0].parent)])}"
     yield "SET enable_external_access = false"
     yield "SET python_enable_replacements = false"
     yield "SET lock_configuration = true"
@@ -84,8 +83,9 @@ def _views(cells: Path, grid: Grid) -> Iterator[str]:
     # All that is put into these texts are names that a grid may have, and file names in quotes.
     yield f"""
         CREATE VIEW kept AS
-        SELECT {named}, * EXCLUDE ({", ".join(_CELL_COLUMNS)}, filename), parse_filename(filename, true) AS cell
-        FROM read_parquet({_list(files)}, union_by_name = true, filename = true)
+        SELECT {named}, * EXCLUDE ({", ".join(_CELL_COLUMNS)}, filename),
+            split_part(parse_filename(filename, true), '-', 1) AS cell
+        FROM read_parquet({_list(map(str, files))}, union_by_name = true, filename = true)
         WHERE seed BETWEEN {grid.seeds[0]} AND {grid.seeds[-1]}
     """  # noqa: S608
     yield f"""

@@ -1,4 +1,7 @@
-"""Where finished runs are kept: one Parquet file a cell, written whole or not at all."""
+"""Where finished runs are kept: one Parquet file a cell, written whole or not at all.
+
+A cell of so many rounds that they would fill the memory has further files, its parts.
+"""
 
 import io
 from collections.abc import Iterable
@@ -12,6 +15,8 @@ from fairduel.simulation.cell import Cell, Run
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
 """What is kept of each round; in a cell's file as lists named ``trace_…``."""
+ROUNDS_A_PART = 1_000_000
+"""So many rounds of a cell are stored together; it is about 60 MB before compression."""
 
 
 class Store:
@@ -28,27 +33,31 @@ class Store:
         except OSError as error:
             raise BadInputError(f"cannot write to {folder}: {error.strerror}.") from error
 
-    def path(self, cell: Cell) -> Path:
-        """The file of this cell."""
-        return self.folder / "cells" / f"{cell.key}.parquet"
+    def parts(self, cell: Cell) -> list[Path]:
+        """The files of this cell, in the order in which they were begun."""
+        return parts_of(self.folder, cell.key)
 
     def seeds(self, cell: Cell) -> set[int]:
         """Which seeds of this cell are finished."""
-        if not self.path(cell).exists():
+        if not self.parts(cell):
             return set()
         return set(self._read(cell, ["seed"])["seed"].to_list())
 
     def add(self, cell: Cell, runs: Iterable[Run]) -> None:
-        """Add finished runs to the cell's file."""
+        """Add finished runs to the cell's last part, or begin another if that is full."""
         rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs]
-        frame = pl.DataFrame(rows).sort("seed")
-        if self.path(cell).exists():
-            frame = pl.concat([self._read(cell), frame]).unique("seed", keep="first").sort("seed")
-        write_parquet(frame, self.path(cell))
+        frame, parts = pl.DataFrame(rows).sort("seed"), self.parts(cell)
+        last = _read_part(parts[-1]) if parts else frame.clear()
+        if (len(last) + len(frame)) * cell.horizon > ROUNDS_A_PART and len(last):
+            path = self.folder / "cells" / f"{cell.key}-{len(parts)}.parquet"
+        else:
+            path = parts[-1] if parts else self.folder / "cells" / f"{cell.key}.parquet"
+            frame = pl.concat([last, frame]).unique("seed", keep="first").sort("seed")
+        write_parquet(frame, path)
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
         """Return one row a run, without the traces."""
-        frame = self._read(cell).select(pl.exclude("^trace_.*$"))
+        frame = self._read(cell, pl.exclude("^trace_.*$"))
         return frame.filter(pl.col("seed").is_in(list(seeds))).sort("seed")
 
     def traces(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
@@ -60,17 +69,29 @@ class Store:
         long = long.rename({f"trace_{name}": name for name in TRACE_COLUMNS})
         return long.with_columns(pl.col("regret", "weak_regret").cum_sum().over("seed"))
 
-    def _read(self, cell: Cell, columns: list[str] | None = None) -> pl.DataFrame:
-        path = self.path(cell)
-        if not path.exists():
+    def _read(self, cell: Cell, columns: list[str] | pl.Expr) -> pl.DataFrame:
+        parts = self.parts(cell)
+        if not parts:
             raise BadInputError(
                 f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
             )
-        try:
-            return pl.read_parquet(path, columns=columns)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise BadInputError(f"{path} is torn or no Parquet file ({reason}): delete it and run again.") from error
+        return pl.concat([_read_part(part, columns) for part in parts]).unique("seed", keep="first")
+
+
+def parts_of(folder: Path, key: str) -> list[Path]:
+    """The files in the store at ``folder`` of the cell with this key."""
+    found = [folder / "cells" / f"{key}.parquet"]
+    while (following := folder / "cells" / f"{key}-{len(found)}.parquet").exists():
+        found.append(following)
+    return found if found[0].exists() else []
+
+
+def _read_part(path: Path, columns: list[str] | pl.Expr | None = None) -> pl.DataFrame:
+    try:
+        return pl.scan_parquet(path).select(pl.all() if columns is None else columns).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInputError(f"{path} is torn or no Parquet file ({reason}): delete it and run again.") from error
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
