@@ -222,7 +222,10 @@ class KArmed:
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
 
     def _check_count(self, actions: Actions) -> None:
-        count = self.arms if actions is None else len(np.asarray(actions))
+        try:
+            count = self.arms if actions is None else len(actions)  # type: ignore[arg-type]  # or it has none
+        except TypeError:
+            count = 0
         if count != self.arms:
             raise BadInputError(f"this {type(self).__name__} has {self.arms} arms, and {count} actions came.")
 

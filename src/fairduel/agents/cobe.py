@@ -157,6 +157,7 @@ class COBE(LinearRewardAgent):
     # ------------------------------------------------------------------ the round
 
     def _ask(self, actions: Actions) -> Pull:
+        self._table(actions)  # before anything is drawn
         index = bisect_right(self._cumulative, self._rng.random())
         pull = self._bases[index].ask(actions)
         note = (self._restarts, index, pull.number)

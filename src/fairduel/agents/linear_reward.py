@@ -98,7 +98,11 @@ class LeastSquares:
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`from_state` needs."""
-        return {"information": self.information.state(), "moments": self._moments, "estimate": self.estimate}
+        return {
+            "information": self.information.state(),
+            "moments": self._moments.copy(),
+            "estimate": self.estimate.copy(),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
