@@ -2,13 +2,24 @@
 
 from typing import Any
 
+from fairduel.agents.arm_race import ArmRace
+from fairduel.agents.barbar import BARBAR
 from fairduel.agents.base import Agent, DuelingAgent, KArmed, RewardAgent
+from fairduel.agents.cobe import COBE
 from fairduel.agents.colstim import CoLSTIM
 from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.cw_oful import CWOFUL
+from fairduel.agents.fgts import FGTS
 from fairduel.agents.maxinp import MaxInP
 from fairduel.agents.maxpairucb import MaxPairUCB
+from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
+from fairduel.agents.sbe import SBE
+from fairduel.agents.vacdb import VACDB
+from fairduel.agents.versatile import VersatileDB
+from fairduel.agents.weighted_oful import MultiLevelOFUL, WeightedOFUL
+from fairduel.agents.wiwr import WIWR
 
 AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "rcdb": RCDB,
@@ -16,19 +27,43 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "maxpairucb": MaxPairUCB,
     "maxinp": MaxInP,
     "colstim": CoLSTIM,
+    "wiwr": WIWR,
+    "versatile-db": VersatileDB,
+    "vacdb": VACDB,
+    "fgts": FGTS,
+    "arm-race": ArmRace,
+    "barbar": BARBAR,
+    "sbe": SBE,
+    "phased-elimination": PhasedElimination,
+    "weighted-oful": WeightedOFUL,
+    "multilevel-oful": MultiLevelOFUL,
+    "cw-oful": CWOFUL,
+    "cobe": COBE,
 }
 """Every agent by the name that the command and the results know it by."""
 
 __all__ = [
     "AGENTS",
+    "BARBAR",
+    "COBE",
+    "CWOFUL",
+    "FGTS",
     "RCDB",
     "RCDBS",
+    "SBE",
+    "VACDB",
+    "WIWR",
     "Agent",
+    "ArmRace",
     "CoLSTIM",
     "ContextualAgent",
     "DuelingAgent",
     "KArmed",
     "MaxInP",
     "MaxPairUCB",
+    "MultiLevelOFUL",
+    "PhasedElimination",
     "RewardAgent",
+    "VersatileDB",
+    "WeightedOFUL",
 ]

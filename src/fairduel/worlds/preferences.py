@@ -156,7 +156,7 @@ def _antisymmetric(upper: Matrix) -> Matrix:
 def _circle(arms: int) -> Matrix:
     """Each arm beats those in the half circle after it; the one right opposite, if any, ties."""
     ahead = (np.arange(arms) - np.arange(arms)[:, None]) % arms
-    return np.sign(arms - 2.0 * ahead) * (ahead > 0)
+    return np.asarray(np.sign(arms - 2.0 * ahead) * (ahead > 0))
 
 
 def _winner_over(others: Matrix) -> Matrix:

@@ -1,0 +1,288 @@
+"""FGTS.CDB: Feel-Good Thompson Sampling for contextual dueling bandits (Li 2024)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from fairduel.actions import checked_actions
+from fairduel.agents.base import Actions, DuelingAgent
+from fairduel.agents.tsallis import draw
+from fairduel.checks import at_least_zero, positive, whole
+from fairduel.duel import Duel, Matrix, Outcome, Vector
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.likelihood import Comparisons, derivatives, maximum_likelihood
+from fairduel.links import LOGISTIC, Link, as_link
+from fairduel.selection import pick
+
+_FEEL_GOOD = {"theory": 1.0, "practical": 0.1}  # μ in units of √(d/T)
+Density = Callable[[Matrix], tuple[Vector, Matrix]]
+"""From chains (n, d) to their −log densities (n,) and the gradients of these (n, d)."""
+
+
+def langevin(
+    density: Density, chains: Matrix, root: Matrix, *, step_size: float, steps: int, rng: np.random.Generator
+) -> Matrix:
+    """Move each of the chains (n, d) by so many Metropolis-adjusted Langevin steps.
+
+    ``root`` (d, d) is any R with RRᵀ close to the covariance: in y = R⁻¹θ a step is y − (h/2)∇ + √h·z, with z
+    standard normal. The acceptance makes the density itself stationary, whatever R and h are.
+    """
+    h = step_size
+    values, gradients = density(chains)
+    for _ in range(steps):
+        normal = rng.standard_normal(chains.shape)
+        moves = math.sqrt(h) * normal - 0.5 * h * (gradients @ root)
+        proposals = chains + moves @ root.T
+        new_values, new_gradients = density(proposals)
+        backward = (0.5 * h * (new_gradients @ root) - moves) / math.sqrt(h)
+        log_ratios = values - new_values + 0.5 * (np.sum(normal**2, axis=1) - np.sum(backward**2, axis=1))
+        accepted = np.log(rng.random(len(chains))) < log_ratios
+        values = np.where(accepted, new_values, values)
+        chains = np.where(accepted[:, None], proposals, chains)
+        gradients = np.where(accepted[:, None], new_gradients, gradients)
+    return chains
+
+
+@dataclass(kw_only=True, eq=False)
+class FGTS(DuelingAgent):
+    """Two samples of θ, each optimistic about what it would win over the other's action; the best action of each.
+
+    Chain j is a sample of exp(−Σ_t [η log(1 + e^{−y_t θᵀφ_t}) − μ max_x θᵀ(x − x_t^{3−j})]) times a prior, where y_t is
+    ±1 for who won and x_t^{3−j} is the action that the other chain put up: the second term, the feel-good one, makes
+    samples likelier under which something better was on offer.
+
+    Each chain goes on from where it was, by ``steps`` preconditioned Metropolis-adjusted Langevin steps a round; it is
+    a sample of its density in the limit of many. Equal differences share a row and equal sets of actions are kept
+    once, so a step costs as much as there are different ones.
+
+    The rule is known from the abstract and from general knowledge, its constants are not: η, μ, the prior and the
+    sampler are settings, and their defaults are readings of ours. So is this: where the actions change, the sum over
+    rounds of max_x θᵀx is taken as the number of rounds told times its average over ``sets_kept`` rounds drawn at
+    random from all that were asked; where they stay the same, it is exact.
+
+    >>> agent = FGTS(dimension=2, norm_bound=2.0, horizon=200, seed=0)
+    >>> actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
+    >>> for _ in range(200):
+    ...     duel = agent.ask(actions)
+    ...     agent.tell(duel, Outcome.FIRST if duel.first <= duel.second else Outcome.SECOND)
+    >>> agent.recommend(actions)
+    0
+    """
+
+    dimension: int
+    """d, the number of features of an action."""
+    norm_bound: float
+    """B, a bound on ‖θ*‖; the prior's width where that is not given."""
+    link: Link | str = LOGISTIC
+    """σ; the loss is the logistic one, so no other will do."""
+    learning_rate: float = 1.0
+    """η, the weight of the likelihood."""
+    feel_good: float | str = "practical"
+    """μ, the weight of the feel-good term: ``"theory"``, √(d/T) up to a constant that is not known;
+    ``"practical"``, a tenth of that; or a number."""
+    prior_scale: float | None = None
+    """Standard deviation of each coordinate of θ in the Gaussian prior; ``None``: B."""
+    steps: int = 5
+    """Steps of each chain a round."""
+    step_size: float = 1.0
+    """h of a step, in units of the posterior's covariance."""
+    sets_kept: int = 64
+    """How many rounds' sets of actions stand for all, where they change."""
+    self_duels: bool = True
+    """Whether an action may duel itself; if not, the second chain puts up its next best."""
+
+    _memory = ("_chains", "_opponents", "_rounds", "_theta", "_stale")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_settings()
+        self._prior_scale = self.norm_bound if self.prior_scale is None else self.prior_scale
+        # The MAP of prior and weighed likelihood is the MLE with this ridge.
+        self._ridge = 1.0 / (self._prior_scale**2 * self.learning_rate)
+        self._told = Comparisons(self.dimension)
+        self._theta: Vector = np.zeros(self.dimension)
+        self._stale = False
+        self._rounds = 0
+        self._opponents = np.zeros((2, self.dimension))  # Σ_t x_t^{3−j}, a row for each chain
+        self._offered: dict[bytes, int] = {}  # the content of each set kept, and for how many rounds it stands
+        self._chains = self._prior_scale * self._rng.standard_normal((2, self.dimension))
+
+    # ------------------------------------------------------------------ what users call
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the action that is best by the likeliest θ, without the feel-good term; the lowest of equals."""
+        return int(np.argmax(self._table(actions) @ self.estimate))
+
+    @property
+    def estimate(self) -> Vector:
+        """The likeliest θ on all that was told, without the feel-good term, shape (d,)."""
+        self._refit()
+        return self._theta.copy()
+
+    @property
+    def chains(self) -> Matrix:
+        """θ of the two chains, shape (2, d)."""
+        return self._chains.copy()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, and the numbers that came of it."""
+        return super().settings | {
+            "link": str(self.link),
+            "feel_good": self._feel_good,
+            "prior_scale": self._prior_scale,
+        }
+
+    def posterior(self) -> Density:
+        """−log density of each of the two chains, up to a constant, and its gradient."""
+        differences, weights, wins = self._told.differences, self._told.weights, self._told.wins
+        eta, mu, precision, rounds = self.learning_rate, self._feel_good, self._prior_scale**-2.0, self._rounds
+        sets, shares = self._sets()
+
+        def density(chains: Matrix) -> tuple[Vector, Matrix]:
+            margins = differences @ chains.T  # (rows, 2)
+            losses = weights @ np.logaddexp(0.0, margins) - wins @ margins
+            values = 0.5 * precision * np.sum(chains**2, axis=1) + eta * losses
+            gradients = precision * chains + eta * (weights[:, None] * expit(margins) - wins[:, None]).T @ differences
+            if rounds:
+                rewards = (sets.reshape(-1, self.dimension) @ chains.T).reshape(*sets.shape[:2], 2)
+                values -= mu * (rounds * (shares @ rewards.max(axis=1)) - np.sum(chains * self._opponents, axis=1))
+                for j, best in enumerate(rewards.argmax(axis=1).T):
+                    gradients[j] -= mu * (rounds * (shares @ sets[np.arange(len(sets)), best]) - self._opponents[j])
+            return values, gradients
+
+        return density
+
+    # ------------------------------------------------------------------ the rule
+
+    def _ask(self, actions: Actions) -> Duel:
+        table = self._table(actions)
+        self._keep(table)
+        self._move_chains()
+        chosen = [pick(table @ theta, self._rng.random()) for theta in self._chains]
+        if chosen[0] == chosen[1] and not self.self_duels:
+            others = table @ self._chains[1]
+            others[chosen[0]] = -np.inf
+            chosen[1] = pick(others, self._rng.random())
+        chain = int(self._rng.random() < 0.5)  # whose action stands first
+        first, second = chosen[chain], chosen[1 - chain]
+        difference = table[first] - table[second]
+        return Duel(self._asked, first, second, difference, note=(chain, *table[first].tolist()))
+
+    def _tell(self, asked: Duel, answer: Outcome) -> None:
+        chain, features = int(asked.note[0]), np.array(asked.note[1:])
+        self._opponents[1 - chain] += features
+        self._opponents[chain] += features - asked.difference
+        self._rounds += 1
+        if not asked.is_self_duel:
+            self._told.add(asked.difference, weight=1.0, first_won=answer is Outcome.FIRST)
+            self._stale = True
+
+    def _move_chains(self) -> None:
+        self._refit()
+        self._chains = langevin(
+            self.posterior(),
+            self._chains,
+            self._root(),
+            step_size=self.step_size,
+            steps=self.steps,
+            rng=self._rng,
+        )
+
+    def _root(self) -> Matrix:
+        """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
+        gradient, hessian = np.empty(self.dimension), np.empty((self.dimension, self.dimension))
+        told = self._told
+        derivatives(
+            self._theta,
+            told.differences,
+            told.weights,
+            told.wins,
+            self._ridge,
+            LOGISTIC.kind,
+            LOGISTIC.scale,
+            gradient,
+            hessian,
+        )
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
+
+    def _refit(self) -> None:
+        if self._stale:
+            fit = maximum_likelihood(self._told, ridge=self._ridge, link=LOGISTIC, start=self._theta)
+            self._theta, self._stale = fit.theta, False
+
+    @property
+    def _feel_good(self) -> float:
+        if not isinstance(self.feel_good, str):
+            return self.feel_good
+        horizon = self.horizon if self.horizon is not None else self._asked + 1
+        return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / horizon)
+
+    # ------------------------------------------------------------------ the sets of actions
+
+    def _keep(self, table: Matrix) -> None:
+        """Let the set of this round in among those kept, so that all rounds so far are equally likely to be there."""
+        if self._asked >= self.sets_kept:
+            if self._rng.random() * (self._asked + 1) >= self.sets_kept:
+                return
+            counts = np.array(list(self._offered.values()), dtype=np.float64)
+            leaving = list(self._offered)[draw(counts, self._rng.random())]
+            self._offered[leaving] -= 1
+            if not self._offered[leaving]:
+                del self._offered[leaving]
+        content = table.tobytes()
+        self._offered[content] = self._offered.get(content, 0) + 1
+
+    def _sets(self) -> tuple[Matrix, Vector]:
+        """The sets kept, shape (n, K, d), and the share of the rounds for which each stands, shape (n,).
+
+        Smaller sets have their first action repeated, which changes no maximum.
+        """
+        largest = max(map(len, self._offered), default=0)
+        row = 8 * self.dimension  # bytes
+        filled = [content + content[:row] * ((largest - len(content)) // row) for content in self._offered]
+        sets = np.frombuffer(b"".join(filled)).reshape(len(filled), -1, self.dimension)
+        counts = np.array(list(self._offered.values()), dtype=np.float64)
+        return sets, counts / max(counts.sum(), 1.0)
+
+    # ------------------------------------------------------------------ the books
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        state = super().state()
+        state["settings"]["link"] = str(self.link)
+        tables = [np.frombuffer(content).reshape(-1, self.dimension).copy() for content in self._offered]
+        return state | {
+            "told": self._told.state(),
+            "sets": {str(i): table for i, table in enumerate(tables)},
+            "set_counts": list(self._offered.values()),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._told = Comparisons.from_state(state["told"])
+        counts = state["set_counts"]
+        self._offered = {state["sets"][str(i)].tobytes(): count for i, count in enumerate(counts)}
+
+    def _table(self, actions: Actions) -> Matrix:
+        if actions is None:
+            raise BadInputError("FGTS chooses by features: give the actions, one row each.")
+        return checked_actions(actions, self.dimension)  # type: ignore[arg-type]  # a set not listed is refused there
+
+    def _check_settings(self) -> None:
+        self.dimension = whole("dimension", self.dimension, least=1)
+        for name in ("norm_bound", "learning_rate", "step_size"):
+            setattr(self, name, positive(name, getattr(self, name)))
+        if not isinstance(self.feel_good, str):
+            self.feel_good = at_least_zero("feel_good", self.feel_good)
+        elif self.feel_good not in _FEEL_GOOD:
+            raise unknown_name("feel_good", self.feel_good, _FEEL_GOOD)
+        self.prior_scale = None if self.prior_scale is None else positive("prior_scale", self.prior_scale)
+        self.steps = whole("steps", self.steps, least=1)
+        self.sets_kept = whole("sets_kept", self.sets_kept, least=1)
+        if str(as_link(self.link)) != "logistic":
+            raise BadInputError(f"FGTS.CDB is built on the logistic loss and takes no {self.link} link.")

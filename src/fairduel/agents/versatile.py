@@ -1,0 +1,82 @@
+"""Versatile-DB (Saha & Gaillard 2022): a duel as a game of two learners who do not trust the arms to stay the same."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.tsallis import draw, tsallis_distribution
+from fairduel.checks import positive
+from fairduel.duel import Duel, Outcome, Vector
+from fairduel.errors import unknown_name
+
+Form = Literal["two-players", "one-learner"]
+
+
+@dataclass(kw_only=True, eq=False)
+class VersatileDB(KArmed, DuelingAgent):
+    """Each side of a duel is drawn by a learner of its own, Tsallis-INF, which pays 1 where its arm loses.
+
+    ``form="two-players"`` is the algorithm; ``form="one-learner"`` its Remark 2: one learner draws both arms, and is
+    charged the average of their losses. A self-duel costs both sides ½. It knows neither C nor T.
+
+    The rate is uncertain: the paper's theorem prints a regulariser whose sign is missing, its proof uses η_t = 4/√t,
+    and Zimmert & Seldin use 2/√t for the same loss estimates; theirs is the default. The estimates are plain importance
+    weights, loss/p, with p of the moment of asking: a late outcome counts as an early one would.
+
+    >>> agent = VersatileDB(arms=3, seed=0)
+    >>> for _ in range(500):
+    ...     duel = agent.ask()
+    ...     agent.tell(duel, Outcome.FIRST if duel.first >= duel.second else Outcome.SECOND)
+    >>> agent.recommend()
+    2
+    """
+
+    form: Form = "two-players"
+    """``"two-players"`` or ``"one-learner"``."""
+    rate: float = 2.0
+    """c of η_t = c/√t; 4 is that of the paper's proof."""
+
+    _memory = ("_losses",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form not in get_args(Form):
+            raise unknown_name("form", str(self.form), get_args(Form))
+        self.rate = positive("rate", self.rate)
+        self._losses = np.zeros((2 if self.form == "two-players" else 1, self.arms))  # L̂, a row for each learner
+
+    def _ask(self, actions: Actions) -> Duel:
+        self._check_count(actions)
+        distributions = self.distributions
+        player = int(self._rng.random() < 0.5)  # who stands first
+        players = (player, 1 - player)
+        arms = [draw(distributions[i], self._rng.random()) for i in players]
+        chances = [float(distributions[i][arm]) for i, arm in zip(players, arms, strict=True)]
+        return Duel(self._asked, arms[0], arms[1], note=(player, *chances))
+
+    def _tell(self, asked: Duel, answer: Outcome) -> None:
+        player, *chances = asked.note
+        loss = 0.5 if asked.is_self_duel else float(answer is Outcome.SECOND)  # of the first
+        for i, arm, chance, paid in (
+            (int(player), asked.first, chances[0], loss),
+            (1 - int(player), asked.second, chances[1], 1.0 - loss),
+        ):
+            if self.form == "two-players":
+                self._losses[i, arm] += paid / chance
+            else:
+                self._losses[0, arm] += 0.5 * paid / chance
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the arm with the least estimated loss; the lowest index among equals."""
+        self._check_count(actions)
+        return int(np.argmin(self._losses.sum(axis=0)))
+
+    @property
+    def distributions(self) -> tuple[Vector, Vector]:
+        """p of either player, shape (K,) each; one and the same with one learner."""
+        rate = self.rate / math.sqrt(self._asked + 1)
+        each = [tsallis_distribution(losses, rate) for losses in self._losses]
+        return each[0], each[-1]

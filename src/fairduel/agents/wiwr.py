@@ -1,0 +1,148 @@
+"""WIWR: Winner Isolation With Recourse (Agarwal 2021)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.tsallis import draw
+from fairduel.checks import positive
+from fairduel.duel import Duel, Outcome, Vector
+from fairduel.errors import BadInputError, unknown_name
+
+THEORY_LENGTH = 2304.0
+"""λ = 2304 ln(40 K² log T / δ), as published."""
+PRACTICAL_SCALE = 0.3 / THEORY_LENGTH
+"""The fraction of λ that is practical: chosen by hand, see docs/algorithms/wiwr.md."""
+SLACK = 1.0 / 8.0
+"""Of the last gap, what is taken off a new one."""
+
+
+@dataclass(kw_only=True, eq=False)
+class WIWR(KArmed, DuelingAgent):
+    """In epochs, duel arms against a candidate: seldom those that look bad, never quite giving up on one.
+
+    In each epoch arm i is due about n_i = λ/D_i² duels, D_i its estimated gap; the arm with more wins between the
+    two becomes the candidate, by a tally P that is kept across epochs. At its end the gaps are estimated anew, by duels
+    against the candidate that held at least half of the epoch, or, if none did, against whoever was candidate.
+
+    As published, λ makes the first epoch about 4Kλ long, hundreds of thousands of duels; ``scale`` shrinks it.
+    ``scale="theory"`` is λ itself, without a guarantee at any smaller one.
+
+    Readings of ours: n_i is rounded up, so that an epoch is a whole number of duels. It ends when that many of its
+    outcomes have been told, however many more were asked; an outcome that comes after the end of its epoch counts in P,
+    which knows no epochs, and in nothing else. An arm takes over from the candidate that it beat only while that one
+    still is candidate. Without a ``horizon``, T is the round in which the epoch began.
+
+    >>> agent = WIWR(arms=3, horizon=2000, seed=0)
+    >>> for _ in range(2000):
+    ...     duel = agent.ask()
+    ...     agent.tell(duel, Outcome.FIRST if duel.first >= duel.second else Outcome.SECOND)
+    >>> agent.recommend()
+    2
+    """
+
+    scale: float | str = "practical"
+    """A factor on λ: ``"practical"``, ``"theory"`` (1) or a number."""
+    failure_probability: float = 0.05
+    """δ."""
+
+    _memory = ("_candidate", "_leads", "_gaps", "_epoch", "_due", "_told", "_reigns", "_wins")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._scale = self._checked_scale()
+        self.failure_probability = positive("failure_probability", self.failure_probability)
+        if self.failure_probability >= 1:
+            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
+        self._candidate = int(self._rng.integers(self.arms))  # v
+        self._leads = np.zeros((self.arms, self.arms))  # P: wins of row over column minus its losses
+        self._gaps = np.full(self.arms, 0.5)  # D
+        self._epoch = 0
+        self._begin_epoch()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, with the scale as a number."""
+        return super().settings | {"scale": self._scale}
+
+    @property
+    def epoch(self) -> int:
+        """m, from 1."""
+        return self._epoch
+
+    @property
+    def gaps(self) -> Vector:
+        """D, the estimated gap of each arm to the winner, shape (K,)."""
+        return self._gaps.copy()
+
+    @property
+    def due(self) -> Vector:
+        """n, how many duels each arm is due in this epoch, shape (K,)."""
+        return self._due.copy()
+
+    def recommend(self, actions: Actions = None) -> int:
+        """Index of the candidate."""
+        self._check_count(actions)
+        return self._candidate
+
+    def _ask(self, actions: Actions) -> Duel:
+        self._check_count(actions)
+        challenger, candidate = draw(self._due, self._rng.random()), self._candidate
+        challenger_first = self._rng.random() < 0.5
+        first, second = (challenger, candidate) if challenger_first else (candidate, challenger)
+        return Duel(self._asked, first, second, note=(self._epoch, float(challenger_first)))
+
+    def _tell(self, asked: Duel, answer: Outcome) -> None:
+        epoch, challenger_first = asked.note
+        challenger, candidate = (asked.first, asked.second) if challenger_first else (asked.second, asked.first)
+        won = 0.5 if asked.is_self_duel else float((answer is Outcome.FIRST) == bool(challenger_first))  # Z
+        if not asked.is_self_duel:
+            self._leads[challenger, candidate] += 2.0 * won - 1.0
+            self._leads[candidate, challenger] -= 2.0 * won - 1.0
+        if epoch == self._epoch:
+            self._reigns[candidate] += 1.0
+            self._wins[challenger, candidate] += won
+            self._told += 1
+        if candidate == self._candidate and self._leads[challenger, candidate] > 0.0:
+            self._candidate = challenger
+        if self._told >= self._due.sum():
+            self._end_epoch()
+
+    def _begin_epoch(self) -> None:
+        self._epoch += 1
+        self._due = np.ceil(self._length / self._gaps**2)  # n
+        self._told = 0
+        self._reigns = np.zeros(self.arms)  # W: how long each arm was candidate
+        self._wins = np.zeros((self.arms, self.arms))  # r: wins of row as challenger of column
+
+    def _end_epoch(self) -> None:
+        total = self._due.sum()  # N
+        keeper = int(np.argmax(self._reigns))
+        if self._reigns[keeper] >= total / 2.0:
+            chances = self._wins[:, keeper] / (self._reigns[keeper] / total * self._due)
+            chances[keeper] = 0.5
+        else:
+            chances = self._wins.sum(axis=1) / self._due
+        least = 2.0**-self._epoch
+        self._gaps = np.maximum(least, 0.5 - chances - SLACK * self._gaps)
+        if self._gaps.min() > least:
+            self._gaps[np.argmin(self._gaps)] = least
+        self._begin_epoch()
+
+    @property
+    def _length(self) -> float:
+        """λ, scaled."""
+        horizon = max(self.horizon if self.horizon is not None else self._asked, 3)
+        logarithm = math.log(40.0 * self.arms**2 * math.log(horizon) / self.failure_probability)
+        return self._scale * THEORY_LENGTH * logarithm
+
+    def _checked_scale(self) -> float:
+        if not isinstance(self.scale, str):
+            return positive("scale", self.scale)
+        named = {"practical": PRACTICAL_SCALE, "theory": 1.0}
+        if self.scale not in named:
+            raise unknown_name("scale", self.scale, named)
+        return named[self.scale]

@@ -1,0 +1,262 @@
+"""Checks that every agent passes, fairduel's and your own: :func:`check_agent`."""
+
+import inspect
+import math
+import operator
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairduel.duel import Duel, Matrix, Outcome, Pull
+from fairduel.errors import unknown_name
+
+Kind = Literal["duel", "reward"]
+ACTIONS: Matrix = np.array([[0.9, 0.0, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9], [-0.6, 0.3, 0.5], [0.1, -0.2, 0.3]])
+"""What an agent is asked about where you give no actions: five of them, with three features."""
+_BUDGETS = ("flip_budget", "corruption_budget")
+
+
+def check_agent(
+    make: Callable[..., Any], *, kind: Kind = "duel", actions: ArrayLike = ACTIONS, rounds: int = 60
+) -> list[str]:
+    """Put an agent through all checks; raise ``AssertionError`` at the first it fails, return what was skipped and why.
+
+    ``make()`` returns a new agent, always the same one: give it its seed. It may be any object with ``ask`` and
+    ``tell``, as in a run; a check of something that it does not have (``save``, ``cancel``, ``pending``) is skipped. If
+    ``make`` takes ``flip_budget`` or ``corruption_budget``, it is also made with 0. ``actions`` (K, d) is what it can
+    choose from, ``rounds`` how long each check plays.
+
+    >>> from functools import partial
+    >>> from fairduel import RCDB
+    >>> check_agent(partial(RCDB, dimension=3, norm_bound=2.0, flip_budget=5, horizon=60))
+    []
+    """
+    if kind not in get_args(Kind):
+        raise unknown_name("kind of agent", str(kind), get_args(Kind))
+    game = _Game(make, kind, np.array(actions, dtype=np.float64), rounds)
+    agent = make()
+    for needed in ("ask", "tell"):
+        assert callable(getattr(agent, needed, None)), f"interface: the agent has no method {needed!r}."
+    skipped = []
+    for name, (check, needs) in _CHECKS.items():
+        missing = [part for part in needs if not hasattr(agent, part)]
+        if missing:
+            skipped.append(f"{name}: the agent has no {' and no '.join(missing)}")
+        elif name == "budget 0" and not game.budgets:
+            skipped.append("budget 0: make takes no budget")
+        else:
+            with _named(name):
+                check(game)
+    return skipped
+
+
+class _Game:
+    """An agent's maker, with a hidden truth to answer by: the later action is the better."""
+
+    def __init__(self, make: Callable[..., Any], kind: Kind, actions: Matrix, rounds: int) -> None:
+        self.make, self.kind, self.actions, self.rounds = make, kind, actions, rounds
+        self.values = np.linspace(-1.0, 1.0, len(actions))
+        takes = inspect.signature(make).parameters
+        self.budgets = {name: 0 for name in _BUDGETS if name in takes}
+
+    def ask(self, agent: Any, actions: Matrix | None = None) -> Any:
+        """Ask, and look at what was asked."""
+        table = self.actions if actions is None else actions
+        asked = agent.ask(table.copy())
+        self.indices(asked, len(table))
+        for name in ("difference", "features", "weight"):
+            value = getattr(asked, name, 0.0)
+            assert np.isfinite(value).all(), f"the agent asked something whose {name} is not finite: {asked!r}."
+        return asked
+
+    def indices(self, asked: Any, count: int) -> tuple[int, ...]:
+        """Which actions were asked."""
+        expected = "a pair of indices" if self.kind == "duel" else "an index"
+        try:
+            if self.kind == "reward":
+                found: tuple[Any, ...] = (getattr(asked, "action", asked),)
+            else:
+                found = (asked.first, asked.second) if hasattr(asked, "first") else tuple(asked)
+            numbers = tuple(operator.index(index) for index in found)
+        except TypeError:
+            raise AssertionError(f"ask must return {expected}, or an object with them, not {asked!r}.") from None
+        assert len(numbers) == (1 if self.kind == "reward" else 2), f"ask must return {expected}, not {asked!r}."
+        assert all(0 <= number < count for number in numbers), f"ask returned {asked!r}, out of {count} actions."
+        return numbers
+
+    def answer(self, asked: Any, rng: np.random.Generator) -> Any:
+        """A noisy answer."""
+        numbers = self.indices(asked, len(self.actions))
+        if self.kind == "reward":
+            return float(rng.random() < 0.5 + 0.4 * self.values[numbers[0]])
+        margin = float(self.values[numbers[0]] - self.values[numbers[1]])
+        return Outcome.FIRST if rng.random() < 1.0 / (1.0 + math.exp(-2.0 * margin)) else Outcome.SECOND
+
+    def play(self, agent: Any, rounds: int, seed: int = 0) -> list[tuple[int, ...]]:
+        """Play with answers at once; return the indices that were asked."""
+        rng = np.random.default_rng(seed)
+        history = []
+        for _ in range(rounds):
+            asked = self.ask(agent)
+            history.append(self.indices(asked, len(self.actions)))
+            agent.tell(asked, self.answer(asked, rng))
+        return history
+
+    def refuses(self, agent: Any, what: str, act: Callable[[], Any]) -> None:
+        """``act`` must raise, and leave the agent as it was."""
+        before = agent.state() if hasattr(agent, "state") else None
+        try:
+            act()
+        except Exception:  # noqa: BLE001  # whichever error an agent refuses by
+            if before is not None:
+                assert _same(agent.state(), before), f"{what} was refused, but it changed the agent."
+            return
+        raise AssertionError(f"{what} was not refused.")
+
+
+def _determinism(game: _Game) -> None:
+    one, other = game.make(), game.make()
+    assert game.play(one, game.rounds) == game.play(other, game.rounds), (
+        "two agents that were made alike and told alike asked differently: draw all randomness from the seed."
+    )
+
+
+def _resume(game: _Game) -> None:
+    agent = game.make()
+    game.play(agent, game.rounds)
+    waiting = game.ask(agent)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.npz"
+        agent.save(path)
+        again = type(agent).load(path)
+    answer = game.answer(waiting, np.random.default_rng(1))
+    for each in (agent, again):
+        each.tell(waiting, answer)
+    assert game.play(agent, game.rounds, seed=2) == game.play(again, game.rounds, seed=2), (
+        "the agent that was saved and loaded asked something else than the one that went on."
+    )
+
+
+def _delay(game: _Game) -> None:
+    agent, rng = game.make(), np.random.default_rng(3)
+    waiting = []
+    for _ in range(game.rounds):
+        waiting.append(game.ask(agent))
+        if len(waiting) > 10:  # whoever answers next; ten never do
+            asked = waiting.pop(int(rng.integers(len(waiting))))
+            agent.tell(asked, game.answer(asked, rng))
+    if hasattr(agent, "pending"):
+        left = sorted(asked.number for asked in agent.pending)
+        assert left == sorted(asked.number for asked in waiting), "pending is not what was asked and not told yet."
+
+
+def _cancel(game: _Game) -> None:
+    agent, rng = game.make(), np.random.default_rng(4)
+    for _ in range(game.rounds):
+        lost, asked = game.ask(agent), game.ask(agent)
+        agent.cancel(lost)
+        agent.tell(asked, game.answer(asked, rng))
+    assert not getattr(agent, "pending", ()), "what was cancelled is still pending."
+    game.refuses(agent, "telling what was cancelled", lambda: agent.tell(lost, game.answer(lost, rng)))
+    game.refuses(agent, "cancelling twice", lambda: agent.cancel(lost))
+
+
+def _bad_actions(game: _Game) -> None:
+    agent = game.make()
+    game.play(agent, 5)
+    game.refuses(agent, "an empty set of actions", lambda: agent.ask(game.actions[:0]))
+    spoilt = game.actions.copy()
+    spoilt[0, 0] = math.nan
+    before = agent.state() if hasattr(agent, "state") else None
+    try:
+        asked = agent.ask(spoilt.copy())
+    except Exception:  # noqa: BLE001
+        assert before is None or _same(agent.state(), before), "a NaN feature was refused, but it changed the agent."
+        return
+    # An agent that looks at no features may go on, if it kept clear of the NaN.
+    agent.tell(asked, game.answer(asked, np.random.default_rng(5)))
+    for name in ("difference", "features", "weight", "width"):
+        value = np.asarray(getattr(asked, name, 0.0))
+        if name == "width" and np.isnan(getattr(game.ask(agent), name, math.nan)):
+            continue  # it has no widths
+        assert np.isfinite(value).all(), f"a NaN feature was let in: {name} of what was asked is {value}."
+    for number in range(5):
+        game.play(agent, 1, seed=number)
+
+
+def _bad_answers(game: _Game) -> None:
+    agent = game.make()
+    game.play(agent, 5)
+    asked = game.ask(agent)
+    for wrong in (None, "first", math.nan):
+        game.refuses(agent, f"the answer {wrong!r}", partial(agent.tell, asked, wrong))
+    agent.tell(asked, game.answer(asked, np.random.default_rng(6)))
+
+
+def _told_twice(game: _Game) -> None:
+    agent, rng = game.make(), np.random.default_rng(7)
+    game.play(agent, 5)
+    asked = game.ask(agent)
+    agent.tell(asked, game.answer(asked, rng))
+    game.refuses(agent, "telling the same twice", lambda: agent.tell(asked, game.answer(asked, rng)))
+
+
+def _never_asked(game: _Game) -> None:
+    agent, rng = game.make(), np.random.default_rng(8)
+    game.play(agent, 5)
+    invented: Duel | Pull = Duel(99, 0, 1) if game.kind == "duel" else Pull(99, 0)
+    game.refuses(agent, "telling what was never asked", lambda: agent.tell(invented, game.answer(invented, rng)))
+
+
+def _equal_actions(game: _Game) -> None:
+    agent, rng = game.make(), np.random.default_rng(9)
+    alike = np.tile(game.actions[0], (len(game.actions), 1))
+    for _ in range(game.rounds):
+        asked = game.ask(agent, alike)
+        agent.tell(asked, game.answer(asked, rng))
+
+
+def _budget(game: _Game) -> None:
+    for name in game.budgets:
+        game.play(game.make(**{name: 0}), game.rounds)
+
+
+_CHECKS: dict[str, tuple[Callable[[_Game], None], tuple[str, ...]]] = {
+    "determinism": (_determinism, ()),
+    "delay": (_delay, ()),
+    "equal actions": (_equal_actions, ()),
+    "bad actions": (_bad_actions, ()),
+    "bad answers": (_bad_answers, ("pending",)),
+    "told twice": (_told_twice, ("pending",)),
+    "never asked": (_never_asked, ("pending",)),
+    "cancel": (_cancel, ("cancel",)),
+    "resume": (_resume, ("save", "load")),
+    "budget 0": (_budget, ()),
+}
+"""Every check by name, and what an agent must have for it."""
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Put the check's name before what it found; an agent's own error is a finding too."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from error
+    except Exception as error:
+        raise AssertionError(f"{name}: the agent raised {type(error).__name__}: {error}") from error
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two states are equal, arrays included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=True)
+    return bool(one == other)
