@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,11 +19,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import twins
 from fairduel import RCDB, LockInWarning, Outcome
+from fairduel.action_sets import BallSet, HypercubeSet
 from fairduel.actions import hypercube
 from fairduel.experiments.paper_setup import ATTACKS, BUDGET, GREEDY, HORIZON, paper_cell
 from fairduel.inference import line
 from fairduel.selection import symmetric_pair
 from fairduel.simulation import Cell, Store, run_cells, versions
+from fairduel.worlds.base import random_parameter
 
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=120)
@@ -45,11 +48,14 @@ def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> np.ndarra
 
 
 def paper_run() -> list[Row]:
-    """One run of the paper's experiment, each agent; the twin is RCDB's loop in NumPy and SciPy."""
-    rng = np.random.default_rng(0)
-    theta = rng.uniform(-0.5, 0.5, 5)
-    theta *= 2 / np.linalg.norm(theta)
-    twin = seconds(lambda: twins.rcdb_run(hypercube(5), theta, HORIZON, BUDGET, rng), times=1)
+    """One run of the paper's experiment, each agent; the twin is RCDB's loop in NumPy and SciPy, mean of five runs."""
+
+    def twin_runs() -> None:
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            twins.rcdb_run(hypercube(5), random_parameter(rng, 5, norm=2.0), HORIZON, BUDGET, rng)
+
+    twin = seconds(twin_runs, times=1) / 5
     rows: list[Row] = []
     for name in ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim"):
         cell = paper_cell(name, GREEDY)
@@ -69,6 +75,41 @@ def figure1() -> list[Row]:
 
     whole()
     return [{"work": "Figure 1, 160 runs, stored", "here": seconds(whole), "goal": 1.5}]
+
+
+def end_to_end() -> list[Row]:
+    """The whole command, plots and report included, with machine code at hand; and 10,000 runs of one cell, stored."""
+    command = [str(Path(sys.executable).with_name("fairduel")), "reproduce", "figure1", "--out"]
+
+    def reproduce() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([*command, folder], check=True, capture_output=True)
+
+    reproduce()
+    rows: list[Row] = [{"work": "fairduel reproduce figure1, 660 runs", "here": seconds(reproduce), "goal": 8.0}]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", _TEN_THOUSAND, folder], check=True, capture_output=True, text=True
+        ).stdout.split()
+    rows.append(
+        {
+            "work": f"10,000 runs of RCDB/greedy, peak {int(done[1]) / 2**20:.2f} GiB",
+            "here": float(done[0]),
+            "goal": 120.0,
+        }
+    )
+    return rows
+
+
+_TEN_THOUSAND = """
+import os, resource, sys, time
+from pathlib import Path
+from fairduel.experiments.paper_setup import GREEDY, paper_cell
+from fairduel.simulation import Store, run_cells
+began = time.perf_counter()
+run_cells([paper_cell("rcdb", GREEDY)], range(10_000), Store(Path(sys.argv[1])), jobs=os.cpu_count())
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
 def fresh_contexts() -> list[Row]:
@@ -107,12 +148,34 @@ def best_pair() -> list[Row]:
     ]
 
 
+def action_sets() -> list[Row]:
+    """The best pair of sets that are never listed, after 200 random duels; the twin lists a hypercube of 1,024."""
+    rng = np.random.default_rng(0)
+    rows: list[Row] = []
+    for actions in (HypercubeSet(10), HypercubeSet(20), HypercubeSet(30), BallSet(30)):
+        d = actions.dimension
+        past = np.array([actions.random(rng) - actions.random(rng) for _ in range(200)])
+        inverse = np.linalg.inv(0.25 * np.eye(d) + 0.3 * past.T @ past)
+        theta = random_parameter(rng, d, norm=2.0)
+        pair = actions.best_pair(theta, inverse, np.sqrt(d), rng)
+        assert pair.gap == 0.0
+        here = seconds(lambda a=actions, t=theta, m=inverse: a.best_pair(t, m, np.sqrt(a.dimension), rng))
+        row: Row = {"work": f"exact best pair, {type(actions).__name__}({d})", "here": here}
+        if d == 10:
+            row["twin"] = seconds(lambda t=theta, m=inverse: twins.best_pair(hypercube(10), t, m, np.sqrt(10)), times=1)
+        rows.append(row)
+    return rows
+
+
 def ask_and_tell() -> list[Row]:
     """Latency of one ask and tell, at the median and the 99th percentile; one BLAS thread, as on a busy server."""
     settings = [
         ("K = 1,000, d = 32, 100,000 votes behind it", 1000, 32, True, "one-pass", 100_000, 3000, 1e-3, 5e-3),
         ("K = 200, d = 1,024, fixed", 200, 1024, True, "lazy", 200, 300, 3e-3, None),
         ("K = 200, d = 1,024, fresh", 200, 1024, False, "one-pass", 3, 40, 4e-2, None),
+        ("K = 200, d = 4,096, fixed", 200, 4096, True, "lazy", 100, 100, None, None),
+        ("K = 200, d = 4,096, fresh", 200, 4096, False, "one-pass", 3, 10, None, None),
+        ("K = 200, d = 4,096, fresh, single precision", 200, 4096, False, "one-pass", 3, 10, None, None),
     ]
     rows: list[Row] = []
     for name, count, dimension, fixed, estimator, before, measured, median, tail in settings:
@@ -120,11 +183,12 @@ def ask_and_tell() -> list[Row]:
         theta = rng.normal(size=dimension)
         theta *= 2 / np.linalg.norm(theta)
         agent = RCDB(dimension=dimension, norm_bound=2.0, flip_budget=50, horizon=200_000, estimator=estimator)
-        actions, taken = unit_rows(rng, count, dimension), []
+        precision = np.float32 if "single" in name else np.float64
+        actions, taken = unit_rows(rng, count, dimension).astype(precision), []
         limit = threadpool_limits(1)
         for step in range(before + measured):
             if not fixed:
-                actions = unit_rows(rng, count, dimension)
+                actions = unit_rows(rng, count, dimension).astype(precision)
             coin = rng.random()
             began = time.perf_counter()
             duel = agent.ask(actions)
@@ -186,8 +250,10 @@ def growth() -> list[Row]:
 BENCHMARKS = {
     "paper_run": paper_run,
     "figure1": figure1,
+    "end_to_end": end_to_end,
     "fresh_contexts": fresh_contexts,
     "best_pair": best_pair,
+    "action_sets": action_sets,
     "ask_and_tell": ask_and_tell,
     "growth": growth,
 }

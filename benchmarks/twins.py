@@ -26,7 +26,7 @@ def best_pair(actions, theta, inverse, radius):
 
 
 def rcdb_run(actions, theta_star, horizon, budget, rng):
-    """RCDB at its practical setting under the greedy attack; return its regret."""
+    """RCDB at its practical setting under the greedy attack, Algorithm 1 line by line; return its regret."""
     dimension = actions.shape[1]
     ridge, trust, radius = 0.25, np.sqrt(dimension) / budget, np.sqrt(dimension)
     information, theta = ridge * np.eye(dimension), np.zeros(dimension)
@@ -42,7 +42,6 @@ def rcdb_run(actions, theta_star, horizon, budget, rng):
         information += weight * np.outer(difference, difference)
         won = rng.random() < expit(rewards[a] - rewards[b])
         history.append((difference, weight, float(won != (t < budget))))
-        if a != b:
-            theta = fit(*(np.array(column) for column in zip(*history, strict=True)), ridge, theta)
+        theta = fit(*(np.array(column) for column in zip(*history, strict=True)), ridge, theta)
         regret += 2 * rewards.max() - rewards[a] - rewards[b]
     return regret

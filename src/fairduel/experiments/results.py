@@ -19,13 +19,13 @@ class Results:
     experiment: Experiment
     seeds: list[int]
     runs: pl.DataFrame
-    """One row a run: final values, settings, diagnostics."""
+    """One row a run, by entry and seed: final values, settings, diagnostics."""
     traces: pl.DataFrame
-    """One row a run and round: cumulative regrets, duel, flip, weight, width, slope."""
+    """One row a run and round, by entry, seed and round: cumulative regrets, duel, flip, weight, width, slope."""
 
     def of(self, entry: Entry) -> pl.DataFrame:
         """Return the runs of one entry, by seed."""
-        return self.runs.filter(pl.col("entry") == self.experiment.entries.index(entry)).sort("seed")
+        return self.runs.filter(pl.col("entry") == self.experiment.entries.index(entry))
 
 
 def run_experiment(

@@ -100,8 +100,8 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
     ]
     for entry, style in _styled(entries):
         index = results.experiment.entries.index(entry)
-        traces = results.traces.filter(pl.col("entry") == index).select("seed", "round", "regret")
-        regret = traces.sort("seed", "round")["regret"].to_numpy().reshape(len(results.seeds), -1)
+        traces = results.traces.lazy().filter(pl.col("entry") == index).select("regret").collect()
+        regret = traces["regret"].to_numpy().reshape(len(results.seeds), -1)
         points = np.unique(np.linspace(0, regret.shape[1] - 1, _MOST_POINTS).astype(int))
         centre = regret[:, points].mean(axis=0)
         [drawn] = axis.plot(points + 1, centre, label=_short_label(entry), linewidth=1.6, **style)
@@ -182,4 +182,5 @@ def image(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    figure.set_layout_engine("none")  # another image need not find the places of all things again
     return buffer.getvalue()

@@ -1,6 +1,7 @@
 """One self-contained HTML page: figures, tables and every setting, readable without a network."""
 
 import base64
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ class Drawn:
     caption: str
     figure: Figure
 
+    @functools.cached_property
+    def svg(self) -> bytes:
+        """The figure as an SVG file."""
+        return image(self.figure, "svg")
+
 
 def write_report(folder: Path, all_results: Sequence[Results], command: str) -> Path:
     """Write Parquet, PNG, SVG and ``report.html`` for these experiments into ``folder``; return the page."""
@@ -38,16 +44,16 @@ def write_report(folder: Path, all_results: Sequence[Results], command: str) -> 
         for number, item in enumerate(drawn, start=1):
             name = results.experiment.name if number == 1 else f"{results.experiment.name}-{number}"
             write_whole(folder / f"{name}.png", image(item.figure, "png"))
-            write_whole(folder / f"{name}.svg", image(item.figure, "svg"))
+            write_whole(folder / f"{name}.svg", item.svg)
         sections.append(_section(results, drawn))
     page = folder / "report.html"
     write_whole(page, render("report.html", sections=sections, command=command).encode())
     return page
 
 
-def data_uri(figure: Figure) -> str:
+def data_uri(drawn: Drawn) -> str:
     """A figure as an address that holds the whole image."""
-    return "data:image/svg+xml;base64," + base64.b64encode(image(figure, "svg")).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn.svg).decode()
 
 
 def _section(results: Results, drawn: Sequence[Drawn]) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def _section(results: Results, drawn: Sequence[Drawn]) -> dict[str, Any]:
     cells = [entry.cell for entry in experiment.entries]
     return {
         "experiment": experiment,
-        "figures": [(item.caption, data_uri(item.figure)) for item in drawn],
+        "figures": [(item.caption, data_uri(item)) for item in drawn],
         "panels": {
             panel: [r for r in rows if r["panel"] == panel] for panel in dict.fromkeys(r["panel"] for r in rows)
         },

@@ -52,18 +52,18 @@ class Store:
             path = self.folder / "cells" / f"{cell.key}-{len(parts)}.parquet"
         else:
             path = parts[-1] if parts else self.folder / "cells" / f"{cell.key}.parquet"
-            frame = pl.concat([last, frame]).unique("seed", keep="first").sort("seed")
+            frame = pl.concat([last, frame.join(last, on="seed", how="anti")]).sort("seed")
         write_parquet(frame, path)
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
-        """Return one row a run, without the traces."""
+        """Return one row a run, by seed, without the traces."""
         frame = self._read(cell, pl.exclude("^trace_.*$"))
-        return frame.filter(pl.col("seed").is_in(list(seeds))).sort("seed")
+        return frame.filter(pl.col("seed").is_in(list(seeds)))
 
     def traces(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
-        """Return one row a run and round, with cumulative regrets."""
+        """Return one row a run and round, by seed and round, with cumulative regrets."""
         names = [f"trace_{name}" for name in TRACE_COLUMNS]
-        frame = self._read(cell, ["seed", *names]).filter(pl.col("seed").is_in(list(seeds))).sort("seed")
+        frame = self._read(cell, ["seed", *names]).filter(pl.col("seed").is_in(list(seeds)))
         rounds = pl.int_ranges(1, pl.col("trace_regret").list.len() + 1, dtype=pl.Int32).alias("round")
         long = frame.with_columns(rounds).explode("round", *names)
         long = long.rename({f"trace_{name}": name for name in TRACE_COLUMNS})
@@ -75,7 +75,8 @@ class Store:
             raise BadInputError(
                 f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
             )
-        return pl.concat([_read_part(part, columns) for part in parts]).unique("seed", keep="first")
+        frames = [_read_part(part, columns) for part in parts]
+        return frames[0] if len(frames) == 1 else pl.concat(frames).unique("seed", keep="first").sort("seed")
 
 
 def parts_of(folder: Path, key: str) -> list[Path]:
