@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
@@ -296,6 +297,7 @@ def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vecto
     given = column_or_1d(y, warn=True)
     if len(given) != count:
         raise BadInputError(f"inconsistent numbers of samples: X has {count} rows and y {len(given)}.")
+    assert_all_finite(given, input_name="y")
     numbers = given.dtype.kind in "iufb"
     known = np.array([0, 1]) if classes is None and numbers and np.isin(given, (0, 0.5, 1)).all() else classes
     if known is None:

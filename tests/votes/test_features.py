@@ -1,0 +1,113 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel import BadInputError
+from fairduel.votes import Votes, read_features
+from fairduel.votes.features import scaled
+
+VALUES = np.array([[3.0, 4.0], [0.0, 1.0], [2.0, 0.0]])
+
+
+def votes(items="abc", **changes):
+    return Votes.from_arrays(items, first=[0, 1], second=[1, 2], result=[1, 0], **changes)
+
+
+def in_contexts():
+    return votes(context=[1, 0], contexts=["x", "y"])
+
+
+def test_the_longest_feature_has_norm_one_and_the_factor_is_told():
+    features = scaled(VALUES, votes())
+    assert features.factor == 5.0
+    np.testing.assert_allclose(features.values, VALUES / 5)
+    np.testing.assert_allclose(features.differences(votes()), (VALUES[[0, 1]] - VALUES[[1, 2]]) / 5)
+    np.testing.assert_allclose(features.average(), VALUES / 5)
+
+
+def test_features_of_a_context_are_those_of_the_vote():
+    table = np.stack([VALUES, 2 * VALUES])
+    features = scaled(table, in_contexts())
+    assert features.factor == 10.0
+    np.testing.assert_allclose(features.differences(in_contexts())[0], (table[1, 0] - table[1, 1]) / 10)
+    np.testing.assert_allclose(features.differences(in_contexts())[1], (table[0, 1] - table[0, 2]) / 10)
+    np.testing.assert_allclose(features.average(), 1.5 * VALUES / 10)
+
+
+def test_arrays_are_found_by_name(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, items=["c", "b", "a", "other"], phi=np.vstack([VALUES[::-1], [[9.0, 9.0]]]), junk=np.ones((4, 2)))
+    features = read_features(path, votes())
+    np.testing.assert_allclose(features.values * features.factor, VALUES)
+    assert features.source == "features.npz, array phi"
+    assert read_features(path, votes(), array="junk").values.shape == (3, 2)
+
+
+def test_numbered_items_and_contexts_need_no_names(tmp_path):
+    path = tmp_path / "features.npz"
+    table = np.arange(24.0).reshape(3, 4, 2)
+    np.savez(path, phi=table)
+    numbered = votes(items=["1", "3", "0"], context=[1, 0], contexts=["2", "0"])
+    features = read_features(path, numbered)
+    np.testing.assert_allclose(features.values * features.factor, table[[2, 0]][:, [1, 3, 0]])
+    with pytest.raises(BadInputError, match="needs an array items"):
+        read_features(path, votes())
+    with pytest.raises(BadInputError, match="needs an array contexts"):
+        read_features(path, votes(items=["1", "3", "0"], context=[1, 0], contexts=["2", "7"]))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_have_a_column_for_each_feature(tmp_path, kind):
+    table = pl.DataFrame({"u": VALUES[:, 0], "item": list("abc"), "v": VALUES[:, 1]})
+    path = tmp_path / f"features.{kind}"
+    getattr(table.sample(fraction=1, shuffle=True, seed=1), f"write_{kind}")(path)
+    features = read_features(path, votes())
+    np.testing.assert_allclose(features.values * features.factor, VALUES)
+
+
+def test_tables_can_have_contexts_and_need_only_what_was_voted_on(tmp_path):
+    path = tmp_path / "features.csv"
+    path.write_text("context,item,u\nx,b,1\nx,c,2\ny,a,3\ny,b,4\n")
+    features = read_features(path, in_contexts())
+    np.testing.assert_allclose(features.differences(in_contexts()).ravel(), [-0.25, -0.25])
+    path.write_text("context,item,u\nx,b,1\ny,a,3\ny,b,4\n")
+    with pytest.raises(BadInputError, match="no finite features for the item 'c' in the context 'x'"):
+        read_features(path, in_contexts())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("f.csv", "name,u\na,1\n", "column item"),
+        ("f.csv", "item,u\na,x\nb,y\nc,z\n", "must be numbers"),
+        ("f.csv", "item\na\nb\nc\n", "must be numbers"),
+        ("f.csv", "item,u\na,1\na,2\nb,1\nc,1\n", "two rows"),
+        ("f.csv", "item,u\na,1\nb,1\n", "no finite features for the item 'c'"),
+        ("f.csv", "item,u\na,0\nb,0\nc,0\n", "are 0"),
+        ("f.csv", "", "cannot read"),
+        ("f.npz", "torn", "no npz file|cannot read"),
+        ("f.parquet", "torn", "cannot read"),
+        ("f.txt", "", "none of them"),
+    ],
+)
+def test_bad_files_are_one_sentence(tmp_path, name, text, reason):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadInputError, match=reason):
+        read_features(tmp_path / name, votes())
+
+
+def test_bad_arrays_are_one_sentence(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, one=np.ones((3, 2)), two=np.ones((3, 2)))
+    with pytest.raises(BadInputError, match="say which array"):
+        read_features(path, votes())
+    with pytest.raises(BadInputError, match="did you mean 'one'"):
+        read_features(path, votes(), array="on")
+    np.savez(path, items=["a", "b"], phi=np.ones((3, 2)))
+    with pytest.raises(BadInputError, match="no features for 'c'"):
+        read_features(path, votes())
+    for values in (np.ones((2, 2)), np.ones(3), np.ones((3, 0)), np.full((3, 1), np.nan)):
+        with pytest.raises(BadInputError):
+            scaled(values, votes())
+    with pytest.raises(BadInputError, match="contexts"):
+        scaled(np.ones((3, 3, 2)), in_contexts())

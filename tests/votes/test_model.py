@@ -1,0 +1,262 @@
+# ruff: noqa: N806  # scikit-learn calls it X
+import numpy as np
+import pytest
+from scipy import special
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fairduel import LOGISTIC, BadInputError
+from fairduel.votes import RobustPreferenceModel
+from fairduel.votes.differences import Pairs
+from fairduel.votes.robust import robust_fit
+
+NAMES = np.array(["tea", "milk", "cocoa", "juice"])
+
+
+def problem(seed=0, count=300, dimension=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(count, dimension)) / 2
+    return X, (rng.random(count) < special.expit(X @ np.arange(1, dimension + 1))).astype(int)
+
+
+def pairs(seed=0, count=300):
+    rng = np.random.default_rng(seed)
+    first = rng.integers(4, size=count)
+    second = (first + rng.integers(1, 4, size=count)) % 4
+    strength = np.array([1.0, 0.3, -0.3, -1.0])
+    y = (rng.random(count) < special.expit(strength[first] - strength[second])).astype(int)
+    return np.column_stack([first, second]), y
+
+
+# scikit-learn's own checks, all of them: differences are ordinary features. Pairs are names or codes of items, which
+# those checks (random real numbers) cannot make; the tests below are for them.
+def _expected(estimator):
+    if estimator.weights == "sequential":
+        reason = "a vote that counts twice is weighed once; two votes are weighed one after the other"
+        return {"check_sample_weight_equivalence_on_dense_data": reason}
+    return {}
+
+
+@parametrize_with_checks(
+    [RobustPreferenceModel(), RobustPreferenceModel(weights="sequential")], expected_failed_checks=_expected
+)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("weights", ["none", "fixed-point", "sequential"])
+def test_differences_are_fitted_by_the_papers_equation(score_equation, weights):
+    X, y = problem()
+    counts = np.random.default_rng(1).random(300)
+    model = RobustPreferenceModel(weights=weights, ridge=0.1).fit(X, y, sample_weight=counts)
+    residual = score_equation(model.coef_, X, counts * model.weights_, y, 0.1, LOGISTIC)
+    assert np.abs(residual).max() < 1e-5
+    assert model.weights_.shape == (300,)
+    assert model.n_iter_ > 0
+
+
+def test_no_ridge_to_speak_of_is_plain_logistic_regression():
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    X, y = problem()
+    ours = RobustPreferenceModel(weights="none", ridge=2.0).fit(X, y)
+    theirs = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_[0], atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+def test_a_weight_of_two_is_two_votes():
+    X, y = problem()
+    counts = np.random.default_rng(1).integers(0, 3, size=300)
+    once = RobustPreferenceModel().fit(X, y, sample_weight=counts)
+    twice = RobustPreferenceModel().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(once.coef_, twice.coef_, atol=1e-6)
+
+
+def test_turning_a_vote_around_changes_nothing():
+    X, y = problem()
+    turn = np.random.default_rng(1).random(300) < 0.5
+    X_turned, y_turned = np.where(turn[:, None], -X, X), np.where(turn, 1 - y, y)
+    for weights in ("fixed-point", "sequential"):
+        model = RobustPreferenceModel(weights=weights)
+        one, other = clone(model).fit(X, y), clone(model).fit(X_turned, y_turned)
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-7)
+        np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("voters", [None, np.arange(300) % 20])
+@pytest.mark.parametrize("weights", ["none", "fixed-point", "sequential"])
+@pytest.mark.parametrize("inputs", ["differences", "pairs"])
+def test_learning_by_parts_is_learning_at_once(inputs, weights, voters):
+    X, y = problem() if inputs == "differences" else pairs()
+    if inputs == "differences":
+        X = np.concatenate([X[:100], -X[:100], X[:100]])  # the same differences again
+    model = RobustPreferenceModel(inputs=inputs, weights=weights, lies=20)
+    at_once, by_parts = clone(model).fit(X, y, voters=voters), clone(model)
+    for part in (slice(0, 50), slice(50, 210), slice(210, None)):
+        by_parts.partial_fit(X[part], y[part], voters=None if voters is None else voters[part])
+    np.testing.assert_allclose(by_parts.weights_, at_once.weights_, rtol=1e-6)
+    np.testing.assert_allclose(by_parts.coef_, at_once.coef_, atol=1e-6)
+    np.testing.assert_allclose(by_parts.covariance_, at_once.covariance_, atol=1e-6)
+
+
+def test_new_items_may_come_later(score_equation):
+    X, y = pairs()
+    X, y = X[np.argsort((X == 3).any(axis=1), kind="stable")], y[np.argsort((X == 3).any(axis=1), kind="stable")]
+    model = RobustPreferenceModel(inputs="pairs", weights="sequential", lies=20)
+    model.partial_fit(NAMES[X[:100]], y[:100])
+    assert set(model.items_) == set(NAMES[:3])
+    earlier = model.weights_
+    model.partial_fit(NAMES[X[100:]], y[100:])
+    assert set(model.items_) == set(NAMES)
+    np.testing.assert_array_equal(model.weights_[:100], earlier)
+    units = np.eye(4)[[model.items_.tolist().index(name) for name in NAMES]]
+    rows = units[X[:, 0]] - units[X[:, 1]]
+    assert np.abs(score_equation(model.coef_, rows, model.weights_, y, model.ridge, LOGISTIC)).max() < 1e-5
+
+
+def test_fit_forgets_what_was_learned_before():
+    X, y = problem()
+    model = RobustPreferenceModel().partial_fit(X, 1 - y)
+    np.testing.assert_allclose(model.fit(X, y).coef_, RobustPreferenceModel().fit(X, y).coef_)
+
+
+def test_pairs_of_names_are_fitted_like_votes():
+    X, y = pairs()
+    model = RobustPreferenceModel(inputs="pairs").fit(NAMES[X], y)
+    first, second = (X[:, i].astype(np.int32) for i in (0, 1))
+    design, row, turned = Pairs.collapse(first, second, 4)
+    fit = robust_fit(design, row, np.where(turned, 1 - y, y).astype(float), np.ones(300))
+    np.testing.assert_allclose(dict(zip(model.items_, model.scores_, strict=True))["tea"], fit.theta[0], atol=1e-7)
+    np.testing.assert_allclose(model.weights_, fit.weights, rtol=1e-7)
+    assert model.predict([["tea", "juice"], ["juice", "tea"]]).tolist() == [1, 0]
+    assert model.scores_.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_unknown_item_is_average():
+    X, y = pairs()
+    model = RobustPreferenceModel(inputs="pairs").fit(NAMES[X], y)
+    tea = dict(zip(model.items_, model.scores_, strict=True))["tea"]
+    assert model.decision_function([["tea", "cider"]])[0] == pytest.approx(tea)
+
+
+@pytest.mark.parametrize("by_context", [False, True])
+def test_items_have_features_beside_themselves(score_equation, by_context):
+    rng = np.random.default_rng(2)
+    X, _ = pairs()
+    features = rng.normal(size=(3, 4, 2) if by_context else (4, 2)) / 2
+    context = rng.integers(3, size=300)
+    table = features if by_context else np.stack([features] * 3)
+    gaps = table[context, X[:, 0]] - table[context, X[:, 1]]
+    y = (rng.random(300) < special.expit(gaps @ [3.0, -2.0])).astype(int)
+    inputs = np.column_stack([X, context]) if by_context else X
+    model = RobustPreferenceModel(inputs="pairs", features=features, ridge=0.1).fit(inputs, y)
+    rows = np.hstack([np.eye(4)[X[:, 0]] - np.eye(4)[X[:, 1]], gaps])
+    np.testing.assert_allclose(model.decision_function(inputs), rows @ model.coef_, atol=1e-12)
+    assert np.abs(score_equation(model.coef_, rows, model.weights_, y, 0.1, LOGISTIC)).max() < 1e-5
+    if by_context:  # else the items' own scores can say the same
+        assert model.coef_[4] > 1.0
+        assert model.coef_[5] < -0.5
+    assert model.scores_.shape == (4,)
+    named = RobustPreferenceModel(inputs="pairs", features=features, items=NAMES, ridge=0.1)
+    if not by_context:
+        np.testing.assert_allclose(named.fit(NAMES[X], y).coef_, model.coef_, atol=1e-9)
+        with pytest.raises(BadInputError, match="'cider'"):
+            named.predict([["tea", "cider"]])
+
+
+def test_ties_are_half_a_win_each_or_dropped():
+    X, y = problem()
+    tied = np.where(np.arange(300) % 3 == 0, 0.5, y)
+    half = RobustPreferenceModel(weights="none").fit(X, tied)
+    doubled = np.concatenate([X, X]), np.concatenate([np.ceil(tied), np.floor(tied)])
+    expected = RobustPreferenceModel(weights="none").fit(*doubled, sample_weight=np.full(600, 0.5))
+    np.testing.assert_allclose(half.coef_, expected.coef_, atol=1e-6)
+    dropped = RobustPreferenceModel(ties="drop").fit(X, tied)
+    kept = tied != 0.5
+    np.testing.assert_allclose(dropped.coef_, RobustPreferenceModel().fit(X[kept], y[kept]).coef_, atol=1e-6)
+    share = (dropped.predict(X[kept]) == y[kept]).mean()
+    assert dropped.score(X, tied) == pytest.approx(share)
+    assert half.score(X, tied) == pytest.approx((2 * (half.predict(X[kept]) == y[kept]).mean() + 0.5) / 3)
+
+
+def test_votes_of_one_voter_may_depend_on_each_other():
+    X, y = problem()
+    copied = np.repeat(X, 5, axis=0), np.repeat(y, 5)
+    voters = np.repeat(np.arange(300), 5)
+    one = RobustPreferenceModel(weights="none").fit(X, y)
+    naive = RobustPreferenceModel(weights="none").fit(*copied)
+    clustered = RobustPreferenceModel(weights="none").fit(*copied, voters=voters)
+    np.testing.assert_allclose(np.diag(naive.covariance_), np.diag(one.covariance_) / 5, rtol=0.02)
+    np.testing.assert_allclose(np.diag(clustered.covariance_), np.diag(one.covariance_), rtol=0.02)
+
+
+def test_votes_on_an_item_that_nobody_else_knows_count_less():
+    X, y = pairs(count=400)
+    known = (X != 3).all(axis=1)
+    X = np.concatenate([X[known], np.tile([[3, 0]], (5, 1))])  # the newcomer beats the best five times
+    y = np.concatenate([y[known], np.ones(5, dtype=int)])
+    plain, robust = (
+        RobustPreferenceModel(inputs="pairs", weights=weights).fit(X, y) for weights in ("none", "fixed-point")
+    )
+    assert robust.weights_[-5:].max() < 0.5
+    assert robust.weights_[:-5].min() == 1.0
+    assert robust.scores_[3] < plain.scores_[3] - 0.2
+
+
+def test_pipelines_searches_and_cross_validation_work():
+    X, y = problem()
+    scores = cross_val_score(make_pipeline(StandardScaler(with_mean=False), RobustPreferenceModel()), X, y, cv=3)
+    assert scores.min() > 0.6
+    search = GridSearchCV(RobustPreferenceModel(), {"ridge": [0.01, 1000.0], "weights": ["none", "fixed-point"]}, cv=3)
+    assert search.fit(X, y).best_params_["ridge"] == 0.01
+    names, result = pairs()
+    assert cross_val_score(RobustPreferenceModel(inputs="pairs"), NAMES[names], result, cv=3).min() > 0.5
+    with config_context(enable_metadata_routing=True):
+        model = RobustPreferenceModel().set_fit_request(voters=True)
+        voters = np.arange(300) % 30
+        scores = cross_val_score(
+            model, X, y, cv=GroupKFold(3).set_split_request(groups=True), params={"voters": voters, "groups": voters}
+        )
+        assert scores.min() > 0.6
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"inputs": "names"}, "kind of inputs"),
+        ({"weights": "equal"}, "form of weights"),
+        ({"ties": "both"}, "ties"),
+        ({"ridge": 0.0}, "ridge"),
+        ({"lies": -1.0}, "lies"),
+    ],
+)
+def test_bad_settings_are_refused_when_fitted(changes, reason):
+    with pytest.raises(BadInputError, match=reason):
+        RobustPreferenceModel(**changes).fit(*problem())
+
+
+def test_bad_votes_are_refused():
+    X, y = problem()
+    pair_model = RobustPreferenceModel(inputs="pairs")
+    for model, bad_X, bad_y, settings in (
+        (pair_model, X, y, {}),
+        (pair_model, [["tea", "milk"]], [1, 0], {}),
+        (RobustPreferenceModel(), X, y, {"voters": [1, 2]}),
+        (RobustPreferenceModel(), X, y, {"sample_weight": np.zeros(300)}),
+        (RobustPreferenceModel(), X, np.arange(300) % 3, {}),
+        (RobustPreferenceModel(ties="drop"), X, np.full(300, 0.5), {}),
+        (RobustPreferenceModel(inputs="pairs", features=np.ones((3, 4, 1))), [[0, 1, 5]], [1], {}),
+        (RobustPreferenceModel(inputs="pairs", features=[[np.nan], [1]]), [[0, 1]], [1], {}),
+    ):
+        with pytest.raises(ValueError):
+            clone(model).fit(bad_X, bad_y, **settings)
+    fitted = RobustPreferenceModel().partial_fit(X, y)
+    with pytest.raises(BadInputError, match="with all votes or with none"):
+        fitted.partial_fit(X, y, voters=np.arange(300))
+    with pytest.raises(AttributeError):
+        _ = fitted.scores_

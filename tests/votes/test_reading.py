@@ -1,0 +1,277 @@
+import gzip
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel import BadInputError
+from fairduel.votes.columns import find_columns
+from fairduel.votes.reading import read_votes, votes_of
+
+HEADER = "first,second,winner\n"
+
+
+def written(folder, text, name="votes.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def read(folder, text, name="votes.csv", **settings):
+    return read_votes(written(folder, text, name), **settings)
+
+
+def named(votes):
+    return [
+        (votes.items[a], votes.items[b], float(r))
+        for a, b, r in zip(votes.first, votes.second, votes.result, strict=True)
+    ]
+
+
+CLEAN = pl.DataFrame(
+    {
+        "model_a": ["tea", "milk", "Kakao", "tea"],
+        "model_b": ["milk", "Kakao", "tea", "Kakao"],
+        "winner": ["model_a", "model_b", "tie", "tie (bothbad)"],
+        "judge": ["Ann", "Bob", "Ann", "Zoë"],
+        "question_id": [81, 82, 81, 9],
+        "tstamp": [1.5, 2.5, 4.0, 8.0],
+        "weight": [1.0, 2.0, 0.0, 0.5],
+    }
+)
+MEANT = [("tea", "milk", 1.0), ("milk", "Kakao", 0.0), ("Kakao", "tea", 0.5), ("tea", "Kakao", 0.5)]
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.csv.gz", "v.tsv", "v.jsonl", "v.ndjson", "v.parquet"])
+def test_every_kind_of_file_holds_the_same_votes(tmp_path, name):
+    path = tmp_path / name
+    if name == "v.csv.gz":
+        path.write_bytes(gzip.compress(CLEAN.write_csv().encode()))
+    elif name == "v.tsv":
+        CLEAN.write_csv(path, separator="\t")
+    else:
+        {"csv": CLEAN.write_csv, "parquet": CLEAN.write_parquet}.get(name[2:], CLEAN.write_ndjson)(path)
+    reading = read_votes(path)
+    votes = reading.votes
+    assert named(votes) == MEANT
+    assert [votes.voters[v] for v in votes.voter] == ["Ann", "Bob", "Ann", "Zoë"]
+    assert [votes.contexts[c] for c in votes.context] == ["81", "82", "81", "9"]
+    assert votes.contexts == ("9", "81", "82")  # by number, not by letter
+    assert votes.time.tolist() == [1.5, 2.5, 4.0, 8.0]
+    assert votes.weight.tolist() == [1.0, 2.0, 0.0, 0.5]
+    first = 2 if "sv" in name else 1
+    assert votes.row.tolist() == list(range(first, first + 4))
+    assert (reading.problems, reading.both_bad, reading.rows, reading.warnings) == ({}, 1, 4, ())
+    assert votes.items == ("Kakao", "milk", "tea")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "tie", "both_bad"),
+    [
+        ("first", "second", "tie", "both-bad"),
+        ("A", "B", "Draw", "Both bad"),
+        ("model_a", "model_b", "tie", "tie (bothbad)"),
+        ("left", " right ", "equal", "neither"),
+        ("1", "2", "0.5", "both_bad"),
+        ("tea", "milk", "tie", "bothbad"),
+    ],
+)
+def test_winners_are_written_in_many_ways(tmp_path, first, second, tie, both_bad):
+    rows = "".join(f"tea,milk,{winner}\n" for winner in (first, second, tie, both_bad))
+    reading = read(tmp_path, HEADER + rows)
+    assert reading.votes.result.tolist() == [1.0, 0.0, 0.5, 0.5]
+    assert reading.both_bad == 1
+
+
+BAD_ROWS = """first,second,winner,weight
+tea,milk,first,1
+,milk,first,1
+tea,  ,first,1
+tea,milk,,1
+tea,milk,nobody,1
+tea,tea,first,1
+tea,milk,second,-1
+tea,milk,second,many
+tea,milk,second,nan
+,,,
+
+milk,tea,second,2
+"""
+
+
+def test_every_bad_row_is_set_aside_with_its_number_and_reason(tmp_path):
+    reading = read(tmp_path, BAD_ROWS)
+    assert named(reading.votes) == [("tea", "milk", 1.0), ("milk", "tea", 0.0)]
+    assert reading.votes.row.tolist() == [2, 13]
+    assert reading.set_aside.select("row", "reason").rows() == [
+        (3, "no first item"),
+        (4, "no second item"),
+        (5, "no winner"),
+        (6, "unknown winner"),
+        (7, "an item against itself"),
+        (8, "the weight is no number ≥ 0"),
+        (9, "the weight is no number ≥ 0"),
+        (10, "the weight is no number ≥ 0"),
+        (11, "the row is empty"),
+        (12, "the row is empty"),
+    ]
+    assert reading.set_aside.row(3) == (6, "unknown winner", "tea", "milk", "nobody", "1")
+    assert reading.problems["the weight is no number ≥ 0"] == 3
+    assert sum(reading.problems.values()) + len(reading.votes) == reading.rows == 12
+
+
+def test_strict_stops_and_counts(tmp_path):
+    with pytest.raises(BadInputError, match=r"row 3 \(no first item\); in all 10: .*unknown winner \(1\)"):
+        read(tmp_path, BAD_ROWS, strict=True)
+
+
+def test_lines_with_too_many_values_and_foreign_bytes_are_set_aside(tmp_path):
+    text = (
+        HEADER.encode()
+        + b"tea,milk,first\ntea,milk,first,extra\nt\xe9a,milk,first\ntea,milk\n"
+        + "té,milk,b\n".encode()
+    )
+    reading = read(tmp_path, text)
+    assert reading.set_aside.select("row", "reason").rows() == [
+        (3, "more values than columns"),
+        (4, "not UTF-8"),
+        (5, "no winner"),
+    ]
+    assert named(reading.votes) == [("tea", "milk", 1.0), ("té", "milk", 0.0)]
+
+
+def test_a_broken_line_of_json_is_set_aside(tmp_path):
+    lines = ['{"first": "tea", "second": "milk", "winner": "a"}', "", "not json", '{"first": "tea", "winner": "a"}']
+    lines += ['{"winner": 2, "second": "tea", "first": "milk", "other": {"x": [1]}}']
+    reading = read(tmp_path, "\n".join(lines) + "\n", "votes.jsonl")
+    assert named(reading.votes) == [("tea", "milk", 1.0), ("milk", "tea", 0.0)]
+    assert reading.votes.row.tolist() == [1, 5]
+    assert reading.set_aside.select("row", "reason").rows() == [
+        (2, "the row is empty"),
+        (3, "not JSON"),
+        (4, "no second item"),
+    ]
+
+
+def test_quoted_names_and_a_byte_order_mark_are_read(tmp_path):
+    reading = read(tmp_path, '\ufefffirst,second,winner\n"tea, ""green""",milk,first\r\n')
+    assert reading.votes.items == ("milk", 'tea, "green"')
+
+
+def test_names_that_only_look_alike_are_kept_apart_and_said(tmp_path):
+    reading = read(tmp_path, HEADER + "té,milk,a\nte\u0301,milk,a\nmilk ,tea,a\n", strict=True)
+    assert set(reading.votes.items) == {"té", "te\u0301", "milk", "milk ", "tea"}
+    assert len(reading.warnings) == 2
+    assert all("kept apart" in warning for warning in reading.warnings)
+    assert any("'milk'" in warning and "'milk '" in warning for warning in reading.warnings)
+
+
+def test_items_that_are_numbers_are_in_their_order_and_can_win_by_name(tmp_path):
+    reading = read(tmp_path, HEADER + "10,9,9\n2,10,10\n9,1,1\n1,2,1\n1,2,10\n")
+    assert reading.votes.items == ("1", "2", "9", "10")
+    assert named(reading.votes) == [("10", "9", 0.0), ("2", "10", 0.0), ("9", "1", 0.0), ("1", "2", 1.0)]
+    assert dict(reading.problems) == {"unknown winner": 1}
+
+
+def test_places_win_over_names_where_names_make_no_sense(tmp_path):
+    reading = read(tmp_path, HEADER + "1,2,2\n3,4,1\n5,1,2\n")
+    assert reading.votes.result.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_winner_with_two_meanings_is_refused(tmp_path):
+    with pytest.raises(BadInputError, match="place or a name"):
+        read(tmp_path, HEADER + "a,b,a\nb,a,a\n")
+    assert read(tmp_path, HEADER + "a,b,a\na,b,b\n").votes.result.tolist() == [1.0, 0.0]
+    with pytest.raises(BadInputError, match="first or the second"):
+        read(tmp_path, HEADER + "tea,milk,0\ntea,milk,1\n")
+
+
+def test_votes_without_a_voter_are_voters_of_their_own(tmp_path):
+    text = "first,second,winner,voter\ntea,milk,a,Ann\ntea,milk,a,\nx,x,a,\ntea,milk,b,\ntea,milk,b,Ann\n"
+    reading = read(tmp_path, text)
+    assert [reading.votes.voters[v] for v in reading.votes.voter] == ["Ann", "(row 3)", "(row 5)", "Ann"]
+    assert any("2 votes name no voter" in warning for warning in reading.warnings)
+    nobody = read(tmp_path, "first,second,winner,voter\ntea,milk,a,\n")
+    assert nobody.votes.voter is None
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "seconds"),
+    [
+        ("time", ["1.5", "x"], [1.5, np.nan]),
+        ("minute", ["2", "3"], [120.0, 180.0]),
+        ("timestamp", ["1970-01-01 00:01:00", "1970-01-01T00:00:01.5"], [60.0, 1.5]),
+    ],
+)
+def test_times_are_seconds(column, values, seconds):
+    table = pl.DataFrame({"first": ["a", "b"], "second": ["c", "c"], "winner": ["tie", "tie"], column: values})
+    np.testing.assert_allclose(votes_of(table).votes.time, seconds)
+
+
+def test_columns_can_be_named_or_left_out(tmp_path):
+    text = "x,y,who,voter\ntea,milk,x,Ann\n"
+    with pytest.raises(BadInputError, match=r"no column was found for the first.* x, y, who, voter"):
+        read(tmp_path, text)
+    columns = {"first": "x", "second": "y", "winner": "who", "voter": None}
+    reading = read(tmp_path, text.replace("milk,x", "milk,tea"), columns=columns)
+    assert named(reading.votes) == [("tea", "milk", 1.0)]
+    assert reading.votes.voter is None
+    with pytest.raises(BadInputError, match="did you mean 'who'"):
+        read(tmp_path, text, columns=columns | {"winner": "wh"})
+    with pytest.raises(BadInputError, match="role"):
+        read(tmp_path, text, columns={"loser": "x"})
+    with pytest.raises(BadInputError, match="two roles"):
+        read(tmp_path, text, columns=columns | {"second": "x"})
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["model_a", "model_b", "left", "right", "winner"], "model_a and model_b or left and right"),
+        (["a", "b", "winner", "user", "worker_id"], "the voter may be worker or user"),
+        (["a", "b"], "no column was found for the winner"),
+    ],
+)
+def test_ambiguous_columns_are_said(names, reason):
+    with pytest.raises(BadInputError, match=reason):
+        find_columns(names, {}, "votes.csv")
+
+
+def test_a_file_with_a_header_alone_has_no_votes(tmp_path):
+    reading = read(tmp_path, HEADER)
+    assert (len(reading.votes), reading.rows, reading.votes.items) == (0, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("votes.csv", b"", "empty"),
+        ("votes.jsonl", b"", "empty"),
+        ("votes.jsonl", b"[1]\n", "no JSON Lines"),
+        ("votes.csv", HEADER.encode() + b'"tea,milk,first\nmilk,tea,first\n', "no CSV file"),
+        ("votes.parquet", b"PAR1torn", "cannot read"),
+        ("votes.parquet", b"", "cannot read"),
+        ("votes.csv.gz", b"\x1f\x8b\x08torn", "cannot read"),
+        ("votes.xlsx", b"", "none of the files"),
+    ],
+)
+def test_a_file_that_is_none_is_one_sentence(tmp_path, name, content, reason):
+    with pytest.raises(BadInputError, match=reason):
+        read(tmp_path, content, name)
+
+
+def test_a_missing_file_is_one_sentence(tmp_path):
+    for name in ("votes.csv", "votes.jsonl", "votes.parquet"):
+        with pytest.raises(BadInputError, match="cannot read"):
+            read_votes(tmp_path / name)
+
+
+def test_a_column_of_lists_is_no_column_of_names():
+    table = pl.DataFrame({"first": [["a"]], "second": ["b"], "winner": ["tie"]})
+    with pytest.raises(BadInputError, match="not names"):
+        votes_of(table)
+
+
+@pytest.mark.parametrize(("name", "count"), [("llmfao", 8931), ("mtbench_human", 3355), ("ukpconvarg1", 84445)])
+def test_recorded_votes_are_read_whole(recorded, name, count):
+    assert len(recorded(name)) == count
