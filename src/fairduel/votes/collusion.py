@@ -1,4 +1,4 @@
-"""Groups: voters who push the same item, and pairs of voters whose votes are too alike.
+"""Groups: voters who push the same item, crowds of occasional voters, and pairs whose votes are too alike.
 
 What is guaranteed, and under what:
 
@@ -8,21 +8,27 @@ What is guaranteed, and under what:
   is not taken out again.)
 - ``group_evidence``: Π_v (1 − π + π E_vk), averaged over π, is an e-value against "nobody pushes target k" if voters
   vote independently of each other and the consensus is taken as known.
+- ``find_crowd``: all voters with few votes are taken for one person, and this person's campaign evidence is an e-value
+  like any other. It says that the crowd pushes an item, not who of them does.
 - ``alike_pairs``: the e-values are against "these two vote independently, and agree on duels as any two voters do,
   up to a tendency of the pair whose size is estimated from all pairs". Pairs are flagged by e-BH.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.honest import Decisive, Places, best_honest, sums, taste_size
+from fairduel.votes.campaign import find_cells, find_meetings, over_targets, voter_of
+from fairduel.votes.honest import Decisive, Places, best_honest, consensus, sums, taste_size
+from fairduel.votes.votes import Votes
 
 _SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
 _LEAST_SHARED = 6  # duels; (1 / .5)^5 cannot convince anybody among thousands of pairs
+OCCASIONAL = (4, 16)
+"""Who cast at most so many votes is an occasional voter: too little is known of him alone. Both crowds are tried."""
 _MOST_COINCIDENCES = 5_000_000
 _COPY = (0.9, 0.99)  # how often copies agree
 _BATCH = 4_000_000
@@ -75,6 +81,82 @@ def shared_evidence(voter: Places, target: Places, log_evidence: Vector, *, vote
         weight -= special.logsumexp(weight, axis=1, keepdims=True)
         np.logaddexp.at(result, here[place], weight[place, target[cells]] + log_evidence[cells])
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Occasional voters, taken together."""
+
+    most: int
+    """Votes that each of them cast at most."""
+    voters: NDArray[np.bool_]
+    """Who they are, shape (V,)."""
+    log_evidence: float
+    """That they push some item."""
+    item: int
+    """The item that they push most; −1 if they met none."""
+    up: bool
+    pushers: NDArray[np.bool_]
+    """Those of them who did little else than vote that way on it: in more than half of their votes, shape (V,)."""
+    votes: int
+    met: int
+    """How many of their votes had the item, …"""
+    rate: float
+    """… and which share of the others' votes."""
+    duels: int
+    """Of those with a winner, …"""
+    pushed: int
+    """… so many went that way, …"""
+    expected: float
+    """… where the others' ranking expects so many."""
+
+
+def find_crowd(
+    votes: Votes,
+    decisive: Decisive,
+    left_out: NDArray[np.bool_],
+    *,
+    most: int,
+    taste: float,
+    unevenness: float,
+    duels_assigned: bool,
+) -> Crowd | None:
+    """Campaign evidence against all voters with at most ``most`` votes; None without any, or without others.
+
+    The consensus is that of the others, but for the voters ``left_out`` (V,). The mean taste of m voters has the
+    standard deviation τ/√m.
+    """
+    cast = np.bincount(voter_of(votes), minlength=decisive.voters)
+    occasional = (cast <= most) & (cast > 0)
+    inside = occasional[decisive.voter]
+    if not inside.any() or not (~inside & ~left_out[decisive.voter]).any():
+        return None
+    z = consensus(decisive, left_out | occasional)[inside]
+    together = replace(votes, voter=(~occasional[voter_of(votes)]).astype(np.int32), voters=("crowd", "others"))
+    meetings = find_meetings(together, unevenness=unevenness)
+    members = decisive.select(inside)
+    crowd = replace(members, voter=np.zeros(len(z), dtype=np.int64), voters=1)
+    cells = find_cells(crowd, z, taste / np.sqrt(_effective_voters(members)), meetings)
+    ups, downs = cells.pushes(duels_assigned=duels_assigned)
+    best = int(np.argmax(np.maximum(ups, downs)))
+    up, item = bool(ups[best] >= downs[best]), int(cells.item[best])
+    for_item = np.where(decisive.first == item, decisive.sign, np.where(decisive.second == item, -decisive.sign, 0.0))
+    pushing = sums(decisive.voter, decisive.voters, inside & (for_item == (1.0 if up else -1.0)))
+    wins, expected = cells.wins[best], cells.expected[best]
+    return Crowd(
+        most=most,
+        voters=occasional,
+        log_evidence=float(over_targets(cells.voter, np.logaddexp(ups, downs), voters=1, targets=2 * crowd.items)[0]),
+        item=item,
+        up=up,
+        pushers=pushing > cast / 2.0,
+        votes=int(cast[occasional].sum()),
+        met=int(cells.met[best]),
+        rate=float(cells.rate[best]),
+        duels=int(cells.duels[best]),
+        pushed=int(wins if up else cells.duels[best] - wins),
+        expected=float(expected if up else cells.duels[best] - expected),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +228,15 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
         needed=needed,
         looked=True,
     )
+
+
+def _effective_voters(votes: Decisive) -> Vector:
+    """(Σ_v n_vk)² / Σ_v n_vk² for each item k that was met, in their order: m, if m voters cast the same number."""
+    cells, place = votes.cells()
+    cast, item = sums(place, len(cells)), cells % votes.items
+    met = np.unique(item)
+    total, squares = sums(item, votes.items, cast)[met], sums(item, votes.items, cast**2)[met]
+    return np.asarray(total**2 / squares)
 
 
 def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:

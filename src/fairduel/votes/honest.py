@@ -15,7 +15,7 @@ L(û) e^{−û²/2τ²}, which is no more than the denominator. So E ≤ Q / P_h
 of votes, and after a number that the votes themselves decide (Ville). τ is estimated from all voters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,17 @@ class Decisive:
             voters=len(votes.voters),
         )
 
+    def select(self, chosen: NDArray[np.bool_]) -> "Decisive":
+        """Only the votes where ``chosen`` (n,) is true."""
+        return replace(
+            self,
+            first=self.first[chosen],
+            second=self.second[chosen],
+            sign=self.sign[chosen],
+            voter=self.voter[chosen],
+            context=None if self.context is None else self.context[chosen],
+        )
+
     def sides(self, values: Vector) -> Vector:
         """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""
         return np.concatenate([values, -values])
@@ -134,14 +145,22 @@ def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
 
 
 def best_honest(
-    group: Places, count: int, logit: Vector, sign: Vector, taste: float, *, slopes: tuple[float, ...] = SLOPES
+    group: Places,
+    count: int,
+    logit: Vector,
+    sign: Vector,
+    taste: float | Vector,
+    *,
+    slopes: tuple[float, ...] = SLOPES,
 ) -> Vector:
     """Log of max over s and u of Π σ(± (s·z + u)) · exp(−u²/2τ²) for the votes of each group, shape (count,).
+
+    ``taste`` is τ, the same for all groups or (count,).
 
     >>> best_honest(np.array([0, 0]), 1, np.zeros(2), np.array([1.0, -1.0]), 1.0).round(4).tolist()  # a coin: ¼
     [-1.3863]
     """
-    precision = 1.0 / max(taste, 1e-3) ** 2
+    precision = 1.0 / np.maximum(taste, 1e-3) ** 2
     best = np.full(count, -np.inf)
     for slope in slopes:
         u = np.zeros(count)

@@ -10,7 +10,8 @@ import polars as pl
 from fairduel.checks import whole
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, wins
+from fairduel.votes.bradley_terry import Ties, fit_scores, wins
+from fairduel.votes.ranking import rank
 from fairduel.votes.voters import audit_voters
 from fairduel.votes.votes import Mask, Votes
 
@@ -79,40 +80,42 @@ def stress(
     sizes: Sequence[int],
     voters: int = 1,
     seed: int = 0,
-    ties: Ties = "drop",
+    ties: Ties = "half",
     level: float = 0.05,
-    weighted_scores: Callable[[Votes], Vector] | None = None,
+    duels_assigned: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> pl.DataFrame:
     """Attack with every size and rank the target each time; one row for each size.
 
-    Columns: size, voters, target, rank_plain (Bradley–Terry), rank_weighted (``weighted_scores``, where given),
-    rank_set_aside (Bradley–Terry without the votes of flagged voters; where the file names voters), leader_plain,
-    leader_set_aside, liars_flagged, others_flagged, fake_votes_left. Rank 1 is the best. For flips without a target,
-    the target is the leader of the votes as they are.
+    Columns: size, voters, target, then its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
+    (rank_weighted) and, where the file names voters, with these weights and without the votes of flagged voters
+    (rank_set_aside); leader_plain, leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left.
+    Rank 1 is the best. Flips without a target follow the leader of the votes as they are.
+
+    >>> from fairduel.votes.synthetic import arena
+    >>> votes, _ = arena(liars={}, seed=3)
+    >>> stress(votes, "promote", "Maple", sizes=[0, 200], voters=4)["liars_flagged"].to_list()
+    [0, 4]
     """
-    followed = _item(votes, target) if target is not None else int(np.argmax(_fit(votes, ties).scores))
+    followed = _item(votes, target) if target is not None else int(np.argmax(_plain(votes, ties)))
     rows: list[dict[str, Any]] = []
     for size in sizes:
         many = min(voters, max(size, 1))
         attacked = inject(votes, attack, votes.items[followed], size=size, voters=many, seed=seed)
         row: dict[str, Any] = {"size": size, "voters": many, "target": votes.items[followed]}
-        scores = _fit(attacked.votes, ties).scores
-        row |= {"rank_plain": rank_of(scores, followed), "leader_plain": votes.items[int(np.argmax(scores))]}
-        if weighted_scores is not None:
-            row["rank_weighted"] = rank_of(weighted_scores(attacked.votes), followed)
+        scores = {"plain": _plain(attacked.votes, ties), "weighted": _weighted(attacked.votes, ties)}
         if votes.voter is not None:
-            evidence = audit_voters(attacked.votes, level=level)
+            evidence = audit_voters(attacked.votes, level=level, duels_assigned=duels_assigned)
             flagged = evidence.flagged_votes(attacked.votes)
-            left = _fit(attacked.votes.without(flagged), ties).scores
+            scores["set_aside"] = _weighted(attacked.votes.without(flagged), ties)
             names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
             row |= {
-                "rank_set_aside": rank_of(left, followed),
-                "leader_set_aside": votes.items[int(np.argmax(left))],
                 "liars_flagged": len(names & set(attacked.liars)),
                 "others_flagged": len(names - set(attacked.liars)),
                 "fake_votes_left": int((attacked.fake & ~flagged).sum()),
             }
+        for name, each in scores.items():
+            row |= {f"rank_{name}": rank_of(each, followed), f"leader_{name}": votes.items[int(np.argmax(each))]}
         rows.append(row)
         if progress:
             progress(1)
@@ -128,8 +131,12 @@ def rank_of(scores: Vector, item: int) -> int:
     return int((scores > scores[item]).sum()) + 1
 
 
-def _fit(votes: Votes, ties: Ties) -> Scores:
-    return fit_scores(wins(votes, ties=ties))
+def _plain(votes: Votes, ties: Ties) -> Vector:
+    return fit_scores(wins(votes, ties=ties)).scores
+
+
+def _weighted(votes: Votes, ties: Ties) -> Vector:
+    return rank(votes, ties=ties, draws=100).scores  # the draws are for intervals, which are not looked at here
 
 
 def _item(votes: Votes, name: str | None) -> int:

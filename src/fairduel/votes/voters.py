@@ -12,8 +12,13 @@ Evidence is an e-value: under honesty (see ``honest``) it is 1 on average, so th
   estimated from everybody (a Pólya urn), so where voters choose or get batches it weighs little;
 - **group**: campaign evidence that looks hardest at the items that other voters push (see ``collusion``).
 
-Flags are set by e-BH over the voters: the expected share of false flags among the flags is at most the level, and
-with honest voters only, so is the chance of any flag. Nothing is deleted; a flag carries its evidence and a sentence.
+Flags are set by e-BH over the voters, at a third of the level: the expected share of false flags among the flags is at
+most that. Another third is for pairs of voters whose votes are too alike, and one for two crowds of occasional voters,
+where who did little else than push the item is flagged as one of the crowd. With honest voters only, the chance of any
+flag is at most the level. Nothing is deleted; a flag carries its evidence and a sentence.
+
+Voters who choose their duels (by the exposure evidence alone, e-BH) are no part of the consensus and of the tastes that
+others are measured by: a campaign must not become the consensus. That choice looks at duels, never at votes.
 """
 
 from dataclasses import dataclass
@@ -27,7 +32,17 @@ from scipy import special
 from fairduel.checks import positive
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.collusion import AlikePairs, alike_pairs, e_bh, group_evidence, shared_evidence
+from fairduel.votes.campaign import Cells, find_cells, find_meetings, over_targets, pushing, voter_of
+from fairduel.votes.collusion import (
+    OCCASIONAL,
+    AlikePairs,
+    Crowd,
+    alike_pairs,
+    e_bh,
+    find_crowd,
+    group_evidence,
+    shared_evidence,
+)
 from fairduel.votes.honest import (
     Decisive,
     Places,
@@ -40,7 +55,6 @@ from fairduel.votes.honest import (
 from fairduel.votes.votes import Votes
 
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
-_PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
 _INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
 
 
@@ -71,12 +85,15 @@ class Evidence:
     pushed: Vector
     """Log evidence (K,) that somebody pushes each item, up or down."""
     pairs: AlikePairs
+    crowd: Crowd | None
+    """Occasional voters taken together, where there are any and others to compare with; the more suspicious crowd."""
+    crowd_flagged: bool
     settings: dict[str, Any]
     """Level, sizes of tastes, and all else that made these numbers."""
 
     def flagged_votes(self, votes: Votes) -> NDArray[np.bool_]:
         """Which votes flagged voters cast, shape (n,)."""
-        return self.flagged[_voter_of(votes)]
+        return self.flagged[voter_of(votes)]
 
     def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
         """One row for each voter, the most suspicious first; evidence as log10."""
@@ -98,32 +115,10 @@ class Evidence:
         return pl.DataFrame(columns)[order].with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """(voter, item) pairs that occur among the decisive votes, with what was seen there; all (c,)."""
-
-    voter: Places
-    item: Places
-    duels: Vector
-    wins: Vector
-    expected: Vector
-    """Wins that the consensus gives the item."""
-    up: Vector
-    """Log E that the voter pushes the item up, from his votes."""
-    down: Vector
-    met: Vector
-    """Duels with the item, ties included."""
-    rate: Vector
-    """Share of the other voters' duels that have it."""
-    exposure: Vector
-    """Log E that the voter chooses duels with it."""
-
-
 def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = True) -> Evidence:
     """Gather the evidence on every voter and flag those whose evidence is enough at ``level``.
 
-    Half of the level is for voters one by one, half for pairs whose votes are too alike. Say
-    ``duels_assigned=False`` where voters choose what they vote on: how often they meet an item then counts for
+    Say ``duels_assigned=False`` where voters choose what they vote on: how often they meet an item then counts for
     nothing.
 
     >>> from fairduel.votes.synthetic import arena
@@ -137,10 +132,10 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     decisive = Decisive.of(votes)
     if len(decisive.sign) == 0:
         raise BadInputError("no vote has a winner and a weight above 0, so there is nothing to audit.")
-    meetings = _meetings(votes)
+    meetings = find_meetings(votes)
     choosers = np.zeros(decisive.voters, dtype=np.bool_)
     if duels_assigned:
-        chosen = _over_targets(meetings.voter, meetings.log_evidence, voters=decisive.voters, targets=decisive.items)
+        chosen = over_targets(meetings.voter, meetings.log_evidence, voters=decisive.voters, targets=decisive.items)
         choosers, _ = e_bh(chosen, level)
     z = consensus(decisive, choosers)
     typical = ~choosers[decisive.voter]
@@ -148,26 +143,41 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         "item": taste_size(decisive.cells()[1][np.tile(typical, 2)], *_sides_of(decisive, z, typical)),
         "side": taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
     }
-    cells = _cells(decisive, z, tastes["item"], meetings)
-    exposure = cells.exposure if duels_assigned else np.zeros(len(cells.voter))
-    ups, downs = (np.where(votes_say > 0.0, votes_say + exposure, -np.inf) for votes_say in (cells.up, cells.down))
+    cells = find_cells(decisive, z, tastes["item"], meetings)
+    ups, downs = cells.pushes(duels_assigned=duels_assigned)
     targets = {"voter": np.tile(cells.voter, 2), "target": np.concatenate([cells.item, cells.item + decisive.items])}
     sizes = {"voters": decisive.voters, "targets": 2 * decisive.items}
     pushes = np.concatenate([ups, downs])
     log_evidence = {
         "inverts": _inverts(decisive, z, tastes["item"]),
         "one side": _one_side(decisive, z, tastes["side"]),
-        "taste": _over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
-        "campaign": _over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
+        "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
+        "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
         "group": shared_evidence(targets["voter"], targets["target"], pushes, **sizes),
     }
     total = np.asarray(special.logsumexp(np.stack(list(log_evidence.values())), axis=0) - np.log(len(KINDS)))
     voted = np.bincount(decisive.voter, minlength=decisive.voters)
     flagged = np.zeros(decisive.voters, dtype=np.bool_)
-    flagged[voted > 0], needed = e_bh(total[voted > 0], level / 2.0)
-    pairs = alike_pairs(decisive, z, level=level / 2.0)
+    flagged[voted > 0], needed = e_bh(total[voted > 0], level / 3.0)
+    pairs = alike_pairs(decisive, z, level=level / 3.0)
+    crowds = [
+        find_crowd(
+            votes,
+            decisive,
+            choosers,
+            most=most,
+            taste=tastes["item"],
+            unevenness=meetings.unevenness,
+            duels_assigned=duels_assigned,
+        )
+        for most in OCCASIONAL
+    ]
+    crowd = max((each for each in crowds if each), key=lambda each: each.log_evidence, default=None)
+    crowd_flagged = crowd is not None and crowd.log_evidence >= np.log(3.0 * len(OCCASIONAL) / level)
     alone = flagged.copy()
     flagged[pairs.one[pairs.flagged]] = flagged[pairs.other[pairs.flagged]] = True
+    if crowd is not None and crowd_flagged:
+        flagged |= crowd.pushers
     pushed = group_evidence(targets["target"], pushes, **sizes).reshape(2, decisive.items)
     agreed = sums(decisive.voter, decisive.voters, (z * decisive.sign > 0) + 0.5 * (z == 0))
     with np.errstate(invalid="ignore"):
@@ -175,21 +185,25 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     strongest = _strongest(cells, np.maximum(ups, downs), decisive.voters)
     return Evidence(
         voters=votes.voters,
-        votes=np.bincount(_voter_of(votes), minlength=decisive.voters),
+        votes=np.bincount(voter_of(votes), minlength=decisive.voters),
         decisive=voted,
         agreement=agreement,
         agreement_interval=_wilson(agreed, voted),
         log_evidence=log_evidence,
         total=total,
         flagged=flagged,
-        why=_sentences(votes, decisive, cells, strongest, log_evidence, alone, agreement, pairs),
+        why=_sentences(
+            votes, decisive, cells, strongest, log_evidence, alone, agreement, pairs, crowd if crowd_flagged else None
+        ),
         target=np.where(strongest >= 0, cells.item[strongest], -1),
         seconds=_seconds(votes),
         pushed=np.asarray(special.logsumexp(pushed, axis=0) - np.log(2.0)),
         pairs=pairs,
+        crowd=crowd,
+        crowd_flagged=crowd_flagged,
         settings={
             "level": level,
-            "flags": "e-BH, half the level for voters, half for pairs",
+            "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
             "needed_log10_evidence": needed / np.log(10.0),
             "voters_tested": int((voted > 0).sum()),
             "duels_assigned": duels_assigned,
@@ -201,99 +215,8 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     )
 
 
-def urn_unevenness(voter: Places, item: Places, met: Vector, *, voters: int, items: int) -> float:
-    """ρ of the Pólya urn by which voters meet items: 0 if each duel is drawn anew, 1 if always the same item comes.
-
-    By moments over all voters and items: x of n duels, at rate p, have the variance n·p(1 − p)·(1 + (n − 1)ρ). A
-    voter weighs by his number of duels, not by its square, so that a few busy ones do not decide. The cells (c,) are
-    those with x = ``met`` > 0; the others follow from Σ_k x_k = 2n.
-    """
-    duels = sums(voter, voters, met) / 2.0
-    rate = sums(item, items, met) / duels.sum()
-    squares = float(rate @ rate)
-    many = duels > 1.0
-    cell = many[voter]
-    spread = (met**2 / duels[voter] - 2.0 * met * rate[item])[cell].sum() + duels[many].sum() * squares
-    surplus = spread - many.sum() * (2.0 - squares)
-    scale = (duels[many] - 1.0).sum() * (2.0 - squares)
-    return float(np.clip(surplus / scale, 1e-4, 0.99)) if scale > 0.0 else 0.99
-
-
-def _voter_of(votes: Votes) -> NDArray[np.int32]:
-    if votes.voter is None:
-        raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
-    return votes.voter
-
-
-@dataclass(frozen=True, eq=False)
-class _Meetings:
-    """(voter, item) pairs that met in a vote, ties included, all (c,); sorted by voter · items + item."""
-
-    voter: Places
-    item: Places
-    met: Vector
-    rate: Vector
-    log_evidence: Vector
-    unevenness: float
-
-
-def _meetings(votes: Votes) -> _Meetings:
-    items, voters = len(votes.items), len(votes.voters)
-    whose = _voter_of(votes).astype(np.int64)
-    seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
-    keys, counts = np.unique(seen, return_counts=True)
-    voter, item, met = keys // items, keys % items, counts.astype(np.float64)
-    unevenness = urn_unevenness(voter, item, met, voters=voters, items=items)
-    cast = sums(whose, voters)[voter]
-    rate = (sums(item, items, met)[item] - met + 1.0) / (len(votes) - cast + items / 2.0)
-    return _Meetings(voter, item, met, rate, _exposure(met, cast, rate, unevenness), unevenness)
-
-
 def _sides_of(decisive: Decisive, z: Vector, which: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     return decisive.sides(z)[np.tile(which, 2)], decisive.sides(decisive.sign)[np.tile(which, 2)]
-
-
-def _cells(decisive: Decisive, z: Vector, taste: float, meetings: _Meetings) -> _Cells:
-    """All (voter, item) cells of the decisive votes with their evidence."""
-    keys, place = decisive.cells()
-    sign, logit, count = decisive.sides(decisive.sign), decisive.sides(z), len(keys)
-    duels, wins = sums(place, count), sums(place, count, sign > 0)
-    honest = best_honest(place, count, logit, sign, taste)
-    same = np.searchsorted(meetings.voter * decisive.items + meetings.item, keys)
-    return _Cells(
-        voter=keys // decisive.items,
-        item=keys % decisive.items,
-        duels=duels,
-        wins=wins,
-        expected=sums(place, count, special.expit(logit)),
-        up=_pushing(wins, duels) - honest,
-        down=_pushing(duels - wins, duels) - honest,
-        met=meetings.met[same],
-        rate=meetings.rate[same],
-        exposure=meetings.log_evidence[same],
-    )
-
-
-def _pushing(wins: Vector, duels: Vector) -> Vector:
-    """Log probability of these wins in their order, if each comes with probability .9 or, as likely, .99."""
-    each = [wins * np.log(p) + (duels - wins) * np.log1p(-p) for p in _PUSHED]
-    return np.asarray(special.logsumexp(np.stack(each), axis=0) - np.log(len(_PUSHED)))
-
-
-def _exposure(met: Vector, duels: Vector, rate: Vector, unevenness: float) -> Vector:
-    """Log evidence that x of n duels are chosen: share q with density 2q, against the urn with the others' rate."""
-    rate = np.minimum(rate, 1.0 - 1e-9)
-    size = 1.0 / unevenness - 1.0
-    chosen = special.betaln(met + 2.0, duels - met + 1.0) - special.betaln(2.0, 1.0)
-    assigned = special.betaln(met + size * rate, duels - met + size * (1.0 - rate))
-    return np.asarray(chosen - assigned + special.betaln(size * rate, size * (1.0 - rate)))
-
-
-def _over_targets(voter: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
-    """Log of Σ_k E_vk / targets, shape (voters,): targets that a voter never met count as E = 0."""
-    result = np.full(voters, -np.inf)
-    np.logaddexp.at(result, voter, log_evidence)
-    return np.asarray(result - np.log(targets))
 
 
 def _inverts(decisive: Decisive, z: Vector, taste: float) -> Vector:
@@ -311,10 +234,10 @@ def _one_side(decisive: Decisive, z: Vector, taste: float) -> Vector:
     cast = sums(decisive.voter, decisive.voters)
     first = sums(decisive.voter, decisive.voters, decisive.sign > 0)
     honest = best_honest(decisive.voter, decisive.voters, z, decisive.sign, taste)
-    return np.asarray(np.logaddexp(_pushing(first, cast), _pushing(cast - first, cast)) - np.log(2.0) - honest)
+    return np.asarray(np.logaddexp(pushing(first, cast), pushing(cast - first, cast)) - np.log(2.0) - honest)
 
 
-def _strongest(cells: _Cells, log_evidence: Vector, voters: int) -> Places:
+def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Places:
     """The cell of each voter with the most evidence, shape (V,); −1 without any."""
     order = np.lexsort((log_evidence, cells.voter))
     last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
@@ -356,17 +279,27 @@ def _seconds(votes: Votes) -> Vector:
 def _sentences(
     votes: Votes,
     decisive: Decisive,
-    cells: _Cells,
+    cells: Cells,
     strongest: Places,
     log_evidence: dict[str, Vector],
     alone: NDArray[np.bool_],
     agreement: Vector,
     pairs: AlikePairs,
+    crowd: Crowd | None,
 ) -> tuple[str, ...]:
     """Why each flagged voter is flagged; shape (V,), empty for the others."""
     sentences = [""] * decisive.voters
     first = np.bincount(decisive.voter, decisive.sign > 0, decisive.voters)
     cast = np.bincount(decisive.voter, minlength=decisive.voters)
+    if crowd is not None:
+        sentence = (
+            f"one of {crowd.pushers.sum():,} occasional voters (at most {crowd.most} votes each) who mostly voted "
+            f"{'for' if crowd.up else 'against'} {votes.items[crowd.item]}; all occasional voters together met it in "
+            f"{crowd.met:,} of {crowd.votes:,} duels (others in {crowd.rate:.1%}) and voted so in {crowd.pushed:,} of "
+            f"{crowd.duels:,} (the others would in {crowd.expected:.0f}); which of them lie cannot be told"
+        )
+        for voter in np.flatnonzero(crowd.pushers):
+            sentences[voter] = sentence
     for place in np.flatnonzero(pairs.flagged)[::-1]:
         for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
             sentences[voter] = (
