@@ -1,0 +1,108 @@
+"""``fairduel rank`` as a user meets it."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from fairduel.cli import main
+
+ROWS = ["tea,milk,first,Ann", "tea,milk,first,Bob", "milk,tea,tie,Cleo", "milk,juice,first,Ann", "juice,tea,second,Bob"]
+ROWS += ["juice,milk,first,Dan", "tea,juice,first,Eve", "milk,tea,first,Fay"]
+
+
+def rank(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["fairduel", "rank", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+@pytest.fixture
+def votes(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("first,second,winner,voter\n" + "\n".join(ROWS) + "\n")
+    return path
+
+
+def test_a_ranking_is_shown_and_written(monkeypatch, capsys, tmp_path, votes):
+    assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert "tea leads 3 items" in shown
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"ranking.csv", "ranking.json", "report.html"}
+    with (tmp_path / "out" / "ranking.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["item"] == "tea"
+    record = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert record["ranking"][0]["item"] == "tea"
+    assert float(rows[0]["score"]) == pytest.approx(record["ranking"][0]["score"])
+    settings = record["settings"]
+    assert (settings["votes"], settings["items"], settings["voters"], settings["set aside"]) == (8, 3, 6, {})
+    assert settings["columns"]["voter"] == "voter"
+    assert record["versions"]["fairduel"]
+    assert record["command"].startswith("fairduel rank ")
+
+
+def test_the_page_stands_alone_and_says_all(monkeypatch, tmp_path, votes):
+    votes.write_text(votes.read_text().replace("tea", "<b>tea & co</b>"))
+    assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "&lt;b&gt;tea &amp; co&lt;/b&gt; leads 3 items" in page
+    assert "<b>tea" not in page
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    for setting in ("fixed-point", "√votes", "first = first, second = second, winner = winner, voter = voter"):
+        assert setting in page
+
+
+def test_bad_rows_are_set_aside_until_the_file_is_mended(monkeypatch, capsys, tmp_path, votes):
+    good = votes.read_text()
+    votes.write_text(good + "tea,milk,nobody,Gus\ntea,,first,Gus\n")
+    assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
+    assert "2 of 10 rows are no votes" in capsys.readouterr().out
+    kept = (tmp_path / "out" / "set-aside.csv").read_text().splitlines()
+    assert kept == [
+        "row,reason,first,second,winner,voter",
+        "10,unknown winner,tea,milk,nobody,Gus",
+        "11,no second item,tea,,first,Gus",
+    ]
+    assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["set aside"] == {
+        "unknown winner": 1,
+        "no second item": 1,
+    }
+    assert rank(monkeypatch, votes, "--out", tmp_path / "strict", "--strict") == 2
+    assert "row 10 (unknown winner)" in capsys.readouterr().err
+    assert not (tmp_path / "strict").exists()
+    votes.write_text(good)
+    assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
+    assert not (tmp_path / "out" / "set-aside.csv").exists()
+
+
+def test_a_file_of_bad_rows_alone_keeps_them(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("first,second,winner\ntea,tea,first\n")
+    assert rank(monkeypatch, path, "--out", tmp_path / "out") == 2
+    assert "no vote to rank by" in capsys.readouterr().err
+    assert "an item against itself" in (tmp_path / "out" / "set-aside.csv").read_text()
+
+
+def test_columns_features_and_settings_are_chosen(monkeypatch, tmp_path):
+    path, features = tmp_path / "v.csv", tmp_path / "f.csv"
+    path.write_text("x,y,who,person\n" + "\n".join(ROWS) + "\n")
+    features.write_text("item,heat\ntea,3\nmilk,1\njuice,0\n")
+    columns = ["--first", "x", "--second", "y", "--winner", "who", "--voter", "person"]
+    options = ["--features", features, "--ties", "drop", "--weights", "sequential", "--lies", "2"]
+    assert rank(monkeypatch, path, *columns, *options, "--out", tmp_path / "out") == 0
+    settings = json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]
+    assert (settings["ties"], settings["weights"], settings["lies"]) == ("drop", "sequential", 2.0)
+    assert settings["features"] == "f.csv, divided by 3"
+    assert rank(monkeypatch, path, *columns[:6], "--voter", "none", "--out", tmp_path / "out") == 0
+    assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["voters"] is None
+
+
+@pytest.mark.parametrize("arguments", [["missing.csv"], ["votes.xlsx"]])
+def test_what_cannot_be_read_is_one_sentence(monkeypatch, capsys, tmp_path, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert rank(monkeypatch, *arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,196 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from fairduel import BadInputError
+from fairduel.votes import Votes, rank, read_features
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.features import scaled
+from fairduel.votes.ranking import rank_places, summarise
+
+
+def votes_between(strength, count=600, seed=0, voters=40, names=None):
+    rng = np.random.default_rng(seed)
+    items = len(strength)
+    first = rng.integers(items, size=count)
+    second = (first + rng.integers(1, items, size=count)) % items
+    won = rng.random(count) < special.expit(np.subtract(strength[first], strength[second]))
+    return Votes.from_arrays(
+        names or [f"item {i}" for i in range(items)],
+        first,
+        second,
+        won.astype(float),
+        voter=rng.integers(voters, size=count),
+        voters=[f"voter {v}" for v in range(voters)],
+    )
+
+
+STRENGTH = np.array([-1.0, 2.0, 0.05, 0.0])
+
+
+def test_standings_hold_together():
+    votes = votes_between(STRENGTH)
+    ranking = rank(votes)
+    assert [s.rank for s in ranking.standings] == [1, 2, 3, 4]
+    assert ranking.standings[0].item == "item 1"
+    assert sum(s.best for s in ranking.standings) == pytest.approx(1.0)
+    assert sum(s.wins for s in ranking.standings) == 600
+    assert sum(s.games for s in ranking.standings) == 1200
+    for s in ranking.standings:
+        place = votes.items.index(s.item)
+        assert s.rank_low <= s.rank <= s.rank_high
+        assert s.chance == pytest.approx(special.expit(s.score))
+        assert s.error == pytest.approx(math.sqrt(ranking.covariance[place, place]))
+        assert s.score == ranking.scores[place]
+        assert s.best_error == pytest.approx(math.sqrt(s.best * (1 - s.best) / 10_000))
+        mine = (votes.first == place) | (votes.second == place)
+        assert s.mean_weight == pytest.approx(ranking.weights[mine].mean())
+        assert s.games == mine.sum()
+    assert ranking.scores.mean() == pytest.approx(0.0, abs=1e-12)
+    assert ranking.frame().columns[:4] == ["item", "component", "rank", "rank_low"]
+
+
+def test_weights_none_is_plain_bradley_terry():
+    votes = votes_between(STRENGTH)
+    ranking = rank(votes, weights="none")
+    np.testing.assert_allclose(ranking.scores, fit_scores(wins(votes)).scores, atol=1e-9)
+    assert all(s.rank == s.plain_rank and s.score == pytest.approx(s.plain_score) for s in ranking.standings)
+
+
+def test_the_same_seed_is_the_same_ranking():
+    votes = votes_between(STRENGTH)
+    assert rank(votes, seed=3).standings == rank(votes, seed=3).standings
+
+
+def test_the_chance_of_being_best_is_that_of_a_normal_law():
+    scores, covariance = np.array([0.2, 0.0]), np.array([[0.05, -0.05], [-0.05, 0.05]])
+    places = rank_places(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
+    assert places.best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
+
+
+def test_two_items_are_told_apart_at_the_normal_quantile():
+    covariance = np.array([[0.25, -0.25], [-0.25, 0.25]])  # the difference has standard error 1
+    for gap, high in ((1.9, 2), (2.02, 1)):
+        places = rank_places(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
+        assert (places.low[0], places.high[0]) == (1, high)
+        assert places.apart[0, 1] == (high == 1)
+
+
+def test_ranges_of_ranks_hold_for_all_items_together():
+    strength, covered = np.array([0.6, 0.3, 0.25, 0.0, -0.5]), 0
+    truth = np.array([1, 2, 3, 4, 5])
+    for seed in range(200):
+        votes = votes_between(strength, count=400, seed=seed)
+        standings = {s.item: s for s in rank(votes, draws=500, weights="none").standings}
+        low, high = (
+            np.array([getattr(standings[name], end) for name in votes.items]) for end in ("rank_low", "rank_high")
+        )
+        covered += bool(((low <= truth) & (truth <= high)).all())
+    assert covered >= 185  # 95 % of 200, less two standard errors
+
+
+def test_items_that_never_met_are_ranked_apart():
+    one, other = votes_between(STRENGTH), votes_between(STRENGTH[:3], seed=1)
+    votes = Votes.from_arrays(
+        [f"a{i}" for i in range(4)] + [f"b{i}" for i in range(3)],
+        np.concatenate([one.first, other.first + 4]),
+        np.concatenate([one.second, other.second + 4]),
+        np.concatenate([one.result, other.result]),
+    )
+    ranking = rank(votes)
+    groups = list(ranking.components())
+    assert [len(group) for group in groups] == [4, 3]
+    assert [s.rank for s in groups[1]] == [1, 2, 3]
+    assert sum(s.best for s in groups[1]) == pytest.approx(1.0)
+    assert "2 groups of 4 to 3" in ranking.notes[0]
+    assert not ranking.apart[:4, 4:].any()
+    np.testing.assert_allclose(ranking.scores[:4], rank(one.select(one.result >= 0)).scores, atol=1e-9)
+    assert summarise(ranking)[0].startswith("Group 1: a1 leads 4 items")
+
+
+def test_one_voter_is_no_cluster():
+    votes = votes_between(STRENGTH, voters=1)
+    ranking = rank(votes)
+    assert ranking.settings["errors"] == "sandwich"
+    assert any("too few voters" in note for note in ranking.notes)
+    assert min(s.error for s in ranking.standings) > 0.05
+
+
+def test_voters_who_vote_alike_widen_the_errors():
+    votes = votes_between(STRENGTH, count=200, voters=200)
+    copied = Votes.from_arrays(
+        votes.items,
+        *(np.repeat(part, 5) for part in (votes.first, votes.second, votes.result)),
+        voter=np.repeat(np.arange(200), 5),
+        voters=[str(v) for v in range(200)],
+    )
+    for one, other in zip(rank(votes, weights="none").standings, rank(copied, weights="none").standings, strict=True):
+        assert one.error == pytest.approx(other.error, rel=0.2)
+    assert rank(copied, weights="none").settings["errors"] == "sandwich, clustered by voter"
+
+
+def test_ties_can_be_dropped():
+    votes = Votes.from_arrays("ab", [0] * 8, [1] * 8, [1, 1, 1, 0, 0.5, 0.5, 0.5, 0.5])
+    dropped, half = rank(votes, ties="drop"), rank(votes)
+    assert dropped.scores[0] - dropped.scores[1] == pytest.approx(math.log(3))
+    assert half.scores[0] - half.scores[1] == pytest.approx(math.log(5 / 3))
+    assert dropped.weights.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert dropped.standings[0].games == 4
+
+
+def test_an_item_that_never_lost_is_said():
+    ranking = rank(Votes.from_arrays("abc", [0, 0, 1, 2], [1, 2, 2, 1], [1, 1, 1, 1]))
+    assert any("no finite estimate" in note for note in ranking.notes)
+    assert all(math.isfinite(s.score) for s in ranking.standings)
+
+
+def test_no_votes_cannot_be_ranked():
+    for votes in (
+        Votes.from_arrays([], [], [], []),
+        Votes.from_arrays("ab", [0], [1], [1], weight=[0.0]),
+    ):
+        with pytest.raises(BadInputError, match="no vote"):
+            rank(votes)
+    with pytest.raises(BadInputError, match="no vote"):
+        rank(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
+    with pytest.raises(BadInputError, match="draws"):
+        rank(votes_between(STRENGTH), draws=10)
+
+
+def test_features_lend_votes_to_items_that_have_few():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 2))
+    strength = features @ [1.0, -1.0]
+    votes = votes_between(strength, count=600)
+    with_features = rank(votes, features=scaled(features, votes), ridge=1.0)
+    without = rank(votes, ridge=1.0)
+    truth = strength - strength.mean()
+    assert np.abs(with_features.scores - truth).mean() < np.abs(without.scores - truth).mean()
+    assert with_features.settings["features"].startswith("an array")
+
+
+def test_the_summary_says_who_leads_and_who_cannot_be_told_apart():
+    sure = summarise(rank(votes_between(np.array([3.0, 0.02, 0.0]), names=["tea", "milk", "juice"])))
+    assert sure[0] == "tea leads 3 items: on these votes it is the best with probability above 0.99."
+    assert sure[1] == "With 95 % confidence no other item is as good."
+    assert sure[2] in (
+        "2nd (milk) and 3rd (juice) cannot be told apart.",
+        "2nd (juice) and 3rd (milk) cannot be told apart.",
+    )
+    unsure = summarise(rank(votes_between(np.zeros(9), count=200)))
+    assert unsure[1].startswith("It cannot be told apart from ")
+    assert " more: they may be as good or better." in unsure[1]
+    moved = votes_between(np.zeros(9), count=60, seed=4)
+    assert any("Plain Bradley–Terry" in sentence for sentence in summarise(rank(moved)))
+
+
+@pytest.mark.parametrize("with_features", [False, True])
+def test_recorded_votes_are_ranked(recorded, data, with_features):
+    votes = recorded("mtbench_human")
+    features = read_features(data / "mtbench_human" / "features.npz", votes) if with_features else None
+    ranking = rank(votes, features=features)
+    # README: gpt-4, claude-v1, gpt-3.5-turbo, vicuna, alpaca, llama
+    assert [s.item for s in ranking.standings] == ["3", "1", "2", "5", "0", "4"]
+    assert ranking.standings[0].best > 0.99
