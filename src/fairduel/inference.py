@@ -73,6 +73,32 @@ def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
     return mean(slopes, confidence)
 
 
+def excess_exponent(x: Vector, y: Matrix, without: Vector, confidence: float = 0.95) -> Mean:
+    """Return the exponent p of (y − y₀) ~ x^p, of the mean over runs; its error by leaving out one run at a time.
+
+    ``x`` is (m,), ``y`` (n, m) and ``without``, y at x = 0, (n,), one row a seed. NaN where the mean excess is not
+    positive at every x, or not without some run: then it is within the noise.
+
+    >>> x, clean = np.array([1.0, 2.0, 4.0]), np.array([5.0, 7.0])
+    >>> excess_exponent(x, clean[:, None] + 3 * x, clean).value
+    1.0
+    """
+    excess = y - without[:, None]
+    count = len(excess)
+    log_x = np.log(x) - np.log(x).mean()
+
+    def fitted(mean_excess: Vector) -> float:
+        return float(np.log(mean_excess) @ log_x / (log_x @ log_x)) if (mean_excess > 0).all() else math.nan
+
+    centre = fitted(excess.mean(axis=0))
+    if count < 2:
+        return Mean(centre, math.nan, math.nan, math.nan)
+    left_out = np.array([fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(count)])
+    error = math.sqrt((count - 1) * float(np.var(left_out)))
+    reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
+    return Mean(centre, error, centre - reach, centre + reach)
+
+
 def share(successes: int, count: int, confidence: float = 0.95) -> Mean:
     """Return a share with its exact (Clopper–Pearson) interval.
 
