@@ -18,6 +18,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import twins
+from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet
 from fairduel.actions import hypercube
@@ -256,12 +257,13 @@ BENCHMARKS = {
     "action_sets": action_sets,
     "ask_and_tell": ask_and_tell,
     "growth": growth,
+    "recorded_votes": recorded_votes,
 }
 
 
 def show(rows: list[Row]) -> None:
     table = Table(box=None)
-    for name in ("work", "here", "goal", "NumPy/SciPy twin", "ratio"):
+    for name in ("work", "here", "goal", "twin", "ratio"):
         table.add_column(name, justify="left" if name == "work" else "right")
     for row in rows:
         if "exponent" in row:

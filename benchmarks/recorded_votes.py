@@ -1,0 +1,114 @@
+"""Recorded votes: from strings to scores beside evalica, a million votes with features, ten million rows of a file."""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import evalica
+import numpy as np
+import polars as pl
+
+from fairduel.votes import RobustPreferenceModel, read_votes
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.reading import votes_of
+
+MILLION = 1_000_000
+WINNERS = ("first", "second", "tie")
+
+
+def table_of_votes(count: int) -> pl.DataFrame:
+    """Votes between 100 items of different strength, a tenth of them ties."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(100, size=count)
+    second = (first + rng.integers(1, 100, size=count)) % 100
+    strength = rng.normal(size=100)
+    lost = rng.random(count) > 1 / (1 + np.exp(strength[second] - strength[first]))
+    winner = np.where(rng.random(count) < 0.1, 2, lost)
+    names = pl.Series([f"model-{number:03}" for number in range(100)])
+    columns = {
+        "first": names.gather(first),
+        "second": names.gather(second),
+        "winner": pl.Series(WINNERS).gather(winner),
+    }
+    return pl.DataFrame(columns | {"voter": pl.Series(rng.integers(100_000, size=count)).cast(pl.String)})
+
+
+def strings_to_scores() -> tuple[float, float]:
+    """Seconds here and with evalica; both start from the same lists of strings and must agree."""
+    table = table_of_votes(MILLION).drop("voter")
+    lists = {name: table[name].to_list() for name in table.columns}
+    winners = dict(zip(WINNERS, (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw), strict=True))
+
+    def here() -> np.ndarray:
+        return fit_scores(wins(votes_of(pl.DataFrame(lists)).votes)).scores
+
+    def there() -> np.ndarray:
+        outcomes = [winners[winner] for winner in lists["winner"]]
+        scores = evalica.bradley_terry(lists["first"], lists["second"], outcomes).scores.sort_index()
+        return np.log(scores.to_numpy()) - np.log(scores.to_numpy()).mean()
+
+    assert np.abs(here() - there()).max() < 1e-3  # evalica's own tolerance
+    return shortest(here), shortest(there)
+
+
+def shortest(call, times: int = 5) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def million_with_features(weights: str) -> dict[str, float]:
+    """Seconds of one fit, and the peak memory of a process that does nothing else."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.recorded_votes", weights], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def fit_a_million(weights: str) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    model = RobustPreferenceModel(weights=weights)
+    warm = rng.normal(size=(100, 64))
+    model.fit(warm, rng.integers(2, size=100))  # compiles
+    features = rng.normal(size=(2000, 64))
+    features /= np.linalg.norm(features, axis=1).max()
+    differences = features[rng.integers(2000, size=MILLION)]
+    differences -= features[rng.integers(2000, size=MILLION)]
+    theta = 2 * rng.normal(size=64)
+    results = (rng.random(MILLION) < 1 / (1 + np.exp(-differences @ theta))).astype(float)
+    began = time.perf_counter()
+    model.fit(differences, results)
+    seconds = time.perf_counter() - began
+    assert np.abs(model.coef_ - theta).max() < 0.2
+    return {"seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def recorded_votes() -> list[dict[str, object]]:
+    """Recorded votes; the twin of the first row is evalica."""
+    here, evalicas = strings_to_scores()
+    work = "1,000,000 votes on 100 named items, strings to scores"
+    rows: list[dict[str, object]] = [{"work": work, "here": here, "twin": evalicas, "goal": evalicas / 3}]
+    for weights, goal in (("fixed-point", 10.0), ("sequential", None)):
+        best = min((million_with_features(weights) for _ in range(2)), key=lambda found: found["seconds"])
+        work = f"1,000,000 votes, d = 64, {weights}; peak {best['peak']:.2f} GiB"
+        rows.append({"work": work, "here": best["seconds"], "goal": goal, "peak_gib": best["peak"]})
+    table = table_of_votes(10 * MILLION)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, write in (("parquet", table.write_parquet), ("csv", table.write_csv)):
+            path = Path(folder) / f"votes.{name}"
+            write(path)
+            seconds = shortest(lambda path=path: wins(read_votes(path).votes), times=2)
+            rows.append({"work": f"10,000,000 rows of {name}, read and collapsed", "here": seconds, "goal": 10.0})
+            path.unlink()
+    return rows
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(fit_a_million(sys.argv[1])))
