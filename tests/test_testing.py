@@ -207,7 +207,7 @@ class DividesByItsBudget(RCDB):
         (Impatient, "^delay: the agent raised RuntimeError: tell me first"),
         (Divides, "^equal actions: the agent raised ZeroDivisionError"),
         (EmptyIsFine, "^bad actions: an empty set of actions was not refused"),
-        (maker(LetsNanIn), "^bad actions: "),
+        (maker(LetsNanIn), "^bad actions: the agent asked something whose difference is not finite"),
         (maker(TakesAnyAnswer), "^bad answers: the answer None was not refused"),
         (maker(TellsTwice), "^told twice: telling the same twice was not refused"),
         (maker(HalfRefuses), "^told twice: telling the same twice was refused, but it changed the agent"),
