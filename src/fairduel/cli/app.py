@@ -6,9 +6,12 @@ import typer
 
 import fairduel
 from fairduel.cli import results
+from fairduel.cli.audit import audit_command
+from fairduel.cli.demo import demo
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
+from fairduel.cli.stress import stress_command
 from fairduel.cli.sweep import sweep
 from fairduel.cli.tune import tune
 from fairduel.cli.verify import verify
@@ -49,4 +52,7 @@ app.command()(tune)
 app.command()(verify)
 app.command()(sweep)
 app.command("rank")(rank_command)
+app.command("audit")(audit_command)
+app.command("stress")(stress_command)
+app.command()(demo)
 app.add_typer(results.app, name="results")

@@ -84,21 +84,26 @@ def compile_first(cells: Iterable[Cell]) -> None:
         console.print(f"Compiled for this machine in {seconds:.0f} s; the next time it is there.")
 
 
-class StoppedError(FairduelError):
-    """Ctrl-C was pressed while runs were made."""
+KEPT = "finished runs are kept, and the same command goes on from there."
 
-    def __init__(self) -> None:
-        super().__init__("stopped: finished runs are kept, and the same command goes on from there.")
+
+class StoppedError(FairduelError):
+    """Ctrl-C was pressed during long work."""
+
+    def __init__(self, left: str) -> None:
+        super().__init__(f"stopped: {left}")
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    what: str, total: int, *, unit: str = "runs", left_by_stop: str = KEPT
+) -> Iterator[Callable[[int], None]]:
     """Show a bar with the time left while runs finish; yields the function to call with each number done."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("runs"),
+        TextColumn(unit),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -108,4 +113,4 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         try:
             yield lambda done: progress.advance(task, done)
         except KeyboardInterrupt:
-            raise StoppedError from None
+            raise StoppedError(left_by_stop) from None

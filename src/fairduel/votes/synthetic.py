@@ -13,7 +13,7 @@ ITEMS = (
     "Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine", "Rowan", "Willow",
 )  # fmt: skip
 LIES = ("promotes", "demotes", "inverts", "one side")
-LIARS = {"promotes": 4, "inverts": 2, "one side": 1}
+LIARS = {"promotes": 7, "inverts": 2, "one side": 1}
 """How many liars of each kind the arena of the demo has."""
 
 
@@ -23,7 +23,7 @@ def arena(
     votes_each: int = 30,
     liars: Mapping[str, int] | None = None,
     target: str = "Maple",
-    spread: float = 1.5,
+    spread: float = 1.2,
     taste: float = 0.5,
     seed: int = 0,
 ) -> tuple[Votes, dict[str, str]]:

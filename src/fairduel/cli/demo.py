@@ -1,0 +1,83 @@
+"""``fairduel demo``: an arena with liars, to see everything without any file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import typer
+
+from fairduel.cli.audit import audit_command
+from fairduel.cli.options import console
+from fairduel.cli.rank import rank_command
+from fairduel.cli.stress import AttackOption, stress_command
+from fairduel.errors import BadInputError
+from fairduel.files import write_whole
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.synthetic import arena
+from fairduel.votes.votes import Votes
+
+_TARGET = "Maple"
+
+
+def demo(
+    seed: Annotated[int, typer.Option(min=0, help="Makes the arena.")] = 4,
+    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("results/demo"),
+) -> None:
+    """Make votes of honest people and of liars, then rank, audit and stress them.
+
+    Takes some seconds. OUT/votes.csv holds the votes, so that each step can
+    be tried again by hand.
+    """
+    votes, liars = arena(seed=seed, target=_TARGET)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInputError(f"cannot write to {out}: {error.strerror}.") from error
+    file = out / "votes.csv"
+    write_whole(file, as_table(votes).write_csv().encode())
+    told = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
+    console.print(
+        f"{len(votes):,} made-up votes of {len(votes.voters)} voters between {len(votes.items)} items are in {file}. "
+        f"Liars: {told}. The promoters push {_TARGET}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    _step(f"fairduel rank {file}", "Who is best? Nobody has been checked yet.")
+    rank_command(file, out=out / "rank")
+    _step(f"fairduel audit {file} --top 3", "Whom not to trust, and how far to trust the rest.")
+    audit_command(file, top=3, out=out / "audit")
+    flagged = set(pl.read_csv(out / "audit" / "voters.csv").filter(pl.col("flagged"))["voter"])
+    console.print(
+        f"[bold]Here it is known who lies: {len(flagged & set(liars))} of {len(liars)} liars are flagged, and "
+        f"{len(flagged - set(liars))} of {len(votes.voters) - len(liars)} honest voters.[/bold]",
+        soft_wrap=True,
+        highlight=False,
+    )
+    middle = votes.items[int(np.argsort(-fit_scores(wins(votes)).scores)[len(votes.items) // 2])]
+    _step(
+        f"fairduel stress {file} --attack promote --target {middle} --votes 200 --voters 5",
+        f"What would five more liars do for {middle}?",
+    )
+    stress_command(
+        file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, seed=seed, out=out / "stress"
+    )
+    console.print(f"\nOpen first: [bold]{out / 'audit' / 'report.html'}[/bold]", soft_wrap=True)
+
+
+def as_table(votes: Votes) -> pl.DataFrame:
+    """Votes as a file has them: first, second, winner (first, second or tie) and voter."""
+    items = np.array(votes.items)
+    columns = {
+        "first": items[votes.first],
+        "second": items[votes.second],
+        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
+    }
+    if votes.voter is not None:
+        columns["voter"] = np.array(votes.voters)[votes.voter]
+    return pl.DataFrame(columns)
+
+
+def _step(command: str, why: str) -> None:
+    console.rule()
+    console.print(f"[bold]$ {command}[/bold]\n{why}", soft_wrap=True, highlight=False)

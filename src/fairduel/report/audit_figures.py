@@ -1,0 +1,142 @@
+"""Figures of an audit: evidence on voters, ranks with and without the flagged, fragility, and stress."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter, ScalarFormatter
+
+from fairduel.report.figures import STYLE
+from fairduel.votes.fragility import Fragility
+from fairduel.votes.ranking import Ranking
+from fairduel.votes.voters import Evidence
+
+MOST_ITEMS = 40
+_FLAGGED, _HONEST, _SOFT = "#D55E00", "#0072B2", "#999999"
+_LEAST, _MOST = -3.0, 13.0  # powers of ten that are drawn; what lies beyond is drawn at the edge
+_MOST_NAMED = 6
+_LINES = {
+    "rank_plain": ("plain Bradley–Terry", "#0072B2", "-"),
+    "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
+    "rank_set_aside": ("with weights, flagged voters set aside", "#D55E00", "-"),
+}
+
+
+def draw_evidence(evidence: Evidence) -> Figure:
+    """Evidence and agreement of every voter by his number of votes; flagged ones stand out."""
+    voted = evidence.decisive > 0
+    flagged = evidence.flagged & voted
+    power = np.clip(evidence.total / np.log(10.0), _LEAST, _MOST)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.4, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for axis, height in ((left, power), (right, evidence.agreement)):
+            axis.plot(evidence.votes[voted & ~flagged], height[voted & ~flagged], "o", color=_HONEST, ms=4, alpha=0.5)
+            axis.plot(evidence.votes[flagged], height[flagged], "o", color=_FLAGGED, ms=6)
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(ScalarFormatter())
+            axis.set_xlabel("votes of the voter")
+        needed = evidence.settings["needed_log10_evidence"]
+        left.axhline(needed, color=_SOFT, ls="--", lw=1)
+        left.annotate(
+            "enough for a flag", (1.0, needed), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+        )
+        left.set_ylim(_LEAST - 0.5, _MOST + 0.8)
+        left.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
+        left.set_ylabel("evidence that the voter lies")
+        _name(left, evidence, np.flatnonzero(flagged), power)
+        right.axhline(0.5, color=_SOFT, ls="--", lw=1)
+        right.set_ylim(-0.03, 1.03)
+        right.yaxis.set_major_formatter(PercentFormatter(1.0))
+        right.set_ylabel("agreement with the other voters")
+        figure.legend(
+            handles=[
+                mpl.lines.Line2D([], [], marker="o", ls="", color=_FLAGGED, label=f"flagged ({int(flagged.sum()):,})"),
+                mpl.lines.Line2D([], [], marker="o", ls="", color=_HONEST, alpha=0.5, label="not flagged"),
+            ],
+            loc="outside lower center",
+            ncols=2,
+            fontsize=9,
+        )
+        return figure
+
+
+def draw_both_ranks(everyone: Ranking, trusted: Ranking) -> Figure:
+    """Rank of each item by all votes and without the flagged voters, in the order of the latter."""
+    before = {standing.item: standing for standing in next(everyone.components())}
+    shown = [standing for standing in next(trusted.components()) if standing.item in before][:MOST_ITEMS]
+    heights = np.arange(len(shown))[::-1]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 1.4 + 0.24 * len(shown)), layout="constrained")
+        axis = figure.subplots()
+        old = np.array([before[standing.item].rank for standing in shown])
+        new = np.array([standing.rank for standing in shown])
+        axis.hlines(heights, old, new, color=_SOFT, lw=2)
+        axis.plot(old, heights, "D", color=_HONEST, ms=6, mfc="none", label="all votes")
+        axis.plot(new, heights, "o", color=_FLAGGED, ms=5, label="without the flagged voters")
+        axis.set_yticks(heights, [standing.item for standing in shown])
+        axis.set_ylim(-0.8, len(shown) - 0.2)
+        axis.grid(visible=False, axis="y")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_xlabel("rank (1 is best)")
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        return figure
+
+
+def draw_fragility(results: Sequence[Fragility]) -> Figure:
+    """How many votes change the top k: from what is proved to what was found."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.4, 3.6), layout="constrained")
+        axis = figure.subplots()
+        tops = sorted({result.top for result in results})
+        for how, colour, shift in (("dropped", _HONEST, -0.12), ("flipped", _FLAGGED, 0.12)):
+            drawn = [result for result in results if result.how == how and result.found is not None]
+            x = [tops.index(result.top) + shift for result in drawn]
+            found, least = [result.found or 0 for result in drawn], [result.at_least for result in drawn]
+            axis.vlines(x, least, found, color=colour, lw=2, alpha=0.5)
+            axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: so many do it")
+            axis.plot(x, least, "_", color=colour, ms=12, mew=2, label=f"{how}: fewer cannot (proved)")
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(ScalarFormatter())
+        axis.set_ylim(bottom=0.8)
+        axis.set_xticks(range(len(tops)), ["the leader" if top == 1 else f"the top {top}" for top in tops])
+        axis.set_xlim(-0.5, len(tops) - 0.5)
+        axis.set_ylabel("votes that change it")
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        return figure
+
+
+def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
+    """Rank of the target against the size of the attack."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.4, 4.4), layout="constrained")
+        axis = figure.subplots()
+        for name, (label, colour, dash) in _LINES.items():
+            if name in frame.columns:
+                axis.plot(frame["size"], frame[name], dash, marker="o", ms=4, color=colour, lw=1.6, label=label)
+        axis.invert_yaxis()
+        axis.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_ylabel(f"rank of {frame['target'][0]} (1 is best)")
+        axis.set_xlabel(f"false votes (attack: {attack})")
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        return figure
+
+
+def _name(axis: Axes, evidence: Evidence, flagged: np.ndarray, power: np.ndarray) -> None:
+    """Write the names of the most suspicious voters beside their points, each a line below the one before."""
+    most = flagged[np.argsort(-evidence.total[flagged], kind="stable")][:_MOST_NAMED]
+    for place, voter in enumerate(most):
+        axis.annotate(
+            evidence.voters[voter],
+            (evidence.votes[voter], power[voter]),
+            xytext=(0.03, 0.95 - 0.055 * place),
+            textcoords="axes fraction",
+            fontsize=7.5,
+            color=_FLAGGED,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": _SOFT, "lw": 0.5},
+        )
