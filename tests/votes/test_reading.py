@@ -187,12 +187,21 @@ def test_a_winner_with_two_meanings_is_refused(tmp_path):
 
 
 def test_votes_without_a_voter_are_voters_of_their_own(tmp_path):
-    text = "first,second,winner,voter\ntea,milk,a,Ann\ntea,milk,a,\nx,x,a,\ntea,milk,b,\ntea,milk,b,Ann\n"
+    text = "first,second,winner,voter\ntea,milk,a,Ann\ntea,milk,a,\nx,x,a,Al\ntea,milk,b, \ntea,milk,b,Ann\n"
     reading = read(tmp_path, text)
+    assert reading.votes.voters == ("Ann", "(row 3)", "(row 5)")
+    assert reading.votes.items == ("milk", "tea")
     assert [reading.votes.voters[v] for v in reading.votes.voter] == ["Ann", "(row 3)", "(row 5)", "Ann"]
     assert any("2 votes name no voter" in warning for warning in reading.warnings)
     nobody = read(tmp_path, "first,second,winner,voter\ntea,milk,a,\n")
     assert nobody.votes.voter is None
+
+
+def test_votes_without_a_context_share_one(tmp_path):
+    text = "first,second,winner,prompt\ntea,milk,a,p\ntea,milk,a,\nx,x,a,q\ntea,milk,b,\n"
+    reading = read(tmp_path, text)
+    assert reading.votes.contexts == ("p", "(none)")
+    assert reading.votes.context.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(

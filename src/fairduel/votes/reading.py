@@ -21,6 +21,7 @@ _SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
+Places = NDArray[np.int64]
 _REASONS = (
     "",
     TOO_MANY,
@@ -94,57 +95,58 @@ def votes_of(
     found = find_columns([column for column in frame.columns if column != FAULT], columns or {}, name)
     warnings: list[str] = []
     first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
-    winner_text = _text(frame[found["winner"]])
-    winner = _read_winners(winner_text, first, second, items, name)
+    winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
     weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
-    faults = _faults(frame, first, second, winner, winner_text.is_null().to_numpy(), weight)
-    good = faults == 0
+    faults = _faults(frame, first, second, winner, no_winner, weight)
+    good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
     set_aside = _set_aside(frame, faults, first_row)
     problems = dict(set_aside["reason"].value_counts(sort=True).iter_rows())
     if strict and problems:
         raise BadInputError(_strict_sentence(name, problems, set_aside))
-    first, second, item_names = _used(first[good], second[good], items)
     warnings += _look_alikes("items", items)
-    voter, voters = _voters(frame, found, good, first_row, warnings)
-    context, contexts = _contexts(frame, found, good)
-    result = np.where(winner > 1, 0.5, winner)[good].astype(np.float64)
+    first, second, winner = first[good], second[good], winner[good]
+    row = np.arange(first_row, len(frame) + first_row)[good]
+    voter, voters = _voters(frame[found["voter"]], good, row, warnings) if "voter" in found else (None, ())
+    context, contexts = _contexts(frame[found["context"]], good) if "context" in found else (None, ())
     votes = Votes(
-        items=item_names,
+        items=_used(items, first, second) if problems else tuple(items.to_list()),
         first=first,
         second=second,
-        result=result,
+        result=np.array([0.0, 1.0, 0.5, 0.5])[winner],
         weight=weight[good],
-        row=np.flatnonzero(good) + first_row,
+        row=row,
         voter=voter,
         voters=voters,
         context=context,
         contexts=contexts,
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
     )
-    return Reading(
-        votes, problems, set_aside, len(frame), found, int((winner[good] == _BOTH_BAD).sum()), tuple(warnings)
-    )
+    both_bad = int((winner == _BOTH_BAD).sum())
+    return Reading(votes, problems, set_aside, len(frame), found, both_bad, tuple(warnings))
 
 
 def _text(column: pl.Series) -> pl.Series:
-    """The column as text; null where there is nothing but spaces."""
     try:
-        text = column.cast(pl.String)
+        return column.cast(pl.String)
     except PolarsError:
         raise BadInputError(f"the column {column.name!r} holds {column.dtype}, not names.") from None
-    blank = text.str.strip_chars() == ""
-    return text.set(blank.fill_null(value=False), None) if blank.any() else text
 
 
 def _coded(text: pl.Series, names: pl.Series) -> Codes:
     """Place of each text in ``names``, −1 where it has none."""
     codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
-    return codes.to_numpy()
+    return codes.to_numpy(writable=True)
+
+
+def _names(text: pl.Series) -> pl.Series:
+    """The different texts, without those of nothing but spaces."""
+    names = text.drop_nulls().unique()
+    return names.filter(names.str.strip_chars() != "")
 
 
 def _sorted_names(text: pl.Series) -> pl.Series:
-    """The different texts: whole numbers in their order, else by letter."""
-    names = text.drop_nulls().unique()
+    """The same in their order: whole numbers by size, else by letter."""
+    names = _names(text)
     numbers = names.cast(pl.Int64, strict=False)
     are_numbers = len(names) > 0 and (numbers.cast(pl.String) == names).fill_null(value=False).all()
     return names.gather(numbers.arg_sort()) if are_numbers else names.sort()
@@ -155,9 +157,14 @@ def _item_codes(first: pl.Series, second: pl.Series) -> tuple[Codes, Codes, pl.S
     return _coded(first, items), _coded(second, items), items
 
 
-def _read_winners(text: pl.Series, first: Codes, second: Codes, items: pl.Series, name: str) -> NDArray[np.int8]:
-    """Who won each row, as word or as name: ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_NOT_READ``."""
-    values = text.drop_nulls().unique()
+def _read_winners(
+    text: pl.Series, first: Codes, second: Codes, items: pl.Series, name: str
+) -> tuple[NDArray[np.int8], Mask]:
+    """Who won each row, and where nobody is named.
+
+    The winner is ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_NOT_READ``, from a word or a name.
+    """
+    values = _names(text)
     codes = _coded(text, values)  # −1, for no winner, takes the last entry of the tables below
     words = dict.fromkeys(_FIRST_WORDS, _FIRST) | dict.fromkeys(_SECOND_WORDS, _SECOND)
     words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
@@ -165,6 +172,8 @@ def _read_winners(text: pl.Series, first: Codes, second: Codes, items: pl.Series
     meant = plain.replace_strict(words, default=_NOT_READ, return_dtype=pl.Int8).to_numpy()
     item_of = _coded(values, items)
     by_word: NDArray[np.int8] = np.append(meant, np.int8(_NOT_READ))[codes]
+    if (item_of < 0).all() and "0" not in plain:
+        return by_word, codes < 0
     item = np.append(item_of, np.int32(-1))[codes]
     by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _NOT_READ)).astype(np.int8)
     by_name[item < 0] = _NOT_READ
@@ -176,12 +185,12 @@ def _read_winners(text: pl.Series, first: Codes, second: Codes, items: pl.Series
         by_word[item >= 0] = _NOT_READ
     rows = np.append(has_two_meanings, [False])[codes] & (first != second) & (by_word != _NOT_READ)
     if (by_name[rows] == _NOT_READ).any():
-        return by_word
+        return by_word, codes < 0
     if (by_name[rows] != by_word[rows]).any():
         raise BadInputError(
             f"the winner in {name} can be a place or a name, which differ: write first and second, or other names."
         )
-    return np.maximum(by_word, by_name)
+    return np.maximum(by_word, by_name), codes < 0
 
 
 def _faults(
@@ -222,39 +231,44 @@ def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataF
     return f"{name} has rows that are no votes, the first is row {row} ({reason}); in all {len(set_aside)}: {counts}."
 
 
-def _used(first: Codes, second: Codes, items: pl.Series) -> tuple[Codes, Codes, tuple[str, ...]]:
-    """Leave out the items that have no vote."""
-    used = np.zeros(len(items), dtype=bool)
-    used[first] = used[second] = True
-    place = (np.cumsum(used) - 1).astype(np.int32)
-    return place[first], place[second], tuple(items.filter(pl.Series(used)).to_list())
+def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
+    """Leave out the names that no vote has, and change the ``codes`` (n,) in place."""
+    used = np.zeros(len(names) + 1, dtype=bool)
+    for part in codes:
+        used[part] = True
+    place = np.append(np.cumsum(used[:-1]) - 1, -1).astype(np.int32)  # −1 stays −1
+    for part in codes:
+        part[:] = place[part]
+    return tuple(names.filter(pl.Series(used[:-1])).to_list())
 
 
 def _voters(
-    frame: pl.DataFrame, found: Mapping[str, str], good: Mask, first_row: int, warnings: list[str]
+    column: pl.Series, good: Places | slice, row: Places, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
     """Who cast the good votes; a vote without a voter is one of its own."""
-    if "voter" not in found:
-        return None, ()
-    text = _text(frame[found["voter"]]).filter(pl.Series(good))
-    if text.null_count() == len(text):
-        warnings.append(f"the column {found['voter']} names no voter.")
-        return None, ()
-    if text.null_count():
-        warnings.append(f"{text.null_count():,} votes name no voter: each counts as a voter of its own.")
-        rows = pl.Series(np.flatnonzero(good) + first_row).cast(pl.String)
-        text = text.zip_with(text.is_not_null(), "(row " + rows + ")")
+    text = _text(column)
     names = _sorted_names(text)
     warnings += _look_alikes("voters", names)
-    return _coded(text, names), tuple(names.to_list())
-
-
-def _contexts(frame: pl.DataFrame, found: Mapping[str, str], good: Mask) -> tuple[Codes | None, tuple[str, ...]]:
-    if "context" not in found:
+    codes = _coded(text, names)[good]
+    people = _used(names, codes)
+    nobody = np.flatnonzero(codes < 0)
+    if len(nobody) == len(codes):
+        warnings.append(f"the column {column.name} names no voter.")
         return None, ()
-    text = _text(frame[found["context"]]).filter(pl.Series(good)).fill_null("(none)")
+    if len(nobody):
+        warnings.append(f"{len(nobody):,} votes name no voter: each counts as a voter of its own.")
+        codes[nobody] = len(people) + np.arange(len(nobody))
+    return codes, (*people, *(f"(row {number})" for number in row[nobody]))
+
+
+def _contexts(column: pl.Series, good: Places | slice) -> tuple[Codes, tuple[str, ...]]:
+    text = _text(column)
     names = _sorted_names(text)
-    return _coded(text, names), tuple(names.to_list())
+    codes = _coded(text, names)[good]
+    places = _used(names, codes)
+    if (codes >= 0).all():
+        return codes, places
+    return np.where(codes < 0, np.int32(len(places)), codes), (*places, "(none)")
 
 
 def _numbers(column: pl.Series) -> Vector:
