@@ -41,6 +41,12 @@ def test_unknown_ties_are_refused():
         wins(random_votes(), ties="both")
 
 
+def test_too_many_items_are_refused_before_memory_runs_out():
+    votes = Votes.from_arrays([str(i) for i in range(5001)], [0], [1], [1])
+    with pytest.raises(BadInputError, match="5,001 items"):
+        wins(votes)
+
+
 def test_derivatives_agree_with_finite_differences():
     rng = np.random.default_rng(1)
     won, theta = wins(random_votes()), rng.normal(size=7)

@@ -19,6 +19,8 @@ from fairduel.votes.votes import Votes
 Ties = Literal["half", "drop"]
 TINY_RIDGE = 0.01
 """λ where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
+MOST_ITEMS = 5000
+"""A matrix of wins of more items than these does not fit into memory a few times over."""
 _SMALL_STEP = 1e-9  # Newton squares it: what is left is rounding
 _MOST_STEPS = 100
 
@@ -48,6 +50,10 @@ def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
     if ties not in ("half", "drop"):
         raise unknown_name("treatment of ties", str(ties), ("half", "drop"))
     count = len(votes.items)
+    if count > MOST_ITEMS:
+        raise BadInputError(
+            f"there are {count:,} items, and at most {MOST_ITEMS:,} can be ranked at once: choose some."
+        )
     weight = votes.weight if ties == "half" else votes.weight * (votes.result != 0.5)
     first, second = votes.first.astype(np.int64), votes.second.astype(np.int64)
     won = np.bincount(first * count + second, weight * votes.result, count * count)
