@@ -35,7 +35,7 @@ from fairduel.simulation import versions
 from fairduel.votes.campaign import voter_of
 from fairduel.votes.fragility import challengers, fragility
 from fairduel.votes.ranking import rank
-from fairduel.votes.voters import audit_voters
+from fairduel.votes.voters import audit_voters, crowd_sentence
 from fairduel.votes.votes import Votes
 
 Level = Annotated[
@@ -110,13 +110,14 @@ def run_audit(votes: Votes, *, ties: TiesOption, level: float, voters_choose_due
     with progress_bar("Audit", most + 4, unit="steps", left_by_stop=NOTHING_WRITTEN) as done:
         everyone = rank(votes, ties=ties.value)
         done(1)
-        evidence, trusted = None, everyone
+        evidence, trusted, without = None, everyone, []
         if votes.voter is not None:
             evidence = audit_voters(votes, level=level, duels_assigned=not voters_choose_duels)
             done(1)
             flagged = evidence.flagged_votes(votes)
             if flagged.any() and not flagged.all():
                 trusted = rank(votes.without(flagged), ties=ties.value)
+                without = fragility(votes.without(flagged), ties=ties.value)
         done(1)
         results = []
         for size in range(1, most + 1):
@@ -124,7 +125,7 @@ def run_audit(votes: Votes, *, ties: TiesOption, level: float, voters_choose_due
             done(1)
         rivals = challengers(votes, ties=ties.value)
         done(1)
-    return Audit(votes, everyone, trusted, evidence, results, rivals)
+    return Audit(votes, everyone, trusted, evidence, results, rivals, without)
 
 
 def audit_settings(audit: Audit, ties: TiesOption) -> dict[str, Any]:
@@ -150,7 +151,10 @@ def print_audit(audit: Audit) -> None:
     """Show flagged voters and fragility as tables."""
     if audit.evidence is not None and audit.evidence.flagged.any():
         frame = audit.evidence.frame(audit.votes.items)
-        flagged = frame.filter(frame["flagged"])
+        flagged = frame.filter(frame["flagged"] & (frame["flagged_by"] != "crowd"))
+        if audit.evidence.crowd is not None and audit.evidence.crowd_flagged:
+            sentence = f"A crowd is flagged. Each is {crowd_sentence(audit.evidence.crowd, audit.votes.items)}."
+            console.print(sentence, soft_wrap=True, highlight=False, markup=False)
         table = Table(box=SIMPLE_HEAD, title="Flagged voters", title_justify="left", title_style="bold")
         table.add_column("voter")
         for name in ("votes", "agreement", "evidence"):

@@ -128,7 +128,7 @@ def stress_command(
         sections=[
             Section(
                 "Rank of the target under attack",
-                ["The lower line is where nobody lies; the nearer to it, the better a method withstands the attack."],
+                ["Where a line stays flat, the false votes achieve nothing; where it moves, they win."],
                 [PageTable(list(columns.values()), rows)],
                 [Drawn(f"Attack: {name}. Rank 1 is the best.", figure)],
             )

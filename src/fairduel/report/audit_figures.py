@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from fairduel.report.figures import STYLE
 from fairduel.votes.fragility import Fragility
@@ -17,7 +17,6 @@ from fairduel.votes.voters import Evidence
 MOST_ITEMS = 40
 _FLAGGED, _HONEST, _SOFT = "#D55E00", "#0072B2", "#999999"
 _LEAST, _MOST = -3.0, 13.0  # powers of ten that are drawn; what lies beyond is drawn at the edge
-_MOST_NAMED = 6
 _LINES = {
     "rank_plain": ("plain Bradley–Terry", "#0072B2", "-"),
     "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
@@ -37,7 +36,7 @@ def draw_evidence(evidence: Evidence) -> Figure:
             axis.plot(evidence.votes[voted & ~flagged], height[voted & ~flagged], "o", color=_HONEST, ms=4, alpha=0.5)
             axis.plot(evidence.votes[flagged], height[flagged], "o", color=_FLAGGED, ms=6)
             axis.set_xscale("log")
-            axis.xaxis.set_major_formatter(ScalarFormatter())
+            _round_numbers(axis.xaxis)
             axis.set_xlabel("votes of the voter")
         needed = evidence.settings["needed_log10_evidence"]
         left.axhline(needed, color=_SOFT, ls="--", lw=1)
@@ -47,7 +46,6 @@ def draw_evidence(evidence: Evidence) -> Figure:
         left.set_ylim(_LEAST - 0.5, _MOST + 0.8)
         left.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
         left.set_ylabel("evidence that the voter lies")
-        _name(left, evidence, np.flatnonzero(flagged), power)
         right.axhline(0.5, color=_SOFT, ls="--", lw=1)
         right.set_ylim(-0.03, 1.03)
         right.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -100,7 +98,7 @@ def draw_fragility(results: Sequence[Fragility]) -> Figure:
             axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: so many do it")
             axis.plot(x, least, "_", color=colour, ms=12, mew=2, label=f"{how}: fewer cannot (proved)")
         axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(ScalarFormatter())
+        _round_numbers(axis.yaxis)
         axis.set_ylim(bottom=0.8)
         axis.set_xticks(range(len(tops)), ["the leader" if top == 1 else f"the top {top}" for top in tops])
         axis.set_xlim(-0.5, len(tops) - 0.5)
@@ -126,17 +124,8 @@ def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
         return figure
 
 
-def _name(axis: Axes, evidence: Evidence, flagged: np.ndarray, power: np.ndarray) -> None:
-    """Write the names of the most suspicious voters beside their points, each a line below the one before."""
-    most = flagged[np.argsort(-evidence.total[flagged], kind="stable")][:_MOST_NAMED]
-    for place, voter in enumerate(most):
-        axis.annotate(
-            evidence.voters[voter],
-            (evidence.votes[voter], power[voter]),
-            xytext=(0.03, 0.95 - 0.055 * place),
-            textcoords="axes fraction",
-            fontsize=7.5,
-            color=_FLAGGED,
-            va="center",
-            arrowprops={"arrowstyle": "-", "color": _SOFT, "lw": 0.5},
-        )
+def _round_numbers(axis: Axis) -> None:
+    """Label a logarithmic axis by 1, 2, 5, 10, 20 and so on."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())

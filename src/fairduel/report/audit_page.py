@@ -11,10 +11,11 @@ from fairduel.report.page import Drawn
 from fairduel.report.votes_page import PageTable, Section, rank_range
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Ranking
-from fairduel.votes.voters import Evidence
+from fairduel.votes.voters import Evidence, crowd_sentence
 from fairduel.votes.votes import Votes
 
 _MOST_ROWS = 60
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
 
 
@@ -29,11 +30,16 @@ class Audit:
     evidence: Evidence | None
     """None where the file does not say who voted."""
     fragility: Sequence[Fragility]
+    """Of all votes: the leader, the top 2, …"""
     challengers: Sequence[Fragility]
+    trusted_fragility: Sequence[Fragility]
+    """Of the leader, without the votes of flagged voters; empty where nobody is flagged."""
 
     def summary(self) -> list[str]:
         """The findings in a few sentences."""
-        return [*_voter_summary(self), *_leader_summary(self), *[result.sentence for result in self.fragility[:2]]]
+        fragile = [f"All votes: {result.sentence}" for result in self.fragility[:2]]
+        fragile += [f"Without the flagged voters: {result.sentence}" for result in self.trusted_fragility]
+        return [*_voter_summary(self), *_leader_summary(self), *fragile]
 
     def advice(self) -> list[str]:
         """What to do now."""
@@ -54,7 +60,8 @@ class Audit:
             frame = self.evidence.frame(self.votes.items)
             found["flagged"] = frame.filter(frame["flagged"]).to_dicts()
             found["alike"] = _pairs(self)
-        for name, results in (("fragility", self.fragility), ("challengers", self.challengers)):
+        for name in ("fragility", "challengers", "trusted_fragility"):
+            results: Sequence[Fragility] = getattr(self, name)
             found[name] = [{**vars(result), "sentence": result.sentence} for result in results]
         found["ranks"] = [
             {"item": item, "all_votes": before, "without_flagged": after} for item, before, after, *_ in _ranks(self)
@@ -66,12 +73,12 @@ def evidence_text(log_evidence: float) -> str:
     """E as people read it.
 
     >>> evidence_text(np.log(1234.0)), evidence_text(60.0), evidence_text(-3.0)
-    ('1,234', '10^26', 'none')
+    ('1,234', '10²⁶', 'none')
     """
     power = log_evidence / np.log(10.0)
     if power < 0.0:
         return "none"
-    return f"10^{power:.0f}" if power >= 6.0 else f"{np.exp(log_evidence):,.0f}"
+    return "10" + f"{power:.0f}".translate(_RAISED) if power >= 6.0 else f"{np.exp(log_evidence):,.0f}"
 
 
 def _voter_summary(audit: Audit) -> list[str]:
@@ -119,13 +126,15 @@ def _advice(audit: Audit) -> list[str]:
                 "Many voters with few votes push the same item. Nobody can tell which of them lie: ask for a login, or "
                 "limit votes by address, before you trust new votes on that item."
             )
-    leader = min((r for r in audit.fragility if r.top == 1 and r.found), key=lambda r: r.found or 0, default=None)
+    results = audit.trusted_fragility or [result for result in audit.fragility if result.top == 1]
+    leader = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
     if leader is not None and leader.found is not None:
         share = leader.found / leader.votes
         if share < _FRAGILE:
             advice.append(
-                f"Do not announce {leader.loses} as the winner: {leader.found:,} votes ({share:.2%}) would make "
-                f"{leader.gains} the leader. Call them tied, or collect more votes between the two."
+                f"Do not announce {leader.loses} as the winner: {leader.found:,} of {leader.votes:,} votes "
+                f"({share:.2%}) would make {leader.gains} the leader. Call them tied, or collect more votes between "
+                "the two."
             )
         else:
             advice.append(
@@ -137,8 +146,8 @@ def _advice(audit: Audit) -> list[str]:
 
 def _voters_section(audit: Audit, evidence: Evidence) -> Section:
     frame = evidence.frame(audit.votes.items)
-    flagged = frame.filter(frame["flagged"])
-    shown = flagged if len(flagged) else frame.head(5)
+    flagged = frame.filter(frame["flagged"] & (frame["flagged_by"] != "crowd"))
+    shown = flagged if len(flagged) else frame.filter(~frame["flagged"]).head(5)
     rows = [
         [
             row["voter"],
@@ -167,9 +176,17 @@ def _voters_section(audit: Audit, evidence: Evidence) -> Section:
             f"{chose:,} voters meet one item so often that they seem to choose their duels. That alone is no lie, and "
             "flags nobody; but others are compared with a ranking made without them."
         )
+    if evidence.crowd is not None and evidence.crowd_flagged:
+        explained.append(
+            f"A crowd is flagged. Each is {crowd_sentence(evidence.crowd, audit.votes.items)}. Evidence against the "
+            f"crowd: {evidence_text(evidence.crowd.log_evidence)}. Who of them lies cannot be told; voters.csv lists "
+            "them all."
+        )
     if len(flagged) > _MOST_ROWS:
         explained.append(f"Only {_MOST_ROWS} of {len(flagged):,} flagged voters are shown: voters.csv has all.")
-    tables = [PageTable(columns, rows, "" if len(flagged) else "The five most suspicious, none of them flagged", 2)]
+    tables = [
+        PageTable(columns, rows, "" if len(flagged) else "The five most suspicious among those who are not flagged", 2)
+    ]
     if pairs := _pairs(audit):
         tables.append(
             PageTable(

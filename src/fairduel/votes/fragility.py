@@ -213,11 +213,17 @@ class _Proof:
     def _radius(self, size: int) -> float | None:
         """r*: the smallest radius that the minimiser cannot pass when ``size`` votes go; None without any."""
         radii = _RADII / self._largest
-        for radius in radii:  # increasing; a few hundred sorts of the kinds at most
-            against = np.maximum(self._share(radius, np.ones(1)), self._share(radius, -np.ones(1)))
-            if -np.expm1(-self._largest * radius) / self._largest > self._most(size, against * self._kappa):
-                return float(radius)
+        inner = -np.expm1(-_RADII) / self._largest
+        at_zero = self._moved(size, 0.0)  # A_m grows with r, so smaller radii need no look
+        for place in range(int(np.searchsorted(inner, at_zero, side="right")), len(radii)):
+            if inner[place] > self._moved(size, radii[place]):
+                return float(radii[place])
         return None
+
+    def _moved(self, size: int, radius: float) -> float:
+        """A_m(r)."""
+        against = np.maximum(self._share(radius, np.ones(1)), self._share(radius, -np.ones(1)))
+        return self._most(size, against * self._kappa)
 
     def _share(self, radius: float, direction: Vector) -> Vector:
         """The largest part of its difference vector that a vote takes along in this direction, w·σ(κr − m) or so.

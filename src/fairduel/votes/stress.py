@@ -100,9 +100,12 @@ def stress(
     followed = _item(votes, target) if target is not None else int(np.argmax(_plain(votes, ties)))
     rows: list[dict[str, Any]] = []
     for size in sizes:
-        many = min(voters, max(size, 1))
-        attacked = inject(votes, attack, votes.items[followed], size=size, voters=many, seed=seed)
-        row: dict[str, Any] = {"size": size, "voters": many, "target": votes.items[followed]}
+        attacked = inject(votes, attack, votes.items[followed], size=size, voters=max(1, min(voters, size)), seed=seed)
+        row: dict[str, Any] = {
+            "size": size,
+            "voters": len(attacked.liars) if size else 0,
+            "target": votes.items[followed],
+        }
         scores = {"plain": _plain(attacked.votes, ties), "weighted": _weighted(attacked.votes, ties)}
         if votes.voter is not None:
             evidence = audit_voters(attacked.votes, level=level, duels_assigned=duels_assigned)

@@ -76,6 +76,8 @@ class Evidence:
     total: Vector
     """Log of the mean E over the kinds, shape (V,)."""
     flagged: NDArray[np.bool_]
+    flagged_by: tuple[str, ...]
+    """``own votes``, ``pair`` or ``crowd`` for each flagged voter, else empty."""
     why: tuple[str, ...]
     """One sentence for each flagged voter, else empty."""
     target: Places
@@ -101,6 +103,7 @@ class Evidence:
         columns = {
             "voter": self.voters,
             "flagged": self.flagged,
+            "flagged_by": self.flagged_by,
             "votes": self.votes,
             "decisive": self.decisive,
             "agreement": self.agreement,
@@ -174,10 +177,11 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     ]
     crowd = max((each for each in crowds if each), key=lambda each: each.log_evidence, default=None)
     crowd_flagged = crowd is not None and crowd.log_evidence >= np.log(3.0 * len(OCCASIONAL) / level)
-    alone = flagged.copy()
-    flagged[pairs.one[pairs.flagged]] = flagged[pairs.other[pairs.flagged]] = True
+    by = np.where(flagged, "own votes", "").astype("U9")
+    for who in (pairs.one[pairs.flagged], pairs.other[pairs.flagged]):
+        by[who] = np.where(by[who] == "", "pair", by[who])
     if crowd is not None and crowd_flagged:
-        flagged |= crowd.pushers
+        by[crowd.pushers & (by == "")] = "crowd"
     pushed = group_evidence(targets["target"], pushes, **sizes).reshape(2, decisive.items)
     agreed = sums(decisive.voter, decisive.voters, (z * decisive.sign > 0) + 0.5 * (z == 0))
     with np.errstate(invalid="ignore"):
@@ -191,9 +195,10 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         agreement_interval=_wilson(agreed, voted),
         log_evidence=log_evidence,
         total=total,
-        flagged=flagged,
+        flagged=by != "",
+        flagged_by=tuple(by.tolist()),
         why=_sentences(
-            votes, decisive, cells, strongest, log_evidence, alone, agreement, pairs, crowd if crowd_flagged else None
+            votes, decisive, cells, strongest, log_evidence, flagged, agreement, pairs, crowd if crowd_flagged else None
         ),
         target=np.where(strongest >= 0, cells.item[strongest], -1),
         seconds=_seconds(votes),
@@ -212,6 +217,16 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             "unevenness_of_exposure": meetings.unevenness,
             "voters_who_choose_their_duels": int(choosers.sum()),
         },
+    )
+
+
+def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
+    """What occasional voters did together."""
+    return (
+        f"one of {crowd.pushers.sum():,} occasional voters (at most {crowd.most} votes each) who mostly voted "
+        f"{'for' if crowd.up else 'against'} {items[crowd.item]}: all {crowd.voters.sum():,} occasional voters "
+        f"together met it in {crowd.met:,} of {crowd.votes:,} duels (others in {crowd.rate:.1%}) and voted so in "
+        f"{crowd.pushed:,} of {crowd.duels:,} (the others would in {crowd.expected:.0f})"
     )
 
 
@@ -292,14 +307,8 @@ def _sentences(
     first = np.bincount(decisive.voter, decisive.sign > 0, decisive.voters)
     cast = np.bincount(decisive.voter, minlength=decisive.voters)
     if crowd is not None:
-        sentence = (
-            f"one of {crowd.pushers.sum():,} occasional voters (at most {crowd.most} votes each) who mostly voted "
-            f"{'for' if crowd.up else 'against'} {votes.items[crowd.item]}; all occasional voters together met it in "
-            f"{crowd.met:,} of {crowd.votes:,} duels (others in {crowd.rate:.1%}) and voted so in {crowd.pushed:,} of "
-            f"{crowd.duels:,} (the others would in {crowd.expected:.0f}); which of them lie cannot be told"
-        )
         for voter in np.flatnonzero(crowd.pushers):
-            sentences[voter] = sentence
+            sentences[voter] = f"{crowd_sentence(crowd, votes.items)}; which of them lie cannot be told"
     for place in np.flatnonzero(pairs.flagged)[::-1]:
         for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
             sentences[voter] = (
