@@ -17,7 +17,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, Ties, fit_scores, wins
 from fairduel.votes.differences import Pairs, with_features
 from fairduel.votes.features import Features
-from fairduel.votes.robust import Fit, Weights, robust_fit
+from fairduel.votes.robust import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Mask, Votes
 
 CONFIDENCE = 0.95
@@ -137,7 +137,8 @@ def rank(
     if not counts.any():
         raise BadInputError("there is no vote to rank by.")
     component = votes.select(counts > 0.0).components()
-    plain = fit_scores(won)
+    with one_thread():
+        plain = fit_scores(won)
     notes = _notes(component, plain)
     if features is None:
         parts = _fit_components(votes, counts, component, weights=weights, lies=lies, ridge=ridge)

@@ -94,13 +94,13 @@ def weighted_fit(
 ) -> tuple[Vector, Matrix, int, float]:
     """Estimate θ of votes that count ``counted`` (n,): θ (d,), its covariance (d, d), Newton steps and λ."""
     totals, wins = (_sums(row, values, len(differences)) for values in (counted, counted * won))
-    with _one_thread():
+    with one_thread():
         theta, steps, ridge = differences.estimate(totals, wins, ridge)
         return theta, sandwich(differences, theta, row, won, counted, ridge=ridge, group=group), steps, ridge
 
 
-def _one_thread() -> AbstractContextManager[object]:
-    """BLAS in one thread: on blocks as narrow as these, its threads would only wait for each other."""
+def one_thread() -> AbstractContextManager[object]:
+    """BLAS in one thread: on matrices as small as these, its threads would only wait for each other."""
     return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
@@ -115,7 +115,7 @@ def vote_weights(
         raise unknown_name("form of weights", str(form), get_args(Weights))
     if form == "none" or math.isinf(trust):
         return np.ones(len(row)), 0, 0.0
-    with _one_thread():
+    with one_thread():
         if form == "sequential":
             return differences.in_order(row, counts, trust, sigma), 0, 0.0
         weights, rounds, residual = fixed_point(differences, _sums(row, counts, len(differences)), trust, sigma)
