@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -31,24 +32,33 @@ def test_lambda_is_the_published_one_scaled():
     )
 
 
-def test_the_first_two_epochs_are_those_of_the_pseudocode_by_hand():
-    """Three arms, two rounds each at first; the books are kept here once more, as notes B1 prints them."""
-    scale = 0.5 / (2304 * logarithm(3, 100))  # λ = ½, so n = 2 and N = 6
-    agent = WIWR(arms=3, horizon=100, scale=scale, seed=4)
-    candidate, tally, gaps = agent.recommend(), np.zeros((3, 3)), np.full(3, 0.5)
-    rng = np.random.default_rng(0)
-    for epoch in (1, 2, 3):
+def test_the_first_epochs_are_those_of_the_pseudocode_by_hand():
+    """Seven arms, two duels each at first; the books are kept here once more, as notes B1 prints them."""
+    i, j = np.indices((7, 7))
+    ends = Counter()
+    for seed in range(8):
+        ends += first_epochs(seed, 0.5 + 0.07 * (j - i))
+        ends += first_epochs(seed, 0.5 + 0.45 * np.sign(7 - 2 * ((j - i) % 7)) * (i != j))  # in a circle
+    assert min(ends["a keeper"], ends["no keeper"]) > 10
+
+
+def first_epochs(seed, matrix):
+    scale = 0.5 / (2304 * logarithm(7, 100))  # λ = ½, so n = 2 and N = 14
+    agent, ends = WIWR(arms=7, horizon=100, scale=scale, seed=seed), Counter()
+    candidate, tally, gaps = agent.recommend(), np.zeros((7, 7)), np.full(7, 0.5)
+    rng = np.random.default_rng(seed)
+    for epoch in range(1, 5):
         due = np.ceil(0.5 / gaps**2 - 1e-9)
         np.testing.assert_array_equal(agent.due, due)
         length = int(due.sum())
-        held, wins, pair_wins = np.zeros(3), np.zeros(3), np.zeros((3, 3))
+        held, wins, pair_wins = np.zeros(7), np.zeros(7), np.zeros((7, 7))
         for _ in range(length):
             assert agent.epoch == epoch
             duel = agent.ask()
             u, v = challenge(duel)
             assert v == candidate == agent.recommend()
             held[v] += 1
-            first_won = rng.random() < 0.5 + 0.3 * (duel.second - duel.first)  # arm 0 is best
+            first_won = rng.random() < matrix[duel.first, duel.second]
             agent.tell(duel, Outcome.FIRST if first_won else Outcome.SECOND)
             z = float(first_won == (duel.first == u))
             if u == v:
@@ -66,12 +76,28 @@ def test_the_first_two_epochs_are_those_of_the_pseudocode_by_hand():
             q[j] = 0.5
         else:
             q = wins / due
+        ends["a keeper" if held.max() >= length / 2 else "no keeper"] += 1
         gaps = np.maximum(2.0**-epoch, 0.5 - q - gaps / 8)
         if gaps.min() > 2.0**-epoch:
             gaps[np.argmin(gaps)] = 2.0**-epoch
         np.testing.assert_allclose(agent.gaps, gaps)
-    assert agent.epoch == 4
-    assert gaps.max() > gaps.min()
+    return ends
+
+
+def test_where_no_arm_looks_good_one_of_the_best_is_taken_for_good():
+    agent = WIWR(arms=4, horizon=100)
+    agent._epoch, agent._reigns = 3, agent.due / 4  # a third epoch that no candidate kept
+    agent._wins[2, 1] = 0.1 * agent.due[2]
+    agent._end_epoch()
+    assert agent.gaps.tolist() == pytest.approx([0.4375, 0.4375, 0.125, 0.4375])
+
+
+def test_an_arm_takes_over_only_from_the_candidate_that_it_beat():
+    agent = WIWR(arms=4, horizon=100, seed=0)
+    challenges = {challenge(duel)[0]: duel for duel in agent.ask_many(None, 60) if not duel.is_self_duel}
+    for duel in challenges.values():
+        agent.tell(duel, Outcome.FIRST if duel.note[1] else Outcome.SECOND)  # each challenger wins
+        assert agent.recommend() == next(iter(challenges))
 
 
 @pytest.mark.parametrize("family", ["condorcet", "condorcet-cycle", "utilities"])
