@@ -41,45 +41,62 @@ def test_guesses_are_drawn_by_their_shares_and_only_the_drawn_base_learns():
     assert (np.abs(drawn / 400 - shares) < 4 * np.sqrt(shares * (1 - shares) / 400)).all()
 
 
-def caught(agent):
+def caught(agent, pulls, rewards):
     """The test of the notes, over all pairs."""
     b1, b2, b3 = 4.0, 2.0, 2.0
-    logarithm, t = math.log(agent.horizon / 0.05), sum(agent._pulls)
+    logarithm, t = math.log(agent.horizon / 0.05), sum(pulls)
     for i, j in itertools.combinations(range(len(agent._shares)), 2):
         a, b = agent._shares[i], agent._shares[j]
-        bound = math.sqrt(b1 * agent._pulls[i]) + b2 * agent._budgets[i] + b3
+        bound = math.sqrt(b1 * pulls[i]) + b2 * agent._budgets[i] + b3
         doubt = 8 * agent._scale * (math.sqrt(t * logarithm / b) + (logarithm + agent._budgets[j]) / b)
-        if (agent._rewards[i] + bound) / a < agent._rewards[j] / b - doubt:
+        if (rewards[i] + bound) / a < rewards[j] / b - doubt:
             return True
     return False
 
 
-def test_a_smaller_guess_that_earns_too_little_is_caught():
-    """The first guess earns −1 and all others 1: the test fires in exactly the round in which it must."""
-    agent = made(scale=0.001, horizon=3000, seed=0)
-    smallest, length = agent._smallest, len(agent._bases)
-    for _ in range(3000):
+def restarted(seed=0):
+    """An agent whose first guess earned −1 and all others 1, until it was caught in just the round that it must."""
+    agent = made(scale=0.001, horizon=3000, seed=seed)
+    late = agent.ask_many(ACTIONS, 5)
+    pulls, rewards = [0] * len(agent._bases), [0.0] * len(agent._bases)
+    while not agent.restarts:
         pull = agent.ask(ACTIONS)
-        first = pull.note[1] == 0
-        was = agent.restarts
-        agent.tell(pull, -1.0 if first else 1.0)
-        if agent.restarts > was:
-            break
-        assert not caught(agent)
-    assert agent.restarts == 1
-    assert agent._smallest == smallest + 1
-    assert len(agent._bases) == length - 1
-    assert agent._pulls == [0] * (length - 1)
+        index = pull.note[1]
+        reward = 1.0 if index else -1.0
+        pulls[index] += 1
+        rewards[index] += reward
+        expected = caught(agent, pulls, rewards)
+        agent.tell(pull, reward)
+        assert bool(agent.restarts) == expected
+    return agent, late
+
+
+def test_a_smaller_guess_that_earns_too_little_is_caught():
+    fresh = made(scale=0.001, horizon=3000)
+    agent, _ = restarted()
+    assert agent._smallest == fresh._smallest + 1
+    assert len(agent._bases) == len(fresh._bases) - 1
+    assert agent._pulls == [0] * len(agent._bases)
     assert sum(agent._shares) == 1.0
     assert all(np.array_equal(base.estimate, [0, 0]) for base in agent._bases)
 
 
+def test_a_restarted_agent_is_saved_with_its_guesses(tmp_path):
+    agent, late = restarted()
+    agent.save(tmp_path / "cobe.npz")
+    twin = COBE.load(tmp_path / "cobe.npz")
+    assert (twin._shares, twin._budgets, twin.restarts) == (agent._shares, agent._budgets, 1)
+    for one in (agent, twin):
+        one.tell(late[0], 0.5)
+    for _ in range(100):
+        pull, same = agent.ask(ACTIONS), twin.ask(ACTIONS)
+        assert pull == same
+        agent.tell(pull, 0.3)
+        twin.tell(same, 0.3)
+
+
 def test_what_was_asked_before_a_restart_is_not_learned():
-    agent = made(scale=0.001, horizon=3000, seed=0)
-    late = agent.ask_many(ACTIONS, 5)
-    while not agent.restarts:
-        pull = agent.ask(ACTIONS)
-        agent.tell(pull, -1.0 if pull.note[1] == 0 else 1.0)
+    agent, late = restarted()
     agent.cancel(late[0])
     for pull in late[1:]:
         agent.tell(pull, 100.0)

@@ -97,8 +97,12 @@ def test_the_estimate_is_the_least_squares_of_the_epoch():
 def test_a_cancelled_pull_is_due_again():
     agent = made()
     for pull in agent.ask_many(np.eye(3), 30):
-        agent.cancel(pull)
-    assert play_epoch(agent, MEANS).tolist() == [math.ceil(FIRST_LENGTH / 3)] * 3
+        if pull.action:
+            agent.tell(pull, MEANS[pull.action])
+        else:
+            agent.cancel(pull)
+    each = math.ceil(FIRST_LENGTH / 3)
+    assert play_epoch(agent, MEANS).tolist() == [each, each - 10, each - 10]
 
 
 def test_late_rewards_are_waited_for_and_those_of_an_old_epoch_ignored():

@@ -34,14 +34,14 @@ def test_two_epochs_by_hand():
     assert len(first) == 21  # ⌈2 · 10.25⌉
     assert {pull.action for pull in first} == {0, 1}  # the two that make all others
     assert agent.recommend(ACTIONS) == 0
-    assert agent._gap == pytest.approx(0.6)  # of 0.9 and 0.3, which noiseless rewards show exactly
+    share = 0.6**-2 / 4  # D = 0.9 − 0.3, which noiseless rewards show exactly
+    assert agent._share == pytest.approx(share)
 
     second = play_epoch(agent, rewards)
     assert len(second) == 82  # four times as long
     explored = [pull for pull in second if pull.note[1] >= 0]
     assert {pull.action for pull in second if pull.note[1] < 0} == {0}
-    assert agent._gap == pytest.approx(0.6)
-    share = 0.6**-2 / 4
+    assert agent._share == pytest.approx(share / 4)
     assert len(explored) / 82 == pytest.approx(share, abs=4 * math.sqrt(share / 82))
 
 
@@ -64,8 +64,8 @@ def test_a_small_gap_is_halved_no_faster_than_the_epochs():
     agent = made()
     for epoch in (1, 2, 3):
         play_epoch(agent, np.zeros(4))
-        assert agent._gap == 2.0**-epoch
-        assert agent._share == pytest.approx(1.0)  # it explores all the time
+        assert agent.epoch == epoch + 1
+        assert agent._share == pytest.approx(1.0)  # D = 2^−epoch: it explores all the time
 
 
 def test_theory_never_leaves_its_first_epoch_within_twenty_thousand_rounds():

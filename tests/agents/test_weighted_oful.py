@@ -83,6 +83,9 @@ def test_the_multi_level_form_takes_the_lesser_of_two_bounds():
         everyone.add(actions[pull.action], reward)
         own[level].add(actions[pull.action], reward)
     assert {1, 2, 3} <= seen
+    for level, regression in enumerate(agent._levels, start=1):
+        gram = np.eye(3) + weight * own[level].xs.T @ own[level].xs
+        np.testing.assert_allclose(regression.information.matrix, gram, rtol=1e-9, atol=1e-9)
     assert lesser == {True, False}
 
 

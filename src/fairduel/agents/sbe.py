@@ -34,7 +34,7 @@ class SBE(EpochAgent, FixedSetAgent):
     _practical_scale = 1 / 1024
     _memory = (
         *("_epoch", "_awaited", "_actions", "_basis", "_coefficients"),
-        *("_gap", "_incumbent", "_share", "_counts", "_sums"),
+        *("_incumbent", "_share", "_counts", "_sums"),
     )
 
     def __post_init__(self) -> None:
@@ -44,20 +44,19 @@ class SBE(EpochAgent, FixedSetAgent):
         self._pulls_at_gap_one = self._scale * 1024 * (2 * self.noise) ** 2 * self.dimension * logarithm  # λ
         self._basis: list[int] = []
         self._coefficients = self._counts = self._sums = np.empty(0)
-        self._gap = 1.0  # D
         self._incumbent = 0
         self._share = 1.0  # of the epoch's pulls that explore
 
     def _plan_for(self, actions: Matrix) -> None:
         basis, self._coefficients = barycentric_spanner(actions)
         self._basis = basis.tolist()
-        self._plan()
+        self._plan(gap=1.0)
 
-    def _plan(self) -> None:
+    def _plan(self, gap: float) -> None:
         rank = len(self._basis)
         self._counts, self._sums = np.zeros(rank), np.zeros(rank)
         length = rank * self._pulls_at_gap_one * 4.0**self._epoch
-        self._share = rank * self._pulls_at_gap_one / self._gap**2 / length
+        self._share = rank * self._pulls_at_gap_one / gap**2 / length
         self._begin(math.ceil(length))
 
     def _ask(self, actions: Actions) -> Pull:
@@ -77,8 +76,7 @@ class SBE(EpochAgent, FixedSetAgent):
         values = self._values()
         self._incumbent = int(np.argmax(values))
         second, best = np.partition(values, -2)[-2:]
-        self._gap = float(np.clip(best - second, 2.0**-self._epoch, 1.0))
-        self._plan()
+        self._plan(gap=float(np.clip(best - second, 2.0**-self._epoch, 1.0)))  # D
 
     def _values(self) -> Vector:
         """Least squares of the exploration, for each action: (K,)."""
