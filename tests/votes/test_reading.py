@@ -153,6 +153,13 @@ def test_a_broken_line_of_json_is_set_aside(tmp_path):
     ]
 
 
+def test_empty_lines_between_good_json_keep_the_row_numbers(tmp_path):
+    line = '{"first": "tea", "second": "milk", "winner": "a"}'
+    reading = read(tmp_path, f"{line}\n\n{line}", "votes.jsonl")
+    assert reading.votes.row.tolist() == [1, 3]
+    assert reading.set_aside["row"].to_list() == [2]
+
+
 def test_quoted_names_and_a_byte_order_mark_are_read(tmp_path):
     reading = read(tmp_path, '\ufefffirst,second,winner\n"tea, ""green""",milk,first\r\n')
     assert reading.votes.items == ("milk", 'tea, "green"')
