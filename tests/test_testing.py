@@ -148,6 +148,15 @@ class LetsNanIn(RCDB):
         raise BadInputError("nothing to choose from.")
 
 
+class DrawsFirst(RCDB):
+    """Looks at the features only after a draw."""
+
+    def _ask(self, actions):
+        if len(actions):
+            self._rng.random()
+        return super()._ask(actions)
+
+
 class TakesAnyAnswer(RCDB):
     def _checked_answer(self, answer):
         return answer
@@ -208,6 +217,7 @@ class DividesByItsBudget(RCDB):
         (Divides, "^equal actions: the agent raised ZeroDivisionError"),
         (EmptyIsFine, "^bad actions: an empty set of actions was not refused"),
         (maker(LetsNanIn), "^bad actions: the agent asked something whose difference is not finite"),
+        (maker(DrawsFirst), "^bad actions: NaN features were refused, but they changed the agent"),
         (maker(TakesAnyAnswer), "^bad answers: the answer None was not refused"),
         (maker(TellsTwice), "^told twice: telling the same twice was not refused"),
         (maker(HalfRefuses), "^told twice: telling the same twice was refused, but it changed the agent"),

@@ -190,6 +190,17 @@ def test_it_recommends_the_best():
     assert agent.recommend(actions) == np.argmax(actions @ TRUTH)
 
 
+def test_a_level_that_was_told_nothing_recommends_nothing():
+    agent, rng, actions = made(radius=100.0), np.random.default_rng(2), hypercube(3)
+    duel = agent.ask(actions)
+    while agent.level_of(duel) == 1:
+        won = rng.random() < LOGISTIC.probability(duel.difference @ TRUTH)
+        agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
+        duel = agent.ask(actions)
+    assert agent.level_of(duel) == 2
+    assert agent.recommend(actions) == np.argmax(actions @ agent.estimate_at(1)) != 0
+
+
 def test_its_regret_is_far_below_that_of_random_play():
     """The paper's cube, d = 5 and T = 1500: random play has twice the best reward a round as its regret."""
     trace = Cell("vacdb", "none", 0, 1500).run(3).trace
