@@ -216,6 +216,7 @@ def test_votes_without_a_context_share_one(tmp_path):
     [
         ("time", ["1.5", "x"], [1.5, np.nan]),
         ("minute", ["2", "3"], [120.0, 180.0]),
+        ("time", ["soon", "later"], [np.nan, np.nan]),
         ("timestamp", ["1970-01-01 00:01:00", "1970-01-01T00:00:01.5"], [60.0, 1.5]),
     ],
 )

@@ -36,7 +36,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
         if column is not None and column not in names:
             raise unknown_name(f"column of {file}", column, names)
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
-    listed = f"the columns of {file} are {', '.join(names)}"
+    listed = f"the columns of {file} are {', '.join(name if name.isprintable() else repr(name) for name in names)}"
     found = {role: column for role, column in given.items() if column is not None}
     if not {"first", "second"} & set(given):
         found |= _usual_pair(plain, listed)

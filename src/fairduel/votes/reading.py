@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -279,7 +280,8 @@ def _numbers(column: pl.Series) -> Vector:
 def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
     """Times in seconds: numbers as they are (minutes, where the column says so), dates since 1970."""
     if column.dtype == pl.String and not np.isfinite(_numbers(column)).any():
-        column = column.str.to_datetime(strict=False, time_unit="us")
+        with suppress(PolarsError):  # that is, none of them is a date
+            column = column.str.to_datetime(strict=False, time_unit="us")
     if column.dtype.is_temporal():
         seconds = _numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
     else:
