@@ -47,7 +47,8 @@ class Rows:
         rows = differences[first]
         rows[turned[first]] *= -1.0
         repeated = np.flatnonzero(np.bincount(row)[row] > 1)
-        expected = np.where(turned[repeated, None], -rows[row[repeated]], rows[row[repeated]])
+        expected = rows[row[repeated]]
+        expected[turned[repeated]] *= -1.0
         apart = repeated[(expected != differences[repeated]).any(axis=1)]  # same mark by chance
         if apart.size:
             rows = np.concatenate([rows, np.where(turned[apart, None], -differences[apart], differences[apart])])

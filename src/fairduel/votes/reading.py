@@ -141,7 +141,7 @@ def _coded(text: pl.Series, names: pl.Series) -> Codes:
 
 def _names(text: pl.Series) -> pl.Series:
     """The different texts, without those of nothing but spaces."""
-    names = text.drop_nulls().unique()
+    names = text.unique().drop_nulls()
     return names.filter(names.str.strip_chars() != "")
 
 
