@@ -131,7 +131,7 @@ def find_crowd(
     inside = occasional[decisive.voter]
     if not inside.any() or not (~inside & ~left_out[decisive.voter]).any():
         return None
-    z = consensus(decisive, left_out | occasional)[inside]
+    z = consensus(decisive, left_out | occasional, only_left_out=True)[inside]
     together = replace(votes, voter=(~occasional[voter_of(votes)]).astype(np.int32), voters=("crowd", "others"))
     meetings = find_meetings(together, unevenness=unevenness)
     members = decisive.select(inside)

@@ -39,6 +39,7 @@ _CONTEXT_VARIANCES = (0.0, 0.1, 0.3, 1.0)
 _NODES, _NODE_WEIGHTS = hermegauss(15)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_TASTE = 3.0
+_LYING = 0.02  # share of groups that may be liars when tastes are estimated
 _SAMPLE = 40_000  # votes that are enough to estimate one number from
 _BATCH = 4_000_000  # numbers held at a time
 
@@ -103,15 +104,17 @@ class Decisive:
         return cells, places
 
 
-def consensus(votes: Decisive, left_out: NDArray[np.bool_]) -> Vector:
+def consensus(votes: Decisive, left_out: NDArray[np.bool_], *, only_left_out: bool = False) -> Vector:
     """Log-odds z (n,) that the first wins, according to everybody but the voter and the voters ``left_out`` (V,).
+
+    With ``only_left_out`` it is right for the votes of these only, and sooner there.
 
     Bradley–Terry scores without the voter: one Newton step from the scores of all, with the Hessian of those who are
     left. Where votes have contexts, an item's score is moved in each context towards what others said there (one
     step, with the prior variance of the move that predicts left-out voters best).
     """
     counts = ~left_out[votes.voter]
-    z = _without_voter(votes, counts)
+    z = _without_voter(votes, counts, step_back=not only_left_out)
     if votes.context is None:
         return z
     moved = [z + _in_context(votes, votes.context, z, counts, variance) for variance in _CONTEXT_VARIANCES]
@@ -120,6 +123,9 @@ def consensus(votes: Decisive, left_out: NDArray[np.bool_]) -> Vector:
 
 def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
     """τ that makes votes (n,) likeliest if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
+
+    One group in fifty is allowed to be of liars who vote one way nineteen times in twenty: else a few of them would
+    make everybody's tastes look strong, and be excused by them.
 
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat(np.arange(2000), 8)
@@ -135,10 +141,15 @@ def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
     if len(groups) == len(place):
         return 0.0  # nobody voted twice: no taste can be seen, and none can mislead
 
+    ups, cast = sums(place, len(groups), sign > 0), sums(place, len(groups))
+    up, down = (n * np.log(0.95) + (cast - n) * np.log(0.05) for n in (ups, cast - ups))
+    one_way = np.logaddexp(up, down) - np.log(2.0)
+
     def loss(taste: float) -> float:
         each = -np.logaddexp(0.0, -sign[:, None] * (logit[:, None] + taste * _NODES))
         of_group = np.stack([np.bincount(place, column, len(groups)) for column in each.T], axis=1)
-        return -float(special.logsumexp(of_group, b=_NODE_WEIGHTS, axis=1).sum())
+        honest = special.logsumexp(of_group, b=_NODE_WEIGHTS, axis=1)
+        return -float(np.logaddexp(np.log1p(-_LYING) + honest, np.log(_LYING) + one_way).sum())
 
     found = optimize.minimize_scalar(loss, bounds=(0.0, _MOST_TASTE), method="bounded", options={"xatol": 1e-3})
     return float(found.x)
@@ -196,13 +207,15 @@ def best_honest_slope(votes: Decisive, z: Vector, taste: float) -> Vector:
     return best
 
 
-def _without_voter(votes: Decisive, counts: NDArray[np.bool_]) -> Vector:
+def _without_voter(votes: Decisive, counts: NDArray[np.bool_], *, step_back: bool) -> Vector:
     count = votes.items
     winner = np.where(votes.sign > 0, votes.first, votes.second)[counts]
     loser = np.where(votes.sign > 0, votes.second, votes.first)[counts]
     won = np.bincount(winner * count + loser, minlength=count * count).reshape(count, count).astype(np.float64)
     fitted = fit_scores(won, ridge=CONSENSUS_RIDGE)
     z = fitted.scores[votes.first] - fitted.scores[votes.second]
+    if not step_back:
+        return np.asarray(z)
     order = np.flatnonzero(counts)
     order = order[np.argsort(votes.voter[order], kind="stable")]
     starts = np.searchsorted(votes.voter[order], np.arange(votes.voters + 1))

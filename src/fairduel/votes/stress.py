@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from scipy.special import expit
 
 from fairduel.checks import whole
 from fairduel.duel import Vector
@@ -19,6 +20,8 @@ Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresen
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 FLIPS = ("random flips", "early flips")
 """Attacks that flip recorded votes; the others add votes of new voters."""
+_STEPS = 10  # of an omnipresent attack, which looks at the fit again after each
+_NEAR = 0.25  # h: log-odds within which two items compete for a rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ def inject(
 
     - promote, demote: ``size`` wins (or losses) of the target over opponents that are drawn as often as they occur,
       on a random side, in the context of the vote that the opponent was drawn from;
-    - omnipresent: duels *without* the target, drawn from the recorded ones, each voted in the direction that lifts
-      the target in the fit: first those that lift it most (influence on its score, less that on the next above it);
+    - omnipresent: recorded duels *without* the target, each voted in the direction that lifts the target in the fit,
+      those that lift its rank most;
     - random flips: ``size`` decisive votes, whoever cast them, with the winner and the loser exchanged;
     - early flips: the first ``size`` decisive votes.
 
@@ -97,7 +100,8 @@ def stress(
     >>> stress(votes, "promote", "Maple", sizes=[0, 200], voters=4)["liars_flagged"].to_list()
     [0, 4]
     """
-    followed = _item(votes, target) if target is not None else int(np.argmax(_plain(votes, ties)))
+    leads = target is None and attack in FLIPS
+    followed = int(np.argmax(_plain(votes, ties))) if leads else _item(votes, target)
     rows: list[dict[str, Any]] = []
     for size in sizes:
         attacked = inject(votes, attack, votes.items[followed], size=size, voters=max(1, min(voters, size)), seed=seed)
@@ -173,23 +177,28 @@ def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> t
 def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Recorded duels (size,) without the target, and whether their first item shall win.
 
-    A vote of i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). What lifts the target's rank is its gain over the
-    item just above it, and ranks are passed one by one: the gain is taken over the mean of the five next above.
+    A vote of i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). What counts is the target's rank, made smooth:
+    R = Σ_k σ((θ_target − θ_k)/h). So the votes are those with the largest influence on R, taken in a few steps with a
+    new fit after each.
     """
-    fitted = fit_scores(wins(votes, ties="drop"))
-    above = np.argsort(-fitted.scores)[: rank_of(fitted.scores, aim) - 1][-5:]
-    gain = fitted.covariance[aim] - (fitted.covariance[above].mean(axis=0) if len(above) else 0.0)
-    free = np.flatnonzero((votes.first != aim) & (votes.second != aim))
+    free = rng.permutation(np.flatnonzero((votes.first != aim) & (votes.second != aim)))
     if len(free) == 0:
         raise BadInputError("an omnipresent attack needs duels without its target, and there are none.")
-    free = rng.permutation(free)
     first, second = votes.first[free], votes.second[free]
-    margin = fitted.scores[first] - fitted.scores[second]
-    lift = gain[first] - gain[second]
-    for_first, for_second = lift / (1.0 + np.exp(margin)), -lift / (1.0 + np.exp(-margin))
-    best = np.argsort(-np.maximum(for_first, for_second), kind="stable")
-    taken = best[np.arange(size) % max(1, min(len(best), max(size, 1)))]
-    return free[taken], (for_first >= for_second)[taken]
+    won = wins(votes, ties="drop")
+    taken, first_wins = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    for step in np.diff(np.linspace(0, size, _STEPS + 1).astype(int)):
+        fitted = fit_scores(won)
+        chance = expit((fitted.scores[aim] - fitted.scores) / _NEAR)
+        near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
+        gain = near.sum() * fitted.covariance[aim] - near @ fitted.covariance
+        lift, margin = gain[first] - gain[second], fitted.scores[first] - fitted.scores[second]
+        for_first, for_second = lift * expit(-margin), -lift * expit(margin)
+        best = np.argsort(-np.maximum(for_first, for_second), kind="stable")[np.arange(step) % len(free)]
+        up = (for_first >= for_second)[best]
+        np.add.at(won, (np.where(up, first[best], second[best]), np.where(up, second[best], first[best])), 1.0)
+        taken, first_wins = np.append(taken, free[best]), np.append(first_wins, up)
+    return taken, first_wins
 
 
 def _add(votes: Votes, source: Any, first: Any, second: Any, result: Vector, voters: int) -> Injected:

@@ -1,0 +1,177 @@
+"""fairduel audit, stress and demo, as a user types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+from fairduel.cli.demo import as_table
+from fairduel.votes.stress import inject
+from fairduel.votes.synthetic import arena
+
+FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
+ENVIRONMENT = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def fairduel(*arguments, cwd):
+    return subprocess.run(
+        [*FAIRDUEL, *arguments], cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def votes_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("votes")
+    votes, _ = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
+    as_table(votes).write_csv(folder / "votes.csv")
+    return folder / "votes.csv"
+
+
+@pytest.fixture(scope="module")
+def audited(votes_file):
+    return fairduel("audit", str(votes_file), "--top", "2", cwd=votes_file.parent)
+
+
+def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
+    assert audited.returncode == 0, audited.stderr
+    out = votes_file.parent / "results" / "audit"
+    voters = pl.read_csv(out / "voters.csv")
+    _, liars = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
+    assert set(voters.filter("flagged")["voter"]) == set(liars)
+    assert len(voters) == 60
+    for name in liars:
+        assert name in audited.stdout
+    record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+    assert {row["voter"] for row in record["flagged"]} == set(liars)
+    assert record["settings"]["voters: level"] == 0.05
+    assert [entry["top"] for entry in record["fragility"]] == [1, 1, 2, 2]
+    leader = record["fragility"][0]
+    assert len(leader["rows"]) == leader["found"] >= leader["at_least"] >= 1
+    assert leader["sentence"] in audited.stdout
+    rows = pl.read_csv(out / "flagged-rows.csv")
+    table = pl.read_csv(votes_file)
+    assert set(rows["voter"]) == set(liars)
+    assert table[rows["row"][0] - 2, "voter"] == rows["voter"][0]
+
+
+def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audited):
+    assert audited.returncode == 0, audited.stderr
+    page = (votes_file.parent / "results" / "audit" / "report.html").read_text(encoding="utf-8")
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert page.count("data:image/svg+xml;base64,") == 3
+    for words in ("What to do", "Whom to trust", "How far to trust it", "voters: level", "voters: taste_for_items"):
+        assert words in page
+
+
+def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
+    done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "does not say who voted" in done.stdout
+    assert "The leader changes" in done.stdout
+    assert not (tmp_path / "results" / "audit" / "voters.csv").exists()
+
+
+def test_names_are_text_not_markup(tmp_path):
+    votes, _ = arena(voters=40, votes_each=15, liars={}, seed=3)
+    attacked = inject(votes, "promote", "Oak", size=80, voters=2).votes
+    table = as_table(attacked).with_columns(
+        pl.col("first", "second").str.replace("Oak", "<b>[red]Oák & ünî\u200bcode[/red]</b>"),
+        pl.col("voter").str.replace("liar 1", "[bold]evil</td>"),
+    )
+    table.write_csv(tmp_path / "v.csv")
+    done = fairduel("audit", "v.csv", "--top", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[bold]evil</td>" in done.stdout
+    page = (tmp_path / "results" / "audit" / "report.html").read_text(encoding="utf-8")
+    assert "[bold]evil&lt;/td&gt;" in page
+    assert "<b>[red]" not in page
+
+
+def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
+    done = fairduel(
+        "stress",
+        str(votes_file),
+        "--attack",
+        "promote",
+        "--target",
+        "Fir",
+        "--votes",
+        "70",
+        "--voters",
+        "3",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "results" / "stress"
+    frame = pl.read_csv(out / "stress.csv")
+    assert frame["size"].to_list() == [0, 10, 20, 30, 40, 50, 60, 70]
+    assert frame["liars_flagged"].to_list()[-1] == 3
+    assert (out / "stress.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((out / "stress.json").read_text(encoding="utf-8"))
+    assert record["settings"]["target"] == "Fir"
+    assert record["summary"][0] in done.stdout
+
+
+@pytest.mark.parametrize("attack", ["random-flips", "early-flips"])
+def test_flips_need_no_target(votes_file, tmp_path, attack):
+    done = fairduel("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "voters are flagged" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["stress", "FILE"], "needs a target"),
+        (["stress", "FILE", "--target", "Ook"], "did you mean 'Oak'"),
+        (["stress", "FILE", "--attack", "early-flips", "--votes", "99999"], "have a winner"),
+        (["audit", "missing.csv"], "missing.csv"),
+        (["audit", "FILE", "--voter", "whom"], "whom"),
+    ],
+)
+def test_one_sentence_for_what_was_wrong(votes_file, tmp_path, arguments, words):
+    done = fairduel(*[str(votes_file) if a == "FILE" else a for a in arguments], cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_demo_walks_through_everything(tmp_path):
+    done = fairduel("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "results" / "demo"
+    for part in ("rank", "audit", "stress"):
+        assert (out / part / "report.html").exists()
+        assert f"$ fairduel {part} " in done.stdout
+    assert "0 of 140 honest voters" in done.stdout
+    assert "Open first" in done.stdout
+    flagged = pl.read_csv(out / "audit" / "voters.csv").filter("flagged")
+    assert len(flagged) >= 8
+
+
+def test_ctrl_c_leaves_in_one_sentence(tmp_path):
+    votes, _ = arena(voters=3000, votes_each=40, seed=0)
+    as_table(votes).write_csv(tmp_path / "v.csv")
+    process = subprocess.Popen(
+        [*FAIRDUEL, "stress", "v.csv", "--attack", "early-flips", "--votes", "60000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "results" / "stress").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == "fairduel: stopped: nothing was written.\n"
+    assert not (tmp_path / "results" / "stress" / "stress.csv").exists()

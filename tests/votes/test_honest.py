@@ -1,0 +1,147 @@
+"""The honest voter: consensus without him, against a real refit; and the bound that makes evidence valid."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import expit
+
+from fairduel.errors import BadInputError
+from fairduel.votes import Votes
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.honest import (
+    CONSENSUS_RIDGE,
+    SLOPES,
+    Decisive,
+    best_honest,
+    best_honest_slope,
+    consensus,
+    taste_size,
+)
+from fairduel.votes.synthetic import arena
+
+NOBODY = np.zeros(150, dtype=bool)
+
+
+def refit_without(votes: Votes, voter: int) -> np.ndarray:
+    return fit_scores(wins(votes.select(votes.voter != voter), ties="drop"), ridge=CONSENSUS_RIDGE).scores
+
+
+@pytest.mark.parametrize("votes_each", [4, 30])  # fewer and more votes than items
+def test_consensus_is_a_refit_without_the_voter(votes_each):
+    votes, _ = arena(votes_each=votes_each, seed=5)
+    decisive = Decisive.of(votes)
+    z = consensus(decisive, NOBODY)
+    everybody = fit_scores(wins(votes, ties="drop"), ridge=CONSENSUS_RIDGE).scores
+    for voter in (0, 1, 2, 77):
+        mine = decisive.voter == voter
+        first, second = decisive.first[mine], decisive.second[mine]
+        scores = refit_without(votes, voter)
+        exact = scores[first] - scores[second]
+        naive = everybody[first] - everybody[second]
+        assert np.abs(z[mine] - exact).max() < 0.1 * np.abs(naive - exact).max() + 1e-6
+        assert np.abs(z[mine] - exact).max() < 0.01
+
+
+def test_voters_who_are_left_out_do_not_move_the_consensus():
+    votes, liars = arena(seed=5)
+    out = np.array([name in liars for name in votes.voters])
+    z = consensus(Decisive.of(votes), out)
+    turned = Votes.from_arrays(
+        votes.items,
+        votes.first,
+        votes.second,
+        np.where(out[votes.voter], 1 - votes.result, votes.result),
+        voter=votes.voter,
+        voters=votes.voters,
+    )
+    np.testing.assert_allclose(consensus(Decisive.of(turned), out), z, atol=1e-9)
+
+
+def test_contexts_are_learnt_from_other_voters_only():
+    rng = np.random.default_rng(0)
+    count, voters = 4000, 40
+    first = rng.integers(5, size=count)
+    second = (first + rng.integers(1, 5, count)) % 5
+    context = rng.integers(6, size=count)
+    taste_of_context = rng.standard_normal((6, 5))
+    chance = expit(taste_of_context[context, first] - taste_of_context[context, second])
+    result = (rng.random(count) < chance).astype(float)
+    voter = rng.integers(voters, size=count)
+    names = [str(v) for v in range(voters)]
+
+    def made(results, contexts):
+        return Votes.from_arrays(
+            "abcde", first, second, results, voter=voter, voters=names, context=contexts, contexts=list("uvwxyz")
+        )
+
+    nobody = np.zeros(voters, dtype=bool)
+    with_contexts = Decisive.of(made(result, context))
+    without = Decisive.of(Votes.from_arrays("abcde", first, second, result, voter=voter, voters=names))
+    loss = [np.logaddexp(0, -v.sign * consensus(v, nobody)).mean() for v in (with_contexts, without)]
+    assert loss[0] < loss[1] - 0.02
+    z = consensus(with_contexts, nobody)
+    own = voter == 7  # turning his own votes changes what the others say of them only through their own residuals
+    turned = Decisive.of(made(np.where(own, 1 - result, result), context))
+    moved = np.abs(consensus(turned, nobody) - z)
+    assert moved[own].mean() < 0.04
+    assert moved[~own].mean() > 0.04  # while it does change what he says of theirs
+
+
+@pytest.mark.parametrize("taste", [0.3, 1.0, 2.0])
+def test_the_honest_maximum_bounds_the_honest_probability(taste):
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        logit = rng.normal(size=6)
+        sign = rng.choice([-1.0, 1.0], 6)
+        bound = best_honest(np.zeros(6, dtype=int), 1, logit, sign, taste)[0]
+        for slope in SLOPES:
+
+            def density(u, slope=slope, logit=logit, sign=sign):
+                return np.prod(expit(sign * (slope * logit + u))) * np.exp(-(u**2) / (2 * taste**2))
+
+            probability = integrate.quad(density, -12 * taste, 12 * taste)[0] / np.sqrt(2 * np.pi * taste**2)
+            assert np.log(probability) <= bound + 1e-9
+
+
+def test_each_group_has_its_own_taste():
+    group = np.array([0, 0, 1, 1])
+    logit, sign = np.zeros(4), np.ones(4)
+    narrow, wide = best_honest(group, 2, logit, sign, np.array([0.01, 3.0]))
+    assert narrow == pytest.approx(2 * np.log(0.5), abs=1e-3)
+    assert wide > narrow + 0.5
+
+
+def test_taste_is_0_where_everybody_votes_once_and_is_found_in_a_sample():
+    assert taste_size(np.arange(5), np.zeros(5), np.ones(5)) == 0.0
+    rng = np.random.default_rng(2)
+    group = np.repeat(np.arange(20_000), 5)
+    sign = np.where(rng.random(100_000) < expit(1.2 * rng.standard_normal(20_000)[group]), 1.0, -1.0)
+    assert 1.1 < taste_size(group, np.zeros(100_000), sign) < 1.2  # the liars that are allowed for take the extremes
+
+
+def test_a_few_liars_do_not_make_everybodys_tastes_strong():
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(150), 40)
+    sign = rng.choice([-1.0, 1.0], 6000)
+    honest = taste_size(group, np.zeros(6000), sign)
+    assert taste_size(group, np.zeros(6000), np.where(group < 3, 1.0, sign)) < honest + 0.1
+
+
+def test_tastes_excuse_a_negative_slope_and_care_is_free():
+    votes, _ = arena(liars={}, seed=2)
+    decisive = Decisive.of(votes)
+    z = consensus(decisive, NOBODY)
+    turned = Decisive(
+        decisive.first, decisive.second, -decisive.sign, decisive.voter, None, decisive.items, decisive.voters
+    )
+    honest, strict, lenient = (
+        best_honest_slope(who, z, taste) for who, taste in ((decisive, 0.5), (turned, 0.1), (turned, 2.0))
+    )
+    assert honest.sum() > strict.sum() + 100
+    assert (lenient >= strict - 1e-12).all()
+    assert lenient.sum() > strict.sum() + 10
+
+
+def test_votes_without_voters_are_refused():
+    with pytest.raises(BadInputError, match="who voted"):
+        Decisive.of(Votes.from_arrays("ab", [0], [1], [1]))

@@ -1,0 +1,120 @@
+"""Attacks do what they say, and leave everything else as it was."""
+
+import numpy as np
+import pytest
+
+from fairduel.errors import BadInputError
+from fairduel.votes import Votes
+from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.stress import ATTACKS, inject, rank_of, stress
+from fairduel.votes.synthetic import arena
+
+VOTES, _ = arena(voters=60, liars={}, seed=0)
+OAK = VOTES.items.index("Oak")
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_recorded_votes_stay_as_they_were(attack):
+    attacked = inject(VOTES, attack, "Oak", size=37, voters=4, seed=1)
+    assert attacked.fake.sum() == 37
+    before = ~attacked.fake[: len(VOTES)]
+    for name in ("first", "second", "result", "voter", "row", "weight"):
+        kept = getattr(attacked.votes, name)[: len(VOTES)]
+        np.testing.assert_array_equal(kept[before], getattr(VOTES, name)[before])
+        assert kept.dtype == getattr(VOTES, name).dtype
+    assert len(np.unique(attacked.votes.row)) == len(attacked.votes)
+
+
+@pytest.mark.parametrize(("attack", "wins_of_target"), [("promote", 1.0), ("demote", 0.0)])
+def test_promote_and_demote(attack, wins_of_target):
+    attacked = inject(VOTES, attack, "Oak", size=400, voters=8, seed=2)
+    fake = attacked.votes.select(attacked.fake)
+    assert ((fake.first == OAK) ^ (fake.second == OAK)).all()
+    assert (np.where(fake.first == OAK, fake.result, 1 - fake.result) == wins_of_target).all()
+    assert np.bincount(fake.voter)[-8:].tolist() == [50] * 8
+    opponents = np.bincount(np.where(fake.first == OAK, fake.second, fake.first), minlength=12)
+    real = np.bincount(np.concatenate([VOTES.first, VOTES.second]), minlength=12)
+    expected = 400 * np.delete(real, OAK) / np.delete(real, OAK).sum()
+    assert ((np.delete(opponents, OAK) - expected) ** 2 / expected).sum() < 30  # χ² with 10 degrees of freedom
+
+
+def test_omnipresent_lifts_the_target_without_it():
+    scores = fit_scores(wins(VOTES)).scores
+    target = VOTES.items[int(np.argsort(scores)[4])]
+    place = VOTES.items.index(target)
+    attacked = inject(VOTES, "omnipresent", target, size=300, voters=3, seed=0)
+    fake = attacked.votes.select(attacked.fake)
+    assert (fake.first != place).all()
+    assert (fake.second != place).all()
+    assert rank_of(fit_scores(wins(attacked.votes)).scores, place) < rank_of(scores, place)
+
+
+def test_flips():
+    early = inject(VOTES, "early flips", size=10)
+    decisive = np.flatnonzero(VOTES.result != 0.5)
+    assert np.flatnonzero(early.fake).tolist() == decisive[:10].tolist()
+    assert (early.votes.result[early.fake] == 1 - VOTES.result[early.fake]).all()
+    assert early.liars == ()
+    some = inject(VOTES, "random flips", size=100, seed=3)
+    assert some.fake.sum() == 100
+    assert (VOTES.result[some.fake] != 0.5).all()
+    assert np.flatnonzero(some.fake).mean() > decisive[:100].mean()
+
+
+def test_names_of_liars_are_new():
+    votes = Votes.from_arrays("ab", [0], [1], [1], voter=[0], voters=["liar 1"])
+    assert inject(votes, "promote", "a", size=1).liars == ("new liar 1",)
+
+
+def test_contexts_come_from_recorded_votes_and_times_are_unknown():
+    votes = Votes.from_arrays(
+        "abc", [0, 1], [1, 2], [1, 1], voter=[0, 0], voters=["u"], context=[1, 1], contexts=["x", "y"], time=[3.0, 4.0]
+    )
+    fake = inject(votes, "promote", "c", size=6).votes
+    assert (fake.context == 1).all()
+    assert np.isnan(fake.time[2:]).all()
+
+
+def test_stress_follows_the_target_and_counts_the_flagged():
+    frame = stress(VOTES, "promote", "Oak", sizes=[0, 40, 300], voters=4, seed=5)
+    assert frame["voters"].to_list() == [0, 4, 4]
+    assert frame["rank_plain"].to_list()[0] == rank_of(fit_scores(wins(VOTES)).scores, OAK)
+    assert frame["rank_plain"][2] < frame["rank_plain"][0]
+    assert frame["liars_flagged"].to_list() == [0, 4, 4]
+    assert frame["fake_votes_left"].to_list() == [0, 0, 0]
+    assert frame["rank_set_aside"][2] == frame["rank_set_aside"][0]
+
+
+def test_stress_without_voters_has_no_flags():
+    nameless = Votes.from_arrays(VOTES.items, VOTES.first, VOTES.second, VOTES.result)
+    frame = stress(nameless, "promote", "Oak", sizes=[10])
+    assert "rank_set_aside" not in frame.columns
+    assert frame["rank_plain"].len() == 1
+
+
+def test_flips_without_a_target_follow_the_leader():
+    frame = stress(VOTES, "random flips", sizes=[0])
+    assert frame["rank_plain"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("promot", "Oak", 5, 1), "did you mean 'promote'"),
+        (("promote", None, 5, 1), "needs a target"),
+        (("promote", "Oka", 5, 1), "did you mean 'Oak'"),
+        (("promote", "Oak", -1, 1), "whole number ≥ 0"),
+        (("promote", "Oak", 5, 0), "whole number ≥ 1"),
+        (("early flips", None, 10**6, 1), "have a winner"),
+    ],
+)
+def test_refusals(arguments, words):
+    attack, target, size, voters = arguments
+    with pytest.raises(BadInputError, match=words):
+        inject(VOTES, attack, target, size=size, voters=voters)
+
+
+def test_an_omnipresent_attack_needs_duels_without_its_target():
+    votes = Votes.from_arrays("abc", [0, 0], [1, 2], [1, 0])
+    with pytest.raises(BadInputError, match="without its target"):
+        inject(votes, "omnipresent", "a", size=1)

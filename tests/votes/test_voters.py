@@ -1,0 +1,203 @@
+"""Evidence on voters: honest people are left alone at the stated level, liars are not, and every number is right."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.special import betaln, expit
+
+from fairduel.errors import BadInputError
+from fairduel.votes import Votes
+from fairduel.votes.campaign import exposure_evidence, pushing, urn_unevenness
+from fairduel.votes.stress import inject
+from fairduel.votes.synthetic import arena
+from fairduel.votes.voters import KINDS, audit_voters
+
+
+@pytest.mark.parametrize("taste", [0.0, 0.5, 1.5])
+def test_honest_people_with_tastes_are_hardly_ever_flagged(taste):
+    shapes = [(30, 40), (100, 15), (200, 6)]
+    files = [
+        arena(voters=voters, votes_each=each, liars={}, taste=taste, spread=spread, seed=seed)[0]
+        for seed, (voters, each) in enumerate(shapes * 2)
+        for spread in (0.5, 1.5)
+    ]
+    with_flags = sum(bool(audit_voters(votes).flagged.any()) for votes in files)
+    assert with_flags <= stats.binom.ppf(0.99, len(files), 0.05)
+
+
+def test_evidence_of_honest_voters_is_at_most_1_on_average():
+    values = {kind: [] for kind in KINDS}
+    for seed in range(6):
+        votes, _ = arena(liars={}, seed=seed)
+        for kind, log in audit_voters(votes).log_evidence.items():
+            values[kind].append(np.exp(log).mean())
+    for kind, means in values.items():
+        error = np.std(means) / np.sqrt(len(means))
+        assert np.mean(means) <= 1.0 + 3 * error, kind
+
+
+@pytest.mark.parametrize("kind", ["promotes", "demotes", "inverts", "one side"])
+def test_every_kind_of_liar_is_found(kind):
+    # Who inverts a ranking could be a careless person with odd tastes: it takes many votes to tell.
+    each = 150 if kind == "inverts" else 40
+    votes, liars = arena(votes_each=each, liars={kind: 3}, spread=2.0, taste=0.3, target="Pine", seed=3)
+    evidence = audit_voters(votes)
+    assert sorted(np.array(evidence.voters)[evidence.flagged]) == sorted(liars)
+    words = {"promotes": "for Pine", "demotes": "against Pine", "inverts": "agrees with", "one side": "chose the first"}
+    for name in liars:
+        place = evidence.voters.index(name)
+        assert words[kind] in evidence.why[place]
+        assert evidence.flagged_by[place] == "own votes"
+
+
+def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows():
+    votes, _ = arena(seed=4)
+    rng = np.random.default_rng(0)
+    order, codes = rng.permutation(len(votes)), rng.permutation(len(votes.voters))
+    names = np.empty(len(codes), dtype=object)
+    names[codes] = votes.voters
+    moved = Votes.from_arrays(
+        votes.items,
+        votes.first[order],
+        votes.second[order],
+        votes.result[order],
+        voter=codes[votes.voter[order]],
+        voters=names.tolist(),
+    )
+    before, after = audit_voters(votes), audit_voters(moved)
+    np.testing.assert_allclose(after.total[codes], before.total, atol=1e-6)
+    assert (after.flagged[codes] == before.flagged).all()
+
+
+def specialists(seed: int, share: float) -> Votes:
+    """Honest voters, some of whom only ever meet one item."""
+    rng = np.random.default_rng(seed)
+    voters, items, each = 120, 12, 25
+    scores = rng.standard_normal(items)
+    voter = np.repeat(np.arange(voters), each)
+    favourite = rng.integers(items, size=voters)
+    special = (rng.random(voters) < share)[voter]
+    first = np.where(special, favourite[voter], rng.integers(items, size=voter.size))
+    second = (first + rng.integers(1, items, voter.size)) % items
+    result = (rng.random(voter.size) < expit(scores[first] - scores[second])).astype(float)
+    turn = rng.random(voter.size) < 0.5
+    return Votes.from_arrays(
+        [f"item {k}" for k in range(items)],
+        np.where(turn, second, first),
+        np.where(turn, first, second),
+        np.where(turn, 1 - result, result),
+        voter=voter,
+        voters=[f"v{v}" for v in range(voters)],
+    )
+
+
+@pytest.mark.parametrize("share", [0.03, 1.0])
+def test_who_chooses_his_duels_and_votes_like_everybody_is_no_liar(share):
+    chose = flags = 0
+    for seed in range(4):
+        evidence = audit_voters(specialists(seed, share))
+        chose += evidence.settings["voters_who_choose_their_duels"]
+        flags += int(evidence.flagged.sum())
+    assert flags <= 1
+    if share < 1.0:
+        assert chose > 5  # they are seen, and kept out of the consensus
+    else:
+        assert chose == 0  # where everybody does it, it means nothing
+
+
+def test_exposure_counts_for_nothing_where_voters_choose():
+    votes, _ = arena(liars={}, seed=1)
+    attacked = inject(votes, "promote", "Oak", size=60, voters=6).votes
+    assert audit_voters(attacked).flagged.sum() == 6
+    careful = audit_voters(attacked, duels_assigned=False)
+    assert careful.flagged.sum() < 6
+    assert careful.settings["voters_who_choose_their_duels"] == 0
+
+
+def test_exposure_is_an_urn_against_a_free_share():
+    met, duels, rate, unevenness = 3.0, 5.0, 0.2, 0.1
+    urn = np.prod([(9 * rate + k) / (9 + k) for k in range(3)])  # three with the item, …
+    urn *= np.prod([(9 * (1 - rate) + k) / (9 + 3 + k) for k in range(2)])  # … then two without it
+    free = np.exp(betaln(3 + 2, 2 + 1) - betaln(2, 1))
+    assert exposure_evidence(met, duels, rate, unevenness) == pytest.approx(np.log(free / urn))
+
+
+@pytest.mark.parametrize("truth", [0.001, 0.1, 0.5])
+def test_the_unevenness_of_an_urn_is_found(truth):
+    rng = np.random.default_rng(0)
+    voters, items, each = 3000, 10, 12
+    size = 1 / truth - 1
+    pick = rng.dirichlet(np.full(items // 2, size / (items // 2)), (voters, 2))  # one urn for each half of the items
+    counts = np.concatenate([[rng.multinomial(each, share) for share in half] for half in pick.swapaxes(0, 1)], axis=1)
+    voter, item = np.nonzero(counts)
+    found = urn_unevenness(voter, item, counts[voter, item].astype(float), voters=voters, items=items)
+    assert found == pytest.approx(truth, rel=0.1, abs=0.003)
+
+
+def test_pushing_is_a_probability():
+    total = sum(
+        np.exp(pushing(np.array([float(wins)]), np.array([6.0]))[0]) * stats.binom.pmf(wins, 6, 0.5) * 2**6
+        for wins in range(7)
+    )
+    assert total == pytest.approx(1.0)
+
+
+def test_agreement_and_its_interval():
+    votes, liars = arena(liars={"inverts": 1}, votes_each=60, spread=2.5, seed=0)
+    evidence = audit_voters(votes)
+    [liar] = [evidence.voters.index(name) for name in liars]
+    assert evidence.agreement[liar] < 0.4
+    assert np.nanmedian(evidence.agreement) > 0.7
+    low, high = evidence.agreement_interval.T
+    assert (low <= evidence.agreement + 1e-12).all()
+    assert (evidence.agreement <= high + 1e-12).all()
+    n, k = evidence.decisive[liar], round(evidence.agreement[liar] * evidence.decisive[liar])
+    wilson = stats.binomtest(int(k), int(n)).proportion_ci(method="wilson")
+    np.testing.assert_allclose(evidence.agreement_interval[liar], wilson, atol=1e-9)
+
+
+def timed(time) -> Votes:
+    return Votes.from_arrays(
+        "ab", [0] * 6, [1] * 6, [1, 0, 1, 1, 0, 1], voter=[0, 1, 0, 1, 0, 1], voters=["u", "v"], time=time
+    )
+
+
+def test_seconds_are_differences_of_clock_times_or_response_times():
+    assert audit_voters(timed([0.0, 0, 10, 1, 30, 3])).seconds.tolist() == [15.0, 1.5]
+    assert audit_voters(timed([5.0, 1, 4, 2, 6, np.nan])).seconds.tolist() == [5.0, 1.5]
+
+
+def test_the_frame_has_a_row_for_each_voter_and_the_most_suspicious_first():
+    votes, liars = arena(seed=4)
+    evidence = audit_voters(votes)
+    frame = evidence.frame(votes.items)
+    assert len(frame) == len(votes.voters)
+    assert set(frame["voter"][: int(evidence.flagged.sum())]) <= set(liars)
+    assert frame.filter(pl.col("flagged"))["why"].str.len_chars().min() > 10
+    assert frame.filter(~pl.col("flagged"))["why"].str.len_chars().max() == 0
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [
+        (Votes.from_arrays("ab", [0], [1], [1]), "who voted"),
+        (Votes.from_arrays("ab", [0], [1], [0.5], voter=[0], voters=["u"]), "nothing to audit"),
+    ],
+)
+def test_refusals(votes, words):
+    with pytest.raises(BadInputError, match=words):
+        audit_voters(votes)
+
+
+def test_a_level_is_between_0_and_1():
+    votes, _ = arena(seed=0)
+    for level in (0.0, 1.0, float("nan"), "5%"):
+        with pytest.raises(BadInputError, match="level"):
+            audit_voters(votes, level=level)
+
+
+@pytest.mark.parametrize("items", ["ab", "abc"])
+def test_one_voter_and_two_items_are_no_trouble(items):
+    one = Votes.from_arrays(items, [0, 0, 1], [1, 1, 0], [1, 1, 1], voter=[0, 0, 0], voters=["u"])
+    assert not audit_voters(one).flagged.any()
