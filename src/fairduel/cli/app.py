@@ -8,6 +8,7 @@ import fairduel
 from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.demo import demo
+from fairduel.cli.leaderboard import leaderboard
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
@@ -50,6 +51,7 @@ app.command()(reproduce)
 app.command()(simulate)
 app.command()(tune)
 app.command()(verify)
+app.command()(leaderboard)
 app.command()(sweep)
 app.command("rank")(rank_command)
 app.command("audit")(audit_command)

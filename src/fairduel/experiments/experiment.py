@@ -76,6 +76,18 @@ _TITLES = {
     "maxpairucb": "MaxPairUCB",
     "maxinp": "MaxInP",
     "colstim": "CoLSTIM",
+    "vacdb": "VACDB",
+    "fgts": "FGTS.CDB",
+    "wiwr": "WIWR",
+    "versatile-db": "Versatile-DB",
+    "arm-race": "Arm Race",
+    "barbar": "BARBAR",
+    "sbe": "SBE",
+    "phased-elimination": "Phased Elimination",
+    "weighted-oful": "Weighted OFUL",
+    "multilevel-oful": "Multi-level OFUL",
+    "cw-oful": "CW-OFUL",
+    "cobe": "COBE",
 }
 
 
