@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.base import Actions, KArmed
-from fairduel.agents.scaled import ScaledAgent
+from fairduel.agents.base import Actions, KArmed, RewardAgent
+from fairduel.agents.scaled import Scaled
 from fairduel.duel import Pull
 
 _DROPPED = np.iinfo(np.int64).max
 
 
 @dataclass(kw_only=True, eq=False)
-class ArmRace(KArmed, ScaledAgent):
+class ArmRace(KArmed, Scaled, RewardAgent):
     """Race several eliminations at once; the slower one is, the less corruption it meets, and it overrules the faster.
 
     Layer l = 1, …, ⌈log₂T⌉ runs in a share 2^−l of the rounds, so that of a corruption of 2^l it meets about 1. It need

@@ -117,6 +117,12 @@ class Agent(ABC, Generic[Asked, Answer]):
     def _cancel(self, asked: Asked) -> None:
         """Forget what was asked; nothing to do for an agent that learns only when it is told."""
 
+    def _planned_horizon(self) -> int:
+        """The horizon, for an agent that cannot do without one."""
+        if self.horizon is None:
+            raise BadInputError(f"{type(self).__name__} plans its epochs or levels by the horizon: give one.")
+        return self.horizon
+
     # ------------------------------------------------------------------ save and resume
 
     def state(self) -> dict[str, Any]:

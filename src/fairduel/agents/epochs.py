@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from fairduel.agents.scaled import ScaledAgent
+from fairduel.agents.base import RewardAgent
+from fairduel.agents.scaled import Scaled
 from fairduel.duel import Pull
 
 
 @dataclass(kw_only=True, eq=False)
-class EpochAgent(ScaledAgent):
+class EpochAgent(Scaled, RewardAgent):
     """Plans an epoch of N pulls, and when N rewards were told plans the next one.
 
     Feedback at once makes that the published order. A reward that comes when its epoch is over is not learned: the next

@@ -9,8 +9,8 @@ import numpy as np
 
 from fairduel.action_sets import ActionSet
 from fairduel.actions import checked_actions
-from fairduel.agents.base import Actions
-from fairduel.agents.scaled import ScaledAgent
+from fairduel.agents.base import Actions, RewardAgent
+from fairduel.agents.scaled import Scaled
 from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.errors import BadInputError
@@ -19,7 +19,7 @@ from fairduel.selection import pick
 
 
 @dataclass(kw_only=True, eq=False)
-class LinearRewardAgent(ScaledAgent):
+class LinearRewardAgent(Scaled, RewardAgent):
     """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
 
     dimension: int

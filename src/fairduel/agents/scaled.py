@@ -1,16 +1,15 @@
-"""What agents of rewards share: a factor on constants that were made for proofs."""
+"""A factor on constants that were made for proofs."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fairduel.agents.base import RewardAgent
 from fairduel.checks import positive
 from fairduel.errors import BadInputError, unknown_name
 
 
 @dataclass(kw_only=True, eq=False)
-class ScaledAgent(RewardAgent):
-    """A reward agent whose published constants can be scaled down, all by one factor."""
+class Scaled:
+    """Mixed into an agent whose published constants can be scaled down, all by one factor."""
 
     _practical_scale: ClassVar[float]
 
@@ -20,7 +19,7 @@ class ScaledAgent(RewardAgent):
     """δ of the published constants."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
         self.failure_probability = positive("failure_probability", self.failure_probability)
         if self.failure_probability >= 1:
             raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
@@ -35,9 +34,5 @@ class ScaledAgent(RewardAgent):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
-        return super().settings | {"scale": self._scale}
-
-    def _planned_horizon(self) -> int:
-        if self.horizon is None:
-            raise BadInputError(f"{type(self).__name__} plans its epochs or levels by the horizon: give one.")
-        return self.horizon
+        given: dict[str, Any] = super().settings  # type: ignore[misc]
+        return given | {"scale": self._scale}

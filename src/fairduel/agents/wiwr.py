@@ -2,15 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.scaled import Scaled
 from fairduel.agents.tsallis import draw
-from fairduel.checks import positive
 from fairduel.duel import Duel, Outcome, Vector
-from fairduel.errors import BadInputError, unknown_name
 
 THEORY_LENGTH = 2304.0
 """λ = 2304 ln(40 K² log T / δ), as published."""
@@ -21,7 +19,7 @@ SLACK = 1.0 / 8.0
 
 
 @dataclass(kw_only=True, eq=False)
-class WIWR(KArmed, DuelingAgent):
+class WIWR(KArmed, Scaled, DuelingAgent):
     """In epochs, duel arms against a candidate: seldom those that look bad, never quite giving up on one.
 
     In each epoch arm i is due about n_i = λ/D_i² duels, D_i its estimated gap; the arm with more wins between the
@@ -44,29 +42,16 @@ class WIWR(KArmed, DuelingAgent):
     2
     """
 
-    scale: float | str = "practical"
-    """A factor on λ: ``"practical"``, ``"theory"`` (1) or a number."""
-    failure_probability: float = 0.05
-    """δ."""
-
+    _practical_scale = PRACTICAL_SCALE
     _memory = ("_candidate", "_leads", "_gaps", "_epoch", "_due", "_told", "_reigns", "_wins")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._scale = self._checked_scale()
-        self.failure_probability = positive("failure_probability", self.failure_probability)
-        if self.failure_probability >= 1:
-            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
         self._candidate = int(self._rng.integers(self.arms))  # v
         self._leads = np.zeros((self.arms, self.arms))  # P: wins of row over column minus its losses
         self._gaps = np.full(self.arms, 0.5)  # D
         self._epoch = 0
         self._begin_epoch()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting as given, with the scale as a number."""
-        return super().settings | {"scale": self._scale}
 
     @property
     def epoch(self) -> int:
@@ -138,11 +123,3 @@ class WIWR(KArmed, DuelingAgent):
         horizon = max(self.horizon if self.horizon is not None else self._asked, 3)
         logarithm = math.log(40.0 * self.arms**2 * math.log(horizon) / self.failure_probability)
         return self._scale * THEORY_LENGTH * logarithm
-
-    def _checked_scale(self) -> float:
-        if not isinstance(self.scale, str):
-            return positive("scale", self.scale)
-        named = {"practical": PRACTICAL_SCALE, "theory": 1.0}
-        if self.scale not in named:
-            raise unknown_name("scale", self.scale, named)
-        return named[self.scale]
