@@ -1,6 +1,5 @@
 """Which agent to use: every dueling agent, untuned, on declared scenarios, against the best one tuned for each."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.experiment import agent_title
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, variants
-from fairduel.inference import Mean
+from fairduel.inference import Mean, jackknifed
 from fairduel.simulation import Cell, Store, run_cells
 
 HORIZON = 2000
@@ -88,7 +87,7 @@ class Contender:
 _WITH_WARMUP = ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim")
 _WITHOUT_FEATURES = ("wiwr", "versatile-db")
 _ONE_PASS = {"estimator": "one-pass"}
-CONTENDERS = (
+_WITH_RADIUS = (
     Contender("rcdb"),
     Contender("rcdb", _ONE_PASS),
     Contender("rcdb-s"),
@@ -96,22 +95,16 @@ CONTENDERS = (
     Contender("maxpairucb", _ONE_PASS),
     Contender("maxinp"),
     Contender("colstim"),
+)
+CONTENDERS = (
+    *_WITH_RADIUS,
     Contender("vacdb"),
     Contender("fgts"),
     Contender("versatile-db"),
     Contender("versatile-db", {"form": "one-learner"}),
     Contender("wiwr"),
 )
-TUNED = (
-    Contender("rcdb"),
-    Contender("rcdb", _ONE_PASS),
-    Contender("rcdb-s"),
-    Contender("maxpairucb"),
-    Contender("maxpairucb", _ONE_PASS),
-    Contender("maxinp"),
-    Contender("colstim"),
-    Contender("colstim", {"coupling": "vacdb"}),
-)
+TUNED = (*_WITH_RADIUS, Contender("colstim", {"coupling": "vacdb"}))
 """Those whose radius is tuned for each scenario, to find the best that is possible there."""
 _GRID = [{"radius": radius} for radius in RADII]
 
@@ -162,9 +155,15 @@ def report_cells() -> list[Cell]:
 
 
 def count_runs(store: Store, seeds: Sequence[int]) -> int:
-    """How many runs the board still needs, but for the winners' on the report seeds, which tuning will name."""
-    wanted = [(cell, TUNING_SEEDS) for cell in tuning_cells()] + [(cell, seeds) for cell in report_cells()]
-    return sum(len(set(some) - store.seeds(cell)) for cell, some in wanted) + len(SCENARIOS) * len(seeds)
+    """How many runs the board still needs; as long as tuning has not named the winners, all of theirs."""
+
+    def missing(cells: Sequence[Cell], some: Sequence[int]) -> int:
+        return sum(len(set(some) - store.seeds(cell)) for cell in {cell.key: cell for cell in cells}.values())
+
+    tuning = missing(tuning_cells(), TUNING_SEEDS)
+    if tuning:
+        return tuning + missing(report_cells(), seeds) + len(SCENARIOS) * len(seeds)
+    return missing([*report_cells(), *_winning_cells(_winners(store))], seeds)
 
 
 def compete(
@@ -172,8 +171,8 @@ def compete(
 ) -> Board:
     """Tune, play and compare; what is in the store is not run again."""
     run_cells(tuning_cells(), TUNING_SEEDS, store, jobs=jobs, progress=progress)
-    winners = [_tuned_best(scenario, store) for scenario in SCENARIOS]
-    won = [s.cell(c.agent, {**c.settings, **t.winner.settings}) for s, (c, t) in zip(SCENARIOS, winners, strict=True)]
+    winners = _winners(store)
+    won = _winning_cells(winners)
     run_cells([*report_cells(), *won], seeds, store, jobs=jobs, progress=progress)
 
     def regret(cell: Cell) -> Vector:
@@ -190,9 +189,18 @@ def compete(
     return Board(sorted(standings, key=lambda standing: standing.worst[1].value), best)
 
 
+def _winners(store: Store) -> list[tuple[Contender, Tuned]]:
+    """The best tuned agent of each scenario, once tuning is done."""
+    return [_tuned_best(scenario, store) for scenario in SCENARIOS]
+
+
 def _tuned_best(scenario: Scenario, store: Store) -> tuple[Contender, Tuned]:
     tunings = [(c, collect(scenario.cell(c.agent, c.settings), _GRID, store, TUNING_SEEDS)) for c in TUNED]
     return min(tunings, key=lambda item: item[1].winner.mean)
+
+
+def _winning_cells(winners: Sequence[tuple[Contender, Tuned]]) -> list[Cell]:
+    return [s.cell(c.agent, {**c.settings, **t.winner.settings}) for s, (c, t) in zip(SCENARIOS, winners, strict=True)]
 
 
 def _ratios(own: Matrix, theirs: Matrix) -> tuple[list[Mean], Mean]:
@@ -200,21 +208,13 @@ def _ratios(own: Matrix, theirs: Matrix) -> tuple[list[Mean], Mean]:
 
     Both are (seeds, scenarios), over the same seeds.
     """
-    count = len(own)
     ratios = own.mean(axis=0) / theirs.mean(axis=0)
-    if count < 2:
-        alone = [Mean(float(r), math.nan, math.nan, math.nan) for r in ratios]
-        return alone, Mean(float(np.exp(np.log(ratios).mean())), math.nan, math.nan, math.nan)
-    without = np.array(
-        [np.delete(own, i, axis=0).mean(axis=0) / np.delete(theirs, i, axis=0).mean(axis=0) for i in range(count)]
-    )
-    centre = float(np.exp(np.log(ratios).mean()))
-    return [_jackknifed(r, w) for r, w in zip(ratios, without.T, strict=True)], _jackknifed(
-        centre, np.exp(np.log(without).mean(axis=1))
-    )
+    left_out = np.empty((0, len(ratios)))
+    if len(own) > 1:
+        left_out = np.array([_without(own, i) / _without(theirs, i) for i in range(len(own))])
+    geometric_mean = jackknifed(float(np.exp(np.log(ratios).mean())), np.exp(np.log(left_out).mean(axis=1)))
+    return [jackknifed(float(r), column) for r, column in zip(ratios, left_out.T, strict=True)], geometric_mean
 
 
-def _jackknifed(value: float, without: Vector) -> Mean:
-    """A value with its error from those without one seed each, shape (seeds,); the interval is two errors wide."""
-    error = math.sqrt((len(without) - 1) * float(np.var(without)))
-    return Mean(float(value), error, float(value) - 2.0 * error, float(value) + 2.0 * error)
+def _without(regret: Matrix, seed: int) -> Vector:
+    return np.asarray(np.delete(regret, seed, axis=0).mean(axis=0))
