@@ -14,23 +14,28 @@ if TYPE_CHECKING:
     from fairduel.votes.model import RobustPreferenceModel
     from fairduel.votes.ranking import Ranking, rank
     from fairduel.votes.reading import Reading, read_votes
+    from fairduel.votes.voters import Evidence, audit_voters
 
 _HOMES = {
+    "Evidence": "voters",
     "Features": "features",
     "Ranking": "ranking",
     "Reading": "reading",
     "RobustPreferenceModel": "model",
+    "audit_voters": "voters",
     "rank": "ranking",
     "read_features": "features",
     "read_votes": "reading",
 }
 
 __all__ = [
+    "Evidence",
     "Features",
     "Ranking",
     "Reading",
     "RobustPreferenceModel",
     "Votes",
+    "audit_voters",
     "rank",
     "read_features",
     "read_votes",

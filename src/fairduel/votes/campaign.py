@@ -11,6 +11,7 @@ from fairduel.votes.honest import Decisive, Places, best_honest, sums
 from fairduel.votes.votes import Codes, Votes
 
 _PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
+_LEAST_DUELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +70,18 @@ class Cells:
 
 
 def find_cells(decisive: Decisive, z: Vector, taste: float | Vector, meetings: Meetings) -> Cells:
-    """All (voter, item) cells of the decisive votes with their evidence."""
+    """The (voter, item) cells with at least three decisive votes, and their evidence; less convinces nobody.
+
+    ``taste`` is τ, or τ for each item (K,).
+    """
     keys, place = decisive.cells()
-    sign, logit, count = decisive.sides(decisive.sign), decisive.sides(z), len(keys)
+    kept = np.bincount(place) >= _LEAST_DUELS
+    inside = kept[place]
+    keys, place = keys[kept], (np.cumsum(kept) - 1)[place[inside]]
+    sign, logit, count = decisive.sides(decisive.sign)[inside], decisive.sides(z)[inside], len(keys)
     duels, wins = sums(place, count), sums(place, count, sign > 0)
-    honest = best_honest(place, count, logit, sign, taste)
+    of_cell = np.broadcast_to(taste, decisive.items)[keys % decisive.items]
+    honest = best_honest(place, count, logit, sign, of_cell)
     same = np.searchsorted(meetings.voter * decisive.items + meetings.item, keys)
     return Cells(
         voter=keys // decisive.items,

@@ -137,6 +137,8 @@ def find_crowd(
     members = decisive.select(inside)
     crowd = replace(members, voter=np.zeros(len(z), dtype=np.int64), voters=1)
     cells = find_cells(crowd, z, taste / np.sqrt(_effective_voters(members)), meetings)
+    if len(cells.item) == 0:
+        return None
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
     best = int(np.argmax(np.maximum(ups, downs)))
     up, item = bool(ups[best] >= downs[best]), int(cells.item[best])
@@ -231,12 +233,11 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
 
 
 def _effective_voters(votes: Decisive) -> Vector:
-    """(Σ_v n_vk)² / Σ_v n_vk² for each item k that was met, in their order: m, if m voters cast the same number."""
+    """(Σ_v n_vk)² / Σ_v n_vk² for each item k, shape (K,): m, if m voters cast the same number of votes on it."""
     cells, place = votes.cells()
     cast, item = sums(place, len(cells)), cells % votes.items
-    met = np.unique(item)
-    total, squares = sums(item, votes.items, cast)[met], sums(item, votes.items, cast**2)[met]
-    return np.asarray(total**2 / squares)
+    total, squares = sums(item, votes.items, cast), sums(item, votes.items, cast**2)
+    return np.asarray(np.maximum(total**2 / np.maximum(squares, 1.0), 1.0))
 
 
 def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:

@@ -40,6 +40,7 @@ from fairduel.votes.votes import Votes
 How = Literal["dropped", "flipped"]
 _TRIED_PAIRS = 4  # (inside, outside) pairs for which a set is searched, the most promising first
 _RADII = np.geomspace(1e-3, 1e4, 400)
+_STRIDE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +212,18 @@ class _Proof:
         return False
 
     def _radius(self, size: int) -> float | None:
-        """r*: the smallest radius that the minimiser cannot pass when ``size`` votes go; None without any."""
+        """r*: a small radius that the minimiser cannot pass when ``size`` votes go; None without any."""
         radii = _RADII / self._largest
         inner = -np.expm1(-_RADII) / self._largest
         at_zero = self._moved(size, 0.0)  # A_m grows with r, so smaller radii need no look
-        for place in range(int(np.searchsorted(inner, at_zero, side="right")), len(radii)):
-            if inner[place] > self._moved(size, radii[place]):
-                return float(radii[place])
+        start = int(np.searchsorted(inner, at_zero, side="right"))
+        for coarse in range(
+            start, len(radii), _STRIDE
+        ):  # any radius that fails the inequality will do: coarse, then fine
+            if inner[coarse] > self._moved(size, radii[coarse]):
+                places = range(max(start, coarse - _STRIDE + 1), coarse + 1)
+                fine = (place for place in places if inner[place] > self._moved(size, radii[place]))
+                return float(radii[next(fine)])
         return None
 
     def _moved(self, size: int, radius: float) -> float:

@@ -200,7 +200,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         why=_sentences(
             votes, decisive, cells, strongest, log_evidence, flagged, agreement, pairs, crowd if crowd_flagged else None
         ),
-        target=np.where(strongest >= 0, cells.item[strongest], -1),
+        target=np.append(cells.item, -1)[strongest],
         seconds=_seconds(votes),
         pushed=np.asarray(special.logsumexp(pushed, axis=0) - np.log(2.0)),
         pairs=pairs,
@@ -317,23 +317,26 @@ def _sentences(
             )
     for voter in np.flatnonzero(alone):
         kind = max(KINDS, key=lambda name: float(log_evidence[name][voter]))
-        cell = strongest[voter]
-        name = votes.items[cells.item[cell]]
-        up = cells.up[cell] > cells.down[cell]
-        wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
-        expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
-        pushes = (
-            f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "
-            f"(the others would in {expected:.0f})"
-        )
-        total = int(np.sum(votes.voter == voter))
+        met, pushes = _push_sentences(votes, cells, int(strongest[voter]))
         sentences[voter] = {
             "inverts": f"agrees with the others in only {agreement[voter]:.0%} of {cast[voter]} votes",
             "one side": f"chose the {'first' if first[voter] * 2 > cast[voter] else 'second'} of the two in "
             f"{max(first[voter], cast[voter] - first[voter]):.0f} of {cast[voter]} votes",
             "taste": pushes,
-        }.get(
-            kind,
-            f"met {name} in {cells.met[cell]:.0f} of {total} duels (others in {cells.rate[cell]:.1%}) and {pushes}",
-        )
+        }.get(kind, f"{met} and {pushes}")
     return tuple(sentences)
+
+
+def _push_sentences(votes: Votes, cells: Cells, cell: int) -> tuple[str, str]:
+    """How often the voter of a cell met its item, and how he voted on it; empty for cell −1."""
+    if cell < 0:
+        return "", ""
+    name, up = votes.items[cells.item[cell]], cells.up[cell] > cells.down[cell]
+    wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
+    expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
+    cast = int(np.sum(voter_of(votes) == cells.voter[cell]))
+    return (
+        f"met {name} in {cells.met[cell]:.0f} of {cast} duels (others in {cells.rate[cell]:.1%})",
+        f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "
+        f"(the others would in {expected:.0f})",
+    )
