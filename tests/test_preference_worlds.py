@@ -163,9 +163,9 @@ def test_duels_are_drawn_from_the_matrix():
     np.testing.assert_allclose(trace.weak_regret, 0.0)
 
 
-def test_the_compiled_driver_leaves_these_worlds_alone():
+def test_contextual_agents_run_whole_in_these_worlds():
     world = drawn("condorcet")
-    assert not can_run_whole(MaxPairUCB(dimension=10, norm_bound=1.0), world, NoAttack())
+    assert can_run_whole(MaxPairUCB(dimension=10, norm_bound=1.0), world, NoAttack())
     assert WORLDS["preferences"] == PreferenceWorld.draw
 
 

@@ -58,6 +58,7 @@ WORLDS = {
     "hypercube": {"dimension": 2, "norm": 1.0},
     "hard-stochastic": {"dimension": 3, "kappa": 0.5},
     "hard-corrupted": {"dimension": 4},
+    "preferences": {"family": "condorcet-cycle", "arms": 6},
 }
 
 

@@ -1,13 +1,13 @@
 """A whole run in compiled code, out of the same functions that ``ask`` and ``tell`` call.
 
-It covers the five agents, the six attacks, and every world whose actions are fixed or fresh. The order of
+It covers the five agents, the six attacks on duels, and every world whose actions are fixed or fresh. The order of
 operations and of random draws is that of :func:`fairduel.simulation.play.play`, so that the duels are the same.
 """
 
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from fairduel.selection import (
     uncertainty_weight,
 )
 from fairduel.simulation.play import Player, Trace
-from fairduel.worlds import FixedWorld, Fresh, World
+from fairduel.worlds import DuelingWorld, FixedWorld, Fresh, World
 from fairduel.worlds.fresh import rewards_of, unit_rows
 
 _AGENTS: list[type[ContextualAgent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
@@ -83,6 +83,8 @@ class WorldPlan(NamedTuple):
     actions: Matrix
     rewards: Vector
     parameter: Vector
+    chances: Matrix
+    """P(row beats column), shape (K, K), where that is no matter of the link; else empty."""
     link_kind: int
     link_scale: float
 
@@ -140,7 +142,7 @@ def _wants_flip(  # noqa: PLR0911  # one return an attack
 
 
 @compiled
-def run(  # noqa: C901, PLR0915  # one round after another: the loop of Algorithm 1
+def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of Algorithm 1
     agent: AgentPlan,
     attack: AttackPlan,
     world: WorldPlan,
@@ -196,7 +198,10 @@ def run(  # noqa: C901, PLR0915  # one round after another: the loop of Algorith
 
         # The world answers, and the adversary flips.
         low, high = min(first, second), max(first, second)
-        p_low = probability(world.link_kind, world.link_scale, rewards[low] - rewards[high])
+        if world.chances.size:
+            p_low = world.chances[low, high]
+        else:
+            p_low = probability(world.link_kind, world.link_scale, rewards[low] - rewards[high])
         low_won = label_rng.random() < p_low
         first_won = low_won == (first == low)
         if spent < attack.budget:
@@ -313,18 +318,16 @@ def _plan_world(world: World) -> WorldPlan | None:
     if type(world) is Fresh:
         actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
         parameter = world.parameter
-    elif _is_plainly_fixed(world) and world.dimension < HIGH_DIMENSION:
+    elif isinstance(world, FixedWorld) and type(world).offer is FixedWorld.offer and world.dimension < HIGH_DIMENSION:
         actions, rewards = world.offer(1)
         parameter = np.zeros(world.dimension)
     else:
         return None
-    return WorldPlan(type(world) is Fresh, actions, rewards, parameter, world.link.kind, world.link.scale)
-
-
-def _is_plainly_fixed(world: World) -> TypeGuard[FixedWorld]:
-    """Whether its actions and their chances are those of :class:`FixedWorld`, not a subclass's own."""
-    plain = FixedWorld.offer, FixedWorld.win_probability
-    return isinstance(world, FixedWorld) and (type(world).offer, type(world).win_probability) == plain
+    chances = np.empty((0, 0))
+    if type(world).win_probability is not DuelingWorld.win_probability:
+        indices = range(len(actions))
+        chances = np.array([[world.win_probability(rewards, i, j) for j in indices] for i in indices])
+    return WorldPlan(type(world) is Fresh, actions, rewards, parameter, chances, world.link.kind, world.link.scale)
 
 
 def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:
