@@ -61,7 +61,7 @@ def write_votes_report(
 ) -> None:
     """Write the page: the ``summary`` on top, then the ``sections``, and every setting at the bottom."""
     parts = [
-        {"section": section, "figures": [(drawn.caption, data_uri(drawn.figure)) for drawn in section.figures]}
+        {"section": section, "figures": [(drawn.caption, data_uri(drawn)) for drawn in section.figures]}
         for section in sections
     ]
     written = {name: _written(value) for name, value in settings.items()}
