@@ -165,7 +165,13 @@ def _digest(text: str) -> str:
 
 
 def _file_digest(path: str | None) -> str:
+    """A fingerprint of a file's content, or of the names and contents of a folder's files."""
+    if not path:
+        return ""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+        if not Path(path).is_dir():
+            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        files = sorted(file for file in Path(path).iterdir() if file.is_file())
+        return _digest("\n".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}" for file in files))
     except OSError:
         return ""  # the world itself says what is wrong with it

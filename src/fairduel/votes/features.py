@@ -100,7 +100,7 @@ def _where(votes: Votes, vote: int, item: int) -> str:
 
 def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float64], str]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except ValueError as error:
         raise BadInputError(f"{path.name} is no npz file of plain arrays: {error}.") from error

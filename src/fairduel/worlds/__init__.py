@@ -7,6 +7,7 @@ from fairduel.worlds.fresh import Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
 from fairduel.worlds.preferences import PreferenceWorld
+from fairduel.worlds.replay import Replay
 from fairduel.worlds.rewards import Arms, Linear
 from fairduel.worlds.table import Table
 
@@ -19,6 +20,7 @@ WORLDS: dict[str, Callable[..., World]] = {
     "arms": Arms,
     "linear": Linear,
     "preferences": PreferenceWorld.draw,
+    "replay": Replay,
 }
 """Every world by name; each takes ``rng`` and settings of its own."""
 
@@ -34,6 +36,7 @@ __all__ = [
     "Linear",
     "Offer",
     "PreferenceWorld",
+    "Replay",
     "RewardWorld",
     "Table",
     "World",

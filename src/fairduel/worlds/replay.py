@@ -1,0 +1,239 @@
+"""Recorded votes as a world: the answer to a duel is a vote that somebody once cast on that very pair."""
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairduel import votes as recorded
+from fairduel.checks import positive
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.links import LOGISTIC
+from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
+from fairduel.votes.differences import Rows
+from fairduel.worlds.base import DuelingWorld, Offer
+from fairduel.worlds.preferences import borda_scores
+
+Missing = Literal["refuse", "model"]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What was compared with what: K items, and how their duels went."""
+
+    name: str
+    items: tuple[str, ...]
+    """Names of the K items that votes of this context name."""
+    actions: Matrix
+    """Their features, shape (K, d)."""
+    shares: Matrix
+    """P(i beats j), shape (K, K): the share of the votes on the pair that i won, a tie being half a win."""
+    rewards: Vector
+    """Their Borda scores, shape (K,): the mean of ``shares`` over the other items."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every pair that was voted on, once: p rows of an item i and an item j."""
+
+    context: Places
+    """Place of its context, shape (p,)."""
+    first: Places
+    """Code of i, shape (p,)."""
+    second: Places
+    """Code of j, shape (p,)."""
+    difference: Matrix
+    """x_i − x_j, shape (p, d)."""
+    count: Vector
+    """How many votes were cast on it, shape (p,)."""
+    won: Vector
+    """How many of these i won, a tie being half a win, shape (p,)."""
+    tied: Vector
+    """How many of these were ties, shape (p,)."""
+
+    def fit(self, chosen: NDArray[np.bool_] | None = None) -> Vector:
+        """θ of the logistic model P(i beats j) = σ((x_i − x_j)ᵀθ) for the ``chosen`` (p,) pairs or all, shape (d,)."""
+        kept = slice(None) if chosen is None else chosen
+        rows = Rows(np.ascontiguousarray(self.difference[kept]))
+        return rows.estimate(self.count[kept], self.won[kept], TINY_RIDGE)[0]
+
+    def among(self, context: int) -> tuple[Places, Matrix, Matrix]:
+        """Codes of a context's items (K,), the votes on each two of them (K, K), and the wins of row over column."""
+        inside = self.context == context
+        items, codes = np.unique(np.concatenate([self.first[inside], self.second[inside]]), return_inverse=True)
+        one, other = np.split(codes, 2)
+        count, won = np.zeros((2, len(items), len(items)))
+        count[one, other] = count[other, one] = self.count[inside]
+        won[one, other] = self.won[inside]
+        won[other, one] = self.count[inside] - self.won[inside]
+        return items, count, won
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A folder of votes, read."""
+
+    contexts: tuple[Context, ...]
+    pairs: Pairs
+    parameter: Vector
+    """θ of the logistic model fitted to all votes, shape (d,)."""
+    filled: int
+    """How many pairs have no vote and are answered by that model."""
+
+
+class Replay(DuelingWorld):
+    r"""One context a round, drawn at random; its items are the actions, and recorded votes answer duels.
+
+    ``path`` is a folder with ``votes.csv`` (or ``.csv.gz``, or any other that ``fairduel rank`` reads) and
+    ``features.npz``, features of the items (items, d) or of the items in each context (contexts, items, d), divided by
+    one number so that no norm exceeds 1. A duel is answered as if one of the votes on its pair had been drawn at
+    random: the first wins with the share of the votes that it won. ``ties`` are answered by a coin (``"half"``) or were
+    never cast (``"drop"``). Pairs without votes are ``missing``: the folder is refused, or the ``"model"`` answers.
+
+    The reward of an item is its Borda score within the context, the chance to win a vote against another item drawn
+    at random. So the regret of a round is twice the Borda regret a duel of those who average over the two.
+
+    The model is the logistic regression on all votes; no reward is linear here. ``norm_bound``, which agents are told,
+    is by default the norm of its parameter, rounded up to a whole number. ``contexts`` names those that are drawn,
+    separated by commas; by default all.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "votes.csv").write_text("a,b,winner\ntea,milk,a\ntea,milk,tie\nmilk,rum,a\nrum,tea,b\n")
+    >>> np.savez(folder / "features.npz", features=[[0.0], [0.5], [1.0]], items=["rum", "milk", "tea"])
+    >>> world = Replay(path=str(folder), rng=np.random.default_rng(0))
+    >>> offer = world.offer(1)
+    >>> world.contexts[0].items, offer.rewards.tolist()
+    (('milk', 'rum', 'tea'), [0.625, 0.0, 0.875])
+    >>> world.win_probability(offer.rewards, 2, 0)
+    0.75
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        rng: np.random.Generator,
+        contexts: str | int | None = None,
+        ties: Ties = "half",
+        missing: Missing = "refuse",
+        norm_bound: float | None = None,
+    ) -> None:
+        recording = load(path, ties=ties, missing=missing)
+        self.recording = recording
+        self.contexts = recording.contexts if contexts is None else _chosen(recording.contexts, str(contexts))
+        self.dimension = len(recording.parameter)
+        fitted = float(math.ceil(np.linalg.norm(recording.parameter)))
+        self.norm_bound = positive("norm_bound", fitted if norm_bound is None else norm_bound)
+        self.link = LOGISTIC
+        self.parameter = None
+        self._rng = rng
+        self._current = self.contexts[0]
+
+    def offer(self, round_number: int) -> Offer:  # noqa: ARG002
+        """Draw the context of the next round."""
+        self._current = self.contexts[int(self._rng.integers(len(self.contexts)))]
+        return Offer(self._current.actions, self._current.rewards)
+
+    def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
+        """The share of the votes on this pair, in the context that was offered last, that the first won."""
+        return float(self._current.shares[first, second])
+
+
+def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse") -> Recording:
+    """Read a folder as :class:`Replay` does; a process reads one that has not changed only once."""
+    if ties not in get_args(Ties):
+        raise unknown_name("treatment of ties", str(ties), get_args(Ties))
+    if missing not in get_args(Missing):
+        raise unknown_name("treatment of missing pairs", str(missing), get_args(Missing))
+    votes, features = _the_file(Path(path), "votes"), _the_file(Path(path), "features")
+    stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in (votes, features))
+    return _load(votes, features, ties, missing, stamps)
+
+
+def _the_file(folder: Path, stem: str) -> Path:
+    """The one file of a folder that is called so, whatever its ending."""
+    if not folder.is_dir():
+        raise BadInputError(f"{folder} is no folder: a replay needs one with the files votes.csv and features.npz.")
+    found = sorted(file for file in folder.iterdir() if file.name.split(".")[0] == stem and file.is_file())
+    if len(found) != 1:
+        held = f"{' and '.join(file.name for file in found)}, and may hold only one of them" if found else "none"
+        raise BadInputError(f"a replay needs one file of {stem} in {folder}, which has {held}.")
+    return found[0]
+
+
+@functools.lru_cache(maxsize=4)
+def _load(
+    votes_file: Path,
+    features_file: Path,
+    ties: Ties,
+    missing: Missing,
+    stamps: tuple[tuple[int, int], ...],  # noqa: ARG001  # a changed file is read again
+) -> Recording:
+    votes = recorded.read_votes(votes_file, strict=True).votes
+    features = recorded.read_features(features_file, votes).values
+    names = votes.contexts or ("all",)
+    if features.ndim == 2:
+        features = np.broadcast_to(features, (len(names), *features.shape))
+    pairs = _pairs(votes, features, ties)
+    parameter = pairs.fit()
+    contexts, filled = [], 0
+    for number, name in enumerate(names):
+        items, count, won = pairs.among(number)
+        labels = tuple(votes.items[item] for item in items)
+        unknown = (count == 0.0) & ~np.eye(len(items), dtype=bool)
+        if unknown.any() and missing == "refuse":
+            one, other = np.argwhere(unknown)[0]
+            raise BadInputError(
+                f"{votes_file} has no {'vote' if ties == 'half' else 'decided vote'} on {labels[one]!r} against "
+                f"{labels[other]!r} in the context {name!r}, and perhaps on others: choose missing='model' to let a "
+                "fitted model answer there."
+            )
+        actions = np.ascontiguousarray(features[number, items])
+        fitted = actions @ parameter
+        shares = LOGISTIC.probability(fitted[:, None] - fitted)  # also of an item against itself: ½
+        np.divide(won, count, out=shares, where=count > 0.0)
+        contexts.append(Context(name, labels, actions, shares, borda_scores(shares)))
+        filled += int(unknown.sum()) // 2
+    return Recording(tuple(contexts), pairs, parameter, filled)
+
+
+def _pairs(votes: recorded.Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
+    """One row for each pair of a context, by features (contexts, items, d)."""
+    size = len(votes.items)
+    context = np.zeros(len(votes), np.int64) if votes.context is None else votes.context.astype(np.int64)
+    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
+    result = np.where(votes.first == low, votes.result, 1.0 - votes.result)
+    is_tie = votes.result == 0.5
+    weight = votes.weight if ties == "half" else votes.weight * ~is_tie
+    keys, row = np.unique((context * size + low) * size + high, return_inverse=True)
+    place, one, other = keys // size**2, keys // size % size, keys % size
+    return Pairs(
+        context=place,
+        first=one,
+        second=other,
+        difference=features[place, one] - features[place, other],
+        count=_sums(row, weight),
+        won=_sums(row, weight * result),
+        tied=_sums(row, weight * is_tie),
+    )
+
+
+def _sums(row: Places, values: Vector) -> Vector:
+    return np.bincount(row, values).astype(np.float64)
+
+
+def _chosen(contexts: Iterable[Context], wanted: str) -> tuple[Context, ...]:
+    by_name = {context.name: context for context in contexts}
+    names = [name.strip() for name in wanted.split(",")]
+    for name in names:
+        if name not in by_name:
+            raise unknown_name("context", name, by_name)
+    return tuple(by_name[name] for name in dict.fromkeys(names))
