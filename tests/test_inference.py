@@ -1,8 +1,11 @@
+import json
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from fairduel.inference import exponent, line, mean, paired_difference, share
+from fairduel.inference import excess_exponent, exponent, jackknifed, line, mean, paired_difference, share
 
 
 def test_interval_is_that_of_students_t():
@@ -54,3 +57,77 @@ def test_share_interval_is_clopper_pearsons(successes, count):
 
 def test_share_interval_covers_certainty_honestly():
     assert share(100, 100).low == pytest.approx(0.025 ** (1 / 100))
+
+
+X = np.array([25.0, 50.0, 100.0, 200.0, 400.0])
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_excess_exponent_is_that_of_what_is_added_not_of_the_whole(power):
+    clean = np.array([300.0, 500.0, 900.0])
+    y = clean[:, None] + np.array([[1.0], [2.0], [5.0]]) * X**power
+    found = excess_exponent(X, y, clean)
+    assert found == pytest.approx((power, 0.0, power, power), abs=1e-9)
+    assert exponent(X, y).value < power - 0.1
+
+
+def test_excess_exponent_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    inside = 0
+    for _ in range(300):
+        clean = rng.normal(1000.0, 100.0, 10)
+        y = clean[:, None] + 2.0 * X + rng.normal(0.0, 20.0, (10, 5))  # one run may well be below its clean twin
+        found = excess_exponent(X, y, clean)
+        inside += found.low < 1.0 < found.high
+    assert 0.9 < inside / 300 < 0.99
+
+
+def test_excess_exponent_is_of_the_mean_and_its_error_that_of_pseudo_values():
+    rng = np.random.default_rng(6)
+    clean = rng.normal(100.0, 5.0, 6)
+    y = clean[:, None] + 3.0 * X * rng.uniform(0.5, 1.5, (6, 5))
+
+    def fitted(rows):
+        return np.polyfit(np.log(X), np.log((y[rows] - clean[rows, None]).mean(axis=0)), 1)[0]
+
+    every = np.arange(6)
+    pseudo = [6 * fitted(every) - 5 * fitted(every[every != i]) for i in every]
+    found = excess_exponent(X, y, clean)
+    assert found.value == pytest.approx(fitted(every))
+    assert found.error == pytest.approx(np.std(pseudo, ddof=1) / math.sqrt(6))
+    reach = stats.t.ppf(0.975, 5) * found.error
+    assert (found.low, found.high) == pytest.approx((found.value - reach, found.value + reach))
+
+
+def test_excess_within_the_noise_has_no_exponent():
+    clean = np.array([100.0, 100.0, 100.0])
+    nothing_added = np.array([[90.0, 140.0, 180.0, 260.0, 420.0]] * 3)
+    hangs_on_one_run = np.array([[110.0, 150.0, 200.0, 300.0, 500.0], *[[99.0, 150.0, 200.0, 300.0, 500.0]] * 2])
+    assert (hangs_on_one_run.mean(axis=0) > 100.0).all()
+    for y in (nothing_added, hangs_on_one_run):
+        assert np.isnan(excess_exponent(X, y, clean)).all()
+
+
+def test_excess_exponent_of_one_run_has_no_error():
+    found = excess_exponent(X, 10.0 + X[None, :], np.array([10.0]))
+    assert found.value == pytest.approx(1.0)
+    assert np.isnan(found[1:]).all()
+    assert np.isnan(excess_exponent(X, 10.0 - X[None, :], np.array([10.0]))).all()
+
+
+def test_a_regret_that_is_not_a_number_has_no_exponent():
+    y = 10.0 + np.tile(X, (3, 1))
+    y[1, 2] = math.nan
+    assert np.isnan(excess_exponent(X, y, np.full(3, 10.0))).all()
+
+
+def test_the_jackknife_of_a_mean_is_its_students_interval():
+    values = np.random.default_rng(7).normal(3.0, 2.0, 9)
+    left_out = np.array([np.delete(values, i).mean() for i in range(9)])
+    assert jackknifed(values.mean(), left_out) == pytest.approx(mean(values))
+    assert jackknifed(values.mean(), left_out, 0.8) == pytest.approx(mean(values, 0.8))
+
+
+def test_a_mean_without_error_is_json():
+    assert json.dumps(mean(np.array([4.0])).as_json()) == '{"value": 4.0, "error": null, "low": null, "high": null}'
+    assert list(mean(np.array([1.0, 3.0])).as_json().values()) == list(mean(np.array([1.0, 3.0])))

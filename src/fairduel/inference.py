@@ -17,6 +17,14 @@ class Mean(NamedTuple):
     low: float
     high: float
 
+    def as_json(self) -> dict[str, float | None]:
+        """By name; what is not a number becomes ``None``, because JSON has no NaN.
+
+        >>> Mean(2.0, math.nan, math.nan, math.nan).as_json()
+        {'value': 2.0, 'error': None, 'low': None, 'high': None}
+        """
+        return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
+
 
 class Line(NamedTuple):
     """A straight line through points, with the standard error of its slope."""
@@ -84,19 +92,32 @@ def excess_exponent(x: Vector, y: Matrix, without: Vector, confidence: float = 0
     1.0
     """
     excess = y - without[:, None]
-    count = len(excess)
     log_x = np.log(x) - np.log(x).mean()
 
     def fitted(mean_excess: Vector) -> float:
         return float(np.log(mean_excess) @ log_x / (log_x @ log_x)) if (mean_excess > 0).all() else math.nan
 
     centre = fitted(excess.mean(axis=0))
+    if len(excess) < 2:
+        return jackknifed(centre, np.empty(0))
+    left_out = np.array([fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(len(excess))])
+    return jackknifed(math.nan if np.isnan(left_out).any() else centre, left_out, confidence)
+
+
+def jackknifed(value: float, left_out: Vector, confidence: float = 0.95) -> Mean:
+    """Return ``value`` with its error from what it would be without one run each, shape (n,); NaN for fewer than two.
+
+    Of a mean it is the error of the mean:
+
+    >>> jackknifed(2.0, np.array([3.0, 1.0])).error
+    1.0
+    """
+    count = len(left_out)
     if count < 2:
-        return Mean(centre, math.nan, math.nan, math.nan)
-    left_out = np.array([fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(count)])
+        return Mean(value, math.nan, math.nan, math.nan)
     error = math.sqrt((count - 1) * float(np.var(left_out)))
     reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
-    return Mean(centre, error, centre - reach, centre + reach)
+    return Mean(value, error, value - reach, value + reach)
 
 
 def share(successes: int, count: int, confidence: float = 0.95) -> Mean:

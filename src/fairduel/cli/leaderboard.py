@@ -22,6 +22,7 @@ from fairduel.cli.options import (
 )
 from fairduel.experiments import leaderboard as board
 from fairduel.files import write_whole
+from fairduel.report.tables import with_error
 from fairduel.report.templating import render
 from fairduel.simulation import Store, versions
 
@@ -60,12 +61,7 @@ def leaderboard(
     for standing in result.standings:
         where, worst = standing.worst
         mean = standing.geometric_mean
-        table.add_row(
-            standing.contender.title,
-            f"{worst.value:.2f} ± {worst.error:.2f}",
-            where,
-            f"{mean.value:.2f} ± {mean.error:.2f}",
-        )
+        table.add_row(standing.contender.title, with_error(worst, digits=2), where, with_error(mean, digits=2))
     console.print(table)
     console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
 
@@ -79,9 +75,9 @@ def _record(result: board.Board, seeds: range) -> dict[str, Any]:
             {
                 "agent": standing.contender.agent,
                 "settings": dict(standing.contender.settings),
-                "worst": {"scenario": standing.worst[0], **standing.worst[1]._asdict()},
-                "geometric_mean": standing.geometric_mean._asdict(),
-                "ratios": {name: ratio._asdict() for name, ratio in standing.ratios.items()},
+                "worst": {"scenario": standing.worst[0], **standing.worst[1].as_json()},
+                "geometric_mean": standing.geometric_mean.as_json(),
+                "ratios": {name: ratio.as_json() for name, ratio in standing.ratios.items()},
             }
             for standing in result.standings
         ],

@@ -50,13 +50,12 @@ def write_table1(folder: Path, rows: Sequence[Measured], seeds: range, command: 
 
 def texts(row: Measured) -> dict[str, str]:
     """The measured cells of a row, in words."""
-    is_noise = np.isnan(row.in_budget.value) or (len(row.by_budget) > 1 and np.isnan(row.in_budget.error))
     published = "the same" if row.published is None else with_error(row.published)
     if row.published_is_uniform:
         published += ", as uniform play"
     return {
         "in_horizon": with_error(row.in_horizon, digits=2),
-        "in_budget": "within the noise" if is_noise else with_error(row.in_budget, digits=2),
+        "in_budget": "within the noise" if np.isnan(row.in_budget.value) else with_error(row.in_budget, digits=2),
         "per_corruption": with_error(row.per_corruption, digits=2),
         "reference": with_error(row.reference),
         "published": published,
@@ -77,11 +76,11 @@ def _record(row: Measured) -> dict[str, Any]:
         "agent_settings": dict(algorithm.settings),
         "world": f"{algorithm.world[0]}: {settings_text(algorithm.world[1])}",
         "attack": algorithm.attack,
-        "exponent_in_horizon": row.in_horizon._asdict(),
-        "exponent_in_budget": row.in_budget._asdict(),
-        "regret_per_corruption": row.per_corruption._asdict(),
-        "regret_at_reference": row.reference._asdict(),
-        "regret_as_published": row.published._asdict() if row.published else None,
+        "exponent_in_horizon": row.in_horizon.as_json(),
+        "exponent_in_budget": row.in_budget.as_json(),
+        "regret_per_corruption": row.per_corruption.as_json(),
+        "regret_at_reference": row.reference.as_json(),
+        "regret_as_published": row.published.as_json() if row.published else None,
         "published_is_uniform": row.published_is_uniform,
         "uniform_play": row.uniform,
         "microseconds_a_round": 1e6 * row.seconds_a_round,

@@ -1,0 +1,171 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+TABLE1 = """
+from fairduel.experiments import table1
+table1.HORIZONS, table1.REFERENCE_HORIZON = (20, 40, 60), 40
+table1.BUDGETS, table1.REFERENCE_BUDGET = (4, 8, 16), 8
+table1.ALGORITHMS = tuple(each for each in table1.ALGORITHMS if each.agent in ("barbar", "rcdb"))
+"""
+BOARD = """
+from fairduel.experiments import leaderboard as board
+board.HORIZON, board.TUNING_SEEDS = 60, range(1_000_000, 1_000_003)
+board.SCENARIOS = (
+    board.Scenario("cube", "greedy", budget=6, dimension=3),
+    board.Scenario("new", "none", budget=0, dimension=3, world="fresh"),
+)
+board.CONTENDERS = tuple(map(board.Contender, ("rcdb", "maxpairucb", "versatile-db")))
+board.TUNED, board._GRID = (board.Contender("rcdb"),), [{"radius": 0.5}, {"radius": 4.0}]
+"""
+SLOW = """
+import pathlib, time
+class Agent:
+    def __init__(self, seed): pathlib.Path(f'started-{seed}').touch()
+    def ask(self, actions): time.sleep(0.02); return 0, 1
+    def tell(self, duel, outcome): pass
+"""
+SLOW_TABLE1 = (
+    TABLE1
+    + """
+import dataclasses
+table1.ALGORITHMS = (dataclasses.replace(table1.ALGORITHMS[-1], agent="slow:Agent", published=None),)
+"""
+)
+SLOW_BOARD = BOARD + 'board.CONTENDERS, board.HORIZON = (board.Contender("slow:Agent"),), 40\n'
+
+
+def command(smaller, *arguments):
+    """The command with smaller declarations than the real ones, which take minutes."""
+    return [sys.executable, "-c", smaller + "from fairduel.cli import main; main()", *arguments]
+
+
+def fairduel(smaller, *arguments, cwd):
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        command(smaller, *arguments), cwd=cwd, capture_output=True, text=True, env=environment, timeout=300, check=False
+    )
+
+
+def strict_json(text):
+    def refuse(word):
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def files_of(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").iterdir()}
+
+
+def test_table1_is_printed_written_and_resumed(tmp_path):
+    call = ["reproduce", "table1", "--runs", "2", "--jobs", "1"]
+    done = fairduel(TABLE1, *call, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "results" / "table1"
+    assert "results/table1/table1.html" in done.stdout
+    assert re.search(r"BARBAR +Õ\(√\(KT\) \+ KC\) +-?\d\.\d\d ± \d\.\d\d", done.stdout)
+    record = strict_json((out / "table1.json").read_text(encoding="utf-8"))
+    assert [row["agent"] for row in record["rows"]] == ["barbar", "rcdb"]
+    assert record["seeds"] == [0, 1]
+    assert record["command"].startswith("fairduel reproduce table1")
+    before = files_of(out)
+    assert len(before) == 14
+    assert fairduel(TABLE1, *call, cwd=tmp_path).returncode == 0
+    assert files_of(out) == before
+
+
+def test_leaderboard_is_printed_written_and_resumed(tmp_path):
+    call = ["leaderboard", "--runs", "2", "--jobs", "1"]
+    done = fairduel(BOARD, *call, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "results" / "leaderboard"
+    assert "results/leaderboard/leaderboard.html" in done.stdout
+    record = strict_json((out / "leaderboard.json").read_text(encoding="utf-8"))
+    page = (out / "leaderboard.html").read_text(encoding="utf-8")
+    for standing in record["standings"]:
+        worst = standing["worst"]
+        assert worst["value"] == max(ratio["value"] for ratio in standing["ratios"].values())
+        assert f"{worst['value']:.2f} ± {worst['error']:.2f}" in done.stdout
+        assert f"{worst['value']:.2f} ± {worst['error']:.2f}" in page
+    assert set(record["best"]) == {"cube", "new"}
+    assert record["best"]["cube"]["tuning_seeds"] == [1_000_000, 1_000_002]
+    assert record["seeds"] == [0, 1]
+    assert "cannot play fresh actions" in page
+    before = files_of(out)
+    again = fairduel(BOARD, *call, "--json", cwd=tmp_path)
+    assert files_of(out) == before
+    printed = strict_json(again.stdout)
+    assert again.stderr == ""
+    assert printed["standings"] == record["standings"]
+
+
+def test_one_run_is_shown_without_errors_and_is_still_json(tmp_path):
+    done = fairduel(BOARD, "leaderboard", "--runs", "1", "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "(one run)" in done.stdout
+    out = tmp_path / "results" / "leaderboard"
+    assert "nan" not in done.stdout
+    assert "nan" not in (out / "leaderboard.html").read_text(encoding="utf-8")
+    record = strict_json((out / "leaderboard.json").read_text(encoding="utf-8"))
+    assert record["standings"][0]["geometric_mean"]["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("smaller", "call"),
+    [(SLOW_TABLE1, ["reproduce", "table1"]), (SLOW_BOARD, ["leaderboard"])],
+    ids=["table1", "leaderboard"],
+)
+def test_control_c_keeps_what_is_done(smaller, call, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    full = command(smaller, *call, "--runs", "40", "--jobs", "2", "--out", "out")
+    running = subprocess.Popen(full, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    while len(list(tmp_path.glob("started-*"))) < 8 and running.poll() is None:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors.decode()
+    assert "finished runs are kept" in errors.decode()
+    slow = [pl.read_parquet(cell) for cell in (tmp_path / "out" / "cells").iterdir()]
+    finished = sum(len(runs) for runs in slow if runs["agent"][0] == "slow:Agent")
+    assert 0 < finished < 40
+    assert not list((tmp_path / "out").glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce", "table2"], ["table2", "'table1'"]),
+        (["reproduce", "table1", "--seed", "999999"], ["tuning"]),
+        (["reproduce", "table1", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
+        (["leaderboard", "--seed", "999999"], ["tuning"]),
+        (["leaderboard", "--json", "--seed", "999999"], ["tuning"]),
+        (["leaderboard", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):
+    done = fairduel("", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in words), done.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("arguments", [["leaderboard", "--runs", "0"], ["leaderboard", "--jobs", "0"]])
+def test_impossible_numbers_are_refused(arguments, tmp_path):
+    done = fairduel("", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert arguments[1] in done.stderr
+
+
+def test_both_are_in_the_help(tmp_path):
+    assert "leaderboard" in fairduel("", "--help", cwd=tmp_path).stdout
+    assert "table1" in fairduel("", "reproduce", "--help", cwd=tmp_path).stdout
