@@ -166,8 +166,6 @@ def test_a_product_of_any_parts_stays_in_the_unit_ball():
 def test_a_warm_up_asks_two_different_actions():
     agent = RCDB(dimension=2, norm_bound=1.0, flip_budget=1, warmup=40)
     assert not any(agent.ask(HypercubeSet(2)).is_self_duel for _ in range(40))
-    alone = RCDB(dimension=1, norm_bound=1.0, flip_budget=1, warmup=1)
-    assert alone.ask(ProductSet([[[1.0]]])).is_self_duel
 
 
 SETS = [HypercubeSet(6), BallSet(4), ProductSet([HypercubeSet(2), np.eye(3)])]

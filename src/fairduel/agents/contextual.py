@@ -110,7 +110,7 @@ class ContextualAgent(DuelingAgent):
             information.look_at(None)
         if self._asked < self.warmup:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
-            while np.array_equal(first, second) and actions.count != 1:
+            while np.array_equal(first, second):
                 second = actions.random(self._rng)
         else:
             pair = self._choose_in(actions)
