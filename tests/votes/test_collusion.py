@@ -77,11 +77,12 @@ def copied(seed: int, copies: int) -> Votes:
     scores = rng.standard_normal(8)
     results = (rng.random((30, 60)) < expit(scores[first] - scores[second])).astype(float)
     results[30 - copies :] = results[0]
+    turn = rng.random((30, 60)) < 0.5  # everybody sees the two on sides of his own
     return Votes.from_arrays(
         "abcdefgh",
-        np.tile(first, 30),
-        np.tile(second, 30),
-        results.ravel(),
+        np.where(turn, second, first).ravel(),
+        np.where(turn, first, second).ravel(),
+        np.where(turn, 1 - results, results).ravel(),
         voter=np.repeat(np.arange(30), 60),
         voters=[f"v{v}" for v in range(30)],
         context=np.tile(np.arange(60), 30),
@@ -122,6 +123,21 @@ def test_a_crowd_of_occasional_voters_is_found(each):
         assert evidence.crowd_flagged
         assert evidence.crowd.item == votes.items.index("Oak")
         assert evidence.crowd.up
+
+
+def test_in_a_crowd_only_those_are_flagged_who_did_little_else():
+    votes, _ = arena(voters=400, votes_each=8, liars={}, seed=7)
+    attacked = inject(votes, "promote", "Oak", size=400, voters=400)
+    evidence = audit_voters(attacked.votes)
+    assert evidence.crowd_flagged
+    oak = votes.items.index("Oak")
+    won = (votes.first == oak) & (votes.result == 1) | (votes.second == oak) & (votes.result == 0)
+    wins_of = np.bincount(votes.voter[won], minlength=400)
+    share = wins_of / np.bincount(votes.voter, minlength=400)
+    honest_flagged = evidence.flagged[:400]
+    assert (wins_of > 0).sum() > 100
+    assert (share[honest_flagged] > 0.5).all()
+    assert evidence.flagged[400:].all()
 
 
 def test_an_honest_crowd_is_left_alone():

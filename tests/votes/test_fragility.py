@@ -9,7 +9,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import _kinds, _Proof, challengers, fragility
+from fairduel.votes.fragility import _influence, _kinds, _Proof, challengers, fragility
 
 
 def random_votes(seed: int, items: int, count: int, *, tie_share: float = 0.0, spread: float = 1.0) -> Votes:
@@ -71,9 +71,10 @@ def test_the_lower_bound_says_something():
         assert result.found / 2 <= result.at_least <= result.found
 
 
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("how", ["dropped", "flipped"])
-def test_the_set_that_is_named_does_it(how):
-    votes = random_votes(5, items=5, count=400, tie_share=0.1)
+def test_the_set_that_is_named_does_it(how, seed):
+    votes = random_votes(seed, items=5, count=120 + 40 * seed, tie_share=0.1)
     [result] = fragility(votes, hows=[how])
     chosen = np.isin(votes.row, result.rows)
     assert chosen.sum() == result.found == len(result.rows)
@@ -108,6 +109,70 @@ def test_no_set_moves_the_scores_beyond_the_radius_of_the_proof(how):
         assert distance <= radius
         largest = max(largest, distance / radius)
     assert largest > 0.3  # the radius is of the right size, not just large
+
+
+@pytest.fixture(scope="module")
+def proved():
+    """A proof with its Hessian, and θ' at several distances r from θ̂ in all directions."""
+    votes = random_votes(2, items=4, count=600, tie_share=0.3)
+    kinds, fitted = _kinds(votes, "half"), fit_scores(wins(votes))
+    directions = np.random.default_rng(1).standard_normal((200, 4))
+    directions -= directions.mean(axis=1, keepdims=True)
+    information = np.linalg.pinv(fitted.covariance)
+    directions /= np.sqrt(np.einsum("bi,ij,bj->b", directions, information, directions))[:, None]
+    return kinds, fitted, information, [(r, r * step) for step in directions for r in (0.3, 2.0, 8.0)]
+
+
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+def test_no_vote_takes_more_gradient_along_than_the_proof_allows(proved, how):
+    kinds, fitted, _, moves = proved
+    proof = _Proof(kinds, fitted, how)
+    reached = {True: 0.0, False: 0.0}
+    for r, step in moves:
+        theta = fitted.scores + step
+        margin = theta[kinds.winner] - theta[kinds.loser]
+        taken = np.where(kinds.tie, 0.5 - expit(margin), expit(-margin))  # of the difference winner − loser
+        if how == "flipped":
+            taken = np.where(kinds.tie, 0.0, 1.0)
+        for direction in (1.0, -1.0):
+            allowed = proof._share(r, np.full(1, direction))
+            assert (direction * taken <= allowed + 1e-12).all()
+            for tie in (True, False):
+                here = (kinds.tie == tie) & (allowed > 0)
+                reached[tie] = max(reached[tie], (direction * taken / np.where(here, allowed, np.inf)).max())
+    assert reached[False] > 0.9
+    assert reached[True] > 0.9 or how == "flipped"
+
+
+def test_the_gradient_bends_no_more_than_the_proof_allows(proved):
+    kinds, fitted, information, moves = proved
+    proof = _Proof(kinds, fitted, "dropped")
+    won = kinds.won(kinds.count)
+    d = fitted.covariance[0] - fitted.covariance[1]
+    largest = 0.0
+    for r, step in moves:
+        p = expit(np.subtract.outer(fitted.scores + step, fitted.scores + step))
+        gradient = ((won + won.T) * p - won).sum(axis=1)
+        bent = abs(d @ gradient - d @ information @ step)
+        assert bent <= proof._error(r, d)
+        largest = max(largest, bent / proof._error(r, d))
+    assert largest > 0.1
+
+
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+def test_influence_is_the_derivative(how):
+    votes = random_votes(4, items=4, count=20_000, tie_share=0.3)
+    kinds, fitted = _kinds(votes, "half"), fit_scores(wins(votes))
+    predicted = _influence(kinds, fitted, (0, 3), how)
+    for kind in range(len(kinds.count)):
+        if kinds.tie[kind] and how == "flipped":
+            assert predicted[kind] == 0.0
+            continue
+        taken = np.zeros_like(kinds.count)
+        taken[kind] = 1
+        after = fit_scores(kinds.after(taken, how)).scores
+        narrowed = (fitted.scores[0] - fitted.scores[3]) - (after[0] - after[3])
+        assert narrowed == pytest.approx(predicted[kind], rel=0.01, abs=1e-7)
 
 
 def test_weights_count():

@@ -1,5 +1,7 @@
 """The honest voter: consensus without him, against a real refit; and the bound that makes evidence valid."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate
@@ -42,8 +44,29 @@ def test_consensus_is_a_refit_without_the_voter(votes_each):
         assert np.abs(z[mine] - exact).max() < 0.01
 
 
-def test_voters_who_are_left_out_do_not_move_the_consensus():
+@pytest.mark.parametrize("votes_each", [4, 40])
+def test_consensus_is_one_exact_newton_step(votes_each):
+    votes, _ = arena(voters=6, votes_each=votes_each, liars={}, seed=7)  # few voters: each of them weighs much
+    decisive = Decisive.of(votes)
+    z = consensus(decisive, np.zeros(6, dtype=bool))
+    scores = fit_scores(wins(votes, ties="drop"), ridge=CONSENSUS_RIDGE).scores
+    rows = np.eye(12)[decisive.first] - np.eye(12)[decisive.second]
+    p = expit(rows @ scores)
+    for voter in range(6):
+        mine = decisive.voter == voter
+        others, slope = rows[~mine], (p * (1 - p))[~mine]
+        hessian = others.T @ (slope[:, None] * others) + CONSENSUS_RIDGE * np.eye(12)
+        gradient = others.T @ (p - (decisive.sign > 0))[~mine] + CONSENSUS_RIDGE * scores
+        stepped = scores - np.linalg.solve(hessian, gradient)
+        np.testing.assert_allclose(z[mine], rows[mine] @ stepped, atol=1e-6)
+
+
+@pytest.mark.parametrize("contexts", [0, 3])
+def test_voters_who_are_left_out_do_not_move_the_consensus(contexts):
     votes, liars = arena(seed=5)
+    if contexts:
+        context = np.random.default_rng(0).integers(contexts, size=len(votes)).astype(np.int32)
+        votes = replace(votes, context=context, contexts=tuple("uvw"))
     out = np.array([name in liars for name in votes.voters])
     z = consensus(Decisive.of(votes), out)
     turned = Votes.from_arrays(
@@ -53,8 +76,13 @@ def test_voters_who_are_left_out_do_not_move_the_consensus():
         np.where(out[votes.voter], 1 - votes.result, votes.result),
         voter=votes.voter,
         voters=votes.voters,
+        context=votes.context,
+        contexts=votes.contexts,
     )
     np.testing.assert_allclose(consensus(Decisive.of(turned), out), z, atol=1e-9)
+    left = out[Decisive.of(votes).voter]
+    only = consensus(Decisive.of(votes), out, only_left_out=True)
+    np.testing.assert_allclose(only[left], z[left], atol=0.02)
 
 
 def test_contexts_are_learnt_from_other_voters_only():
@@ -85,6 +113,8 @@ def test_contexts_are_learnt_from_other_voters_only():
     moved = np.abs(consensus(turned, nobody) - z)
     assert moved[own].mean() < 0.04
     assert moved[~own].mean() > 0.04  # while it does change what he says of theirs
+    without_him = np.arange(voters) == 7
+    np.testing.assert_allclose(consensus(turned, without_him), consensus(with_contexts, without_him), atol=1e-9)
 
 
 @pytest.mark.parametrize("taste", [0.3, 1.0, 2.0])

@@ -8,7 +8,7 @@ from scipy.special import betaln, expit
 
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
-from fairduel.votes.campaign import exposure_evidence, pushing, urn_unevenness
+from fairduel.votes.campaign import exposure_evidence, find_meetings, pushing, urn_unevenness
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
 from fairduel.votes.voters import KINDS, audit_voters
@@ -113,6 +113,18 @@ def test_exposure_counts_for_nothing_where_voters_choose():
     careful = audit_voters(attacked, duels_assigned=False)
     assert careful.flagged.sum() < 6
     assert careful.settings["voters_who_choose_their_duels"] == 0
+
+
+def test_meetings_count_the_others_rate():
+    votes = Votes.from_arrays(
+        "abcd", [0, 0, 0, 1, 2], [1, 2, 1, 2, 3], [1, 0.5, 1, 0, 1], voter=[0, 0, 1, 1, 2], voters=["u", "v", "w"]
+    )
+    met = find_meetings(votes)
+    cells = dict(zip(zip(met.voter.tolist(), met.item.tolist(), strict=True), met.rate.tolist(), strict=True))
+    assert cells[0, 0] == pytest.approx((1 + 1) / (3 + 2))  # one of the three votes of others has a
+    assert cells[0, 2] == pytest.approx((2 + 1) / (3 + 2))
+    assert cells[2, 3] == pytest.approx((0 + 1) / (4 + 2))
+    assert met.met.sum() == 2 * len(votes)
 
 
 def test_exposure_is_an_urn_against_a_free_share():

@@ -195,21 +195,23 @@ class _Proof:
         radius = self._radius(size)
         if radius is None:
             return True
+        scores, covariance = self._fitted.scores, self._fitted.covariance
+        for inside, outside in pairs:
+            d = covariance[inside] - covariance[outside]
+            pull = d[self._kinds.winner] - d[self._kinds.loser]
+            most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
+            if most >= scores[inside] - scores[outside] - self._error(radius, d):
+                return True
+        return False
+
+    def _error(self, radius: float, d: Vector) -> float:
+        """ε(r): by how much dᵀ∇F(θ') can differ from dᵀHΔ where ‖Δ‖_H = r."""
         stretch = self._pair_kappa * radius
         with np.errstate(over="ignore"):
             more = np.minimum(self._slope * (np.expm1(stretch) / stretch - 1.0), 0.25 - self._slope)
         less = self._slope * (1.0 + np.expm1(-stretch) / stretch)
         bend = self._games * np.maximum(more, less) ** 2 / self._slope
-        scores, covariance = self._fitted.scores, self._fitted.covariance
-        for inside, outside in pairs:
-            d = covariance[inside] - covariance[outside]
-            error = radius * np.sqrt((bend * (d[self._one] - d[self._other]) ** 2).sum())
-            pull = d[self._kinds.winner] - d[self._kinds.loser]
-            if self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull)) >= (
-                scores[inside] - scores[outside] - error
-            ):
-                return True
-        return False
+        return radius * float(np.sqrt((bend * (d[self._one] - d[self._other]) ** 2).sum()))
 
     def _radius(self, size: int) -> float | None:
         """r*: a small radius that the minimiser cannot pass when ``size`` votes go; None without any."""
