@@ -11,7 +11,6 @@ from rich.table import Table
 from fairduel.cli.options import (
     CORES,
     Jobs,
-    Runs,
     Seed,
     compile_first,
     console,
@@ -19,24 +18,29 @@ from fairduel.cli.options import (
     report_seeds,
     typed_command,
 )
-from fairduel.errors import unknown_name
-from fairduel.experiments import EXPERIMENTS, Experiment, table1
+from fairduel.errors import BadInputError, unknown_name
+from fairduel.experiments import EXPERIMENTS, Experiment, replay, table1
 from fairduel.experiments.results import Results, run_experiment
 from fairduel.report.tables import summary, with_error, with_interval
 from fairduel.simulation import Store
 
 TABLE1 = "table1"
+REPLAY = "replay"
 Which = Annotated[
-    str, typer.Argument(help=f"{', '.join(EXPERIMENTS)}, all of these, or {TABLE1}.", metavar="EXPERIMENT")
+    str, typer.Argument(help=f"{', '.join(EXPERIMENTS)}, all of these, {TABLE1} or {REPLAY}.", metavar="EXPERIMENT")
 ]
 DEFAULT_OUT = Path("results")
 
 
 def reproduce(
     experiment: Which,
-    runs: Runs = 10,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many runs, each with its own seed.", show_default=f"10; {REPLAY}: {replay.RUNS}"),
+    ] = None,
     seed: Seed = 0,
     jobs: Jobs = CORES,
+    data: Annotated[Path | None, typer.Option(help=f"Folder with the recorded votes that {REPLAY} replays.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="results/EXPERIMENT")] = None,
 ) -> None:
     """Run an experiment and write its report.
@@ -50,19 +54,25 @@ def reproduce(
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
     [bold]table1[/bold]          the paper's Table 1: every algorithm, its bound and its measured growth
+    [bold]replay[/bold]          recorded votes (--data), the first of them flipped: every agent with features
 
     OUT then holds report.html (one self-contained page), figures as PNG
     and SVG, runs.parquet (one row a run) and traces.parquet (one row a
     round). Finished runs are not run again; a changed setting is.
     """
-    if experiment not in (*EXPERIMENTS, "all", TABLE1):
-        raise unknown_name("experiment", experiment, [*EXPERIMENTS, "all", TABLE1])
+    if experiment not in (*EXPERIMENTS, "all", TABLE1, REPLAY):
+        raise unknown_name("experiment", experiment, [*EXPERIMENTS, "all", TABLE1, REPLAY])
+    if data is not None and experiment != REPLAY:
+        raise BadInputError(f"--data is for {REPLAY} alone: {experiment} makes its own worlds.")
     folder = out or DEFAULT_OUT / experiment
+    seeds = report_seeds(seed, runs or (replay.RUNS if experiment == REPLAY else 10))
     if experiment == TABLE1:
-        fill_table1(folder, report_seeds(seed, runs), jobs)
-        return
-    names = list(EXPERIMENTS) if experiment == "all" else [experiment]
-    run_and_report([EXPERIMENTS[name]() for name in names], folder, report_seeds(seed, runs), jobs)
+        fill_table1(folder, seeds, jobs)
+    elif experiment == REPLAY:
+        run_and_report([replay.replay(data)], folder, seeds, jobs)
+    else:
+        names = list(EXPERIMENTS) if experiment == "all" else [experiment]
+        run_and_report([EXPERIMENTS[name]() for name in names], folder, seeds, jobs)
 
 
 def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int) -> list[Results]:
