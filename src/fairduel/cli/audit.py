@@ -30,13 +30,10 @@ from fairduel.cli.rank import (
     read_and_set_aside,
 )
 from fairduel.files import write_whole
-from fairduel.report.audit_page import Audit, evidence_text
 from fairduel.simulation import versions
+from fairduel.votes.audit import Audit, audit, tops
 from fairduel.votes.campaign import voter_of
-from fairduel.votes.fragility import challengers, fragility
-from fairduel.votes.ranking import rank
-from fairduel.votes.voters import audit_voters, crowd_sentence
-from fairduel.votes.votes import Votes
+from fairduel.votes.voters import crowd_sentence, evidence_text
 
 Level = Annotated[
     float, typer.Option(min=0.0001, max=0.5, help="Chance of any flag that is tolerated if all voters are honest.")
@@ -78,82 +75,67 @@ def audit_command(
     Writes voters.csv, flagged-rows.csv, audit.json and report.html. Nothing
     is deleted.
     """
+    from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
     from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415  # plotting is slow
 
     roles = chosen_columns(
         first=first, second=second, winner=winner, voter=voter, context=context, time=time, weight=weight
     )
     reading = read_and_set_aside(votes, roles, strict=strict, out=out)
-    audit = run_audit(reading.votes, ties=ties, level=level, voters_choose_duels=voters_choose_duels, top=top)
-    settings = {**file_settings(votes, reading), **audit_settings(audit, ties)}
-    write_audit(audit, out, settings)
+    steps = 2 + tops(reading.votes, ties=ties.value, top=top)
+    with progress_bar("Audit", steps, unit="steps", left_by_stop=NOTHING_WRITTEN) as done:
+        found = audit(
+            reading.votes,
+            level=level,
+            duels_assigned=not voters_choose_duels,
+            ties=ties.value,
+            top=top,
+            progress=done,
+        )
+    settings = {**file_settings(votes, reading), **audit_settings(found, ties)}
+    write_audit(found, out, settings)
     page = out / "report.html"
-    summary = [*audit.summary(), *problem_sentences(reading)]
+    summary = [*found.summary(), *problem_sentences(reading)]
     write_votes_report(
         page,
         title=f"Audit of {votes.name}",
         summary=summary,
-        sections=audit.sections(),
+        sections=audit_sections(found),
         settings=settings,
         command=typed_command(),
     )
-    print_audit(audit)
-    for sentence in (*summary, *audit.advice()):
+    print_audit(found)
+    for sentence in (*summary, *found.advice()):
         console.print(sentence, soft_wrap=True, highlight=False, markup=False)
     console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)
 
 
-def run_audit(votes: Votes, *, ties: TiesOption, level: float, voters_choose_duels: bool, top: int) -> Audit:
-    """Do all the work, with a progress bar."""
-    counted = votes.select((votes.weight > 0.0) & ((votes.result != 0.5) | (ties == TiesOption.HALF)))
-    most = max(1, min(top, int((counted.components() == 0).sum()) - 1))
-    with progress_bar("Audit", most + 4, unit="steps", left_by_stop=NOTHING_WRITTEN) as done:
-        everyone = rank(votes, ties=ties.value)
-        done(1)
-        evidence, trusted, without = None, everyone, []
-        if votes.voter is not None:
-            evidence = audit_voters(votes, level=level, duels_assigned=not voters_choose_duels)
-            done(1)
-            flagged = evidence.flagged_votes(votes)
-            if flagged.any() and not flagged.all():
-                trusted = rank(votes.without(flagged), ties=ties.value)
-                without = fragility(votes.without(flagged), ties=ties.value)
-        done(1)
-        results = []
-        for size in range(1, most + 1):
-            results += fragility(votes, top=size, ties=ties.value)
-            done(1)
-        rivals = challengers(votes, ties=ties.value)
-        done(1)
-    return Audit(votes, everyone, trusted, evidence, results, rivals, without)
-
-
-def audit_settings(audit: Audit, ties: TiesOption) -> dict[str, Any]:
+def audit_settings(found: Audit, ties: TiesOption) -> dict[str, Any]:
     """What made the numbers."""
-    ranking = {f"ranking: {name}": value for name, value in audit.everyone.settings.items()}
-    voters = {} if audit.evidence is None else {f"voters: {n}": v for n, v in audit.evidence.settings.items()}
+    ranking = {f"ranking: {name}": value for name, value in found.everyone.settings.items()}
+    voters = {} if found.evidence is None else {f"voters: {n}": v for n, v in found.evidence.settings.items()}
     return {"ties": ties.value, **voters, **ranking}
 
 
-def write_audit(audit: Audit, out: Path, settings: dict[str, Any]) -> None:
+def write_audit(found: Audit, out: Path, settings: dict[str, Any]) -> None:
     """Write voters.csv, flagged-rows.csv and audit.json."""
-    if audit.evidence is not None:
-        write_whole(out / "voters.csv", audit.evidence.frame(audit.votes.items).write_csv().encode())
-        flagged = audit.evidence.flagged_votes(audit.votes)
-        cast_by = np.array(audit.votes.voters)[voter_of(audit.votes)[flagged]]
-        rows = pl.DataFrame({"row": audit.votes.row[flagged], "voter": cast_by})
+    if found.evidence is not None:
+        write_whole(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
+        flagged = found.evidence.flagged_votes(found.votes)
+        cast_by = np.array(found.votes.voters)[voter_of(found.votes)[flagged]]
+        rows = pl.DataFrame({"row": found.votes.row[flagged], "voter": cast_by})
         write_whole(out / "flagged-rows.csv", rows.write_csv().encode())
-    record = {"command": typed_command(), "versions": versions(), "settings": settings, **audit.record()}
+    record = {"command": typed_command(), "versions": versions(), "settings": settings, **found.record()}
     write_whole(out / "audit.json", (json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n").encode())
 
 
-def print_audit(audit: Audit) -> None:
+def print_audit(found: Audit) -> None:
     """Show flagged voters and fragility as tables."""
-    if audit.evidence is not None and audit.evidence.flagged.any():
-        frame = audit.evidence.frame(audit.votes.items)
+    if found.evidence is not None and found.evidence.flagged.any():
+        frame = found.evidence.frame(found.votes.items)
         flagged = frame.filter(frame["flagged"] & (frame["flagged_by"] != "crowd"))
-        if audit.evidence.crowd is not None and audit.evidence.crowd_flagged:
-            sentence = f"A crowd is flagged. Each is {crowd_sentence(audit.evidence.crowd, audit.votes.items)}."
+        if found.evidence.crowd is not None and found.evidence.crowd_flagged:
+            sentence = f"A crowd is flagged. Each is {crowd_sentence(found.evidence.crowd, found.votes.items)}."
             console.print(sentence, soft_wrap=True, highlight=False, markup=False)
         table = Table(box=SIMPLE_HEAD, title="Flagged voters", title_justify="left", title_style="bold")
         table.add_column("voter")
@@ -172,8 +154,8 @@ def print_audit(audit: Audit) -> None:
         table.add_column(name)
     for name in ("so many do it", "fewer than this cannot", "of"):
         table.add_column(name, justify="right")
-    for result in audit.fragility:
+    for result in found.fragility:
         what = "the leader" if result.top == 1 else f"the top {result.top}"
-        found = "none found" if result.found is None else f"{result.found:,}"
-        table.add_row(what, result.how, found, f"{result.at_least:,}", f"{result.votes:,}")
+        size = "none found" if result.found is None else f"{result.found:,}"
+        table.add_row(what, result.how, size, f"{result.at_least:,}", f"{result.votes:,}")
     console.print(table)

@@ -54,6 +54,7 @@ from fairduel.votes.honest import (
 )
 from fairduel.votes.votes import Votes
 
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
 _INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
 
@@ -218,6 +219,18 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             "voters_who_choose_their_duels": int(choosers.sum()),
         },
     )
+
+
+def evidence_text(log_evidence: float) -> str:
+    """E as people read it.
+
+    >>> evidence_text(np.log(1234.0)), evidence_text(60.0), evidence_text(-3.0)
+    ('1,234', '10²⁶', 'none')
+    """
+    power = log_evidence / np.log(10.0)
+    if power < 0.0:
+        return "none"
+    return "10" + f"{power:.0f}".translate(_RAISED) if power >= 6.0 else f"{np.exp(log_evidence):,.0f}"
 
 
 def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:

@@ -1,0 +1,184 @@
+"""The whole audit of recorded votes: whom to trust, the ranking without the others, and how far to trust that."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairduel.checks import whole
+from fairduel.votes.bradley_terry import Ties
+from fairduel.votes.fragility import Fragility, challengers, fragility
+from fairduel.votes.ranking import Ranking, Standing, rank
+from fairduel.votes.voters import Evidence, audit_voters
+from fairduel.votes.votes import Votes
+
+_FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Everything that an audit found."""
+
+    votes: Votes
+    everyone: Ranking
+    trusted: Ranking
+    """Without the votes of flagged voters; the same where nobody is flagged."""
+    evidence: Evidence | None
+    """None where the file does not say who voted."""
+    fragility: Sequence[Fragility]
+    """Of all votes: the leader, the top 2, …"""
+    challengers: Sequence[Fragility]
+    trusted_fragility: Sequence[Fragility]
+    """Of the leader, without the votes of flagged voters; empty where nobody is flagged."""
+
+    def summary(self) -> list[str]:
+        """The findings in a few sentences."""
+        fragile = [f"All votes: {result.sentence}" for result in self.fragility[:2]]
+        fragile += [f"Without the flagged voters: {result.sentence}" for result in self.trusted_fragility]
+        return [*_voter_summary(self), *_leader_summary(self), *fragile]
+
+    def advice(self) -> list[str]:
+        """What to do now."""
+        return _advice(self)
+
+    def record(self) -> dict[str, Any]:
+        """The findings as plain values, for JSON."""
+        found: dict[str, Any] = {"summary": self.summary(), "advice": self.advice()}
+        if self.evidence is not None:
+            frame = self.evidence.frame(self.votes.items)
+            found["flagged"] = frame.filter(frame["flagged"]).to_dicts()
+            found["alike"] = self.alike()
+        for name in ("fragility", "challengers", "trusted_fragility"):
+            results: Sequence[Fragility] = getattr(self, name)
+            found[name] = [{**vars(result), "sentence": result.sentence} for result in results]
+        found["ranks"] = [
+            {"item": new.item, "all_votes": old.rank, "without_flagged": new.rank} for old, new in self.ranks()
+        ]
+        return found
+
+    def alike(self) -> list[dict[str, Any]]:
+        """Flagged pairs of voters."""
+        if self.evidence is None:
+            return []
+        pairs, names = self.evidence.pairs, self.evidence.voters
+        return [
+            {
+                "one": names[pairs.one[place]],
+                "other": names[pairs.other[place]],
+                "shared": int(pairs.shared[place]),
+                "same": int(pairs.same[place]),
+                "expected": float(pairs.expected[place]),
+            }
+            for place in np.flatnonzero(pairs.flagged)
+        ]
+
+    def ranks(self) -> list[tuple[Standing, Standing]]:
+        """Each item's standing by all votes and without the flagged voters, in the order of the latter."""
+        before = {standing.item: standing for standing in self.everyone.standings}
+        return [(before[after.item], after) for after in self.trusted.standings]
+
+
+def audit(
+    votes: Votes,
+    *,
+    level: float = 0.05,
+    duels_assigned: bool = True,
+    ties: Ties = "half",
+    top: int = 5,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """Audit the votes: evidence on voters, the ranking with and without the flagged, fragility of the first ``top``.
+
+    ``progress`` is called with 1 after each of two steps and of the ``tops``.
+
+    >>> from fairduel.votes.synthetic import arena
+    >>> print(audit(arena(seed=4)[0], top=1).summary()[1])
+    Without them Birch leads, not Maple. 7 items change rank; the most is Maple, from 1 to 7.
+    """
+    done = progress or (lambda _: None)
+    everyone = rank(votes, ties=ties)
+    done(1)
+    evidence, trusted, without = None, everyone, []
+    if votes.voter is not None:
+        evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
+        flagged = evidence.flagged_votes(votes)
+        if flagged.any() and not flagged.all():
+            trusted = rank(votes.without(flagged), ties=ties)
+            without = fragility(votes.without(flagged), ties=ties)
+    done(1)
+    results = []
+    for size in range(1, tops(votes, ties=ties, top=top) + 1):
+        results += fragility(votes, top=size, ties=ties)
+        done(1)
+    return Audit(votes, everyone, trusted, evidence, results, challengers(votes, ties=ties), without)
+
+
+def tops(votes: Votes, *, ties: Ties, top: int) -> int:
+    """How many of the first 1, 2, … ``top`` items of the largest component can change."""
+    counted = votes.select((votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half")))
+    return max(1, min(whole("top", top, least=1), int((counted.components() == 0).sum()) - 1))
+
+
+def _voter_summary(found: Audit) -> list[str]:
+    evidence = found.evidence
+    if evidence is None:
+        return ["The file does not say who voted, so no voter could be checked."]
+    flagged = evidence.flagged_votes(found.votes)
+    level = evidence.settings["level"]
+    if not flagged.any():
+        return [
+            f"No voter is flagged: none of {evidence.settings['voters_tested']:,} gives enough evidence of lying "
+            f"(level {level:.0%})."
+        ]
+    return [
+        f"{int(evidence.flagged.sum()):,} of {evidence.settings['voters_tested']:,} voters are flagged; they cast "
+        f"{int(flagged.sum()):,} of {len(found.votes):,} votes. If all voters were honest, the chance of any flag "
+        f"would be at most {level:.0%}."
+    ]
+
+
+def _leader_summary(found: Audit) -> list[str]:
+    if found.evidence is None or not found.evidence.flagged.any():
+        return []
+    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
+    moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank]
+    most = max(moved, key=lambda pair: abs(pair[0].rank - pair[1].rank), default=None)
+    leads = f"Without them {after} leads, not {before}." if before != after else f"Without them {after} still leads."
+    if most is None:
+        return [f"{leads} No rank changes."]
+    old, new = most
+    return [f"{leads} {len(moved)} items change rank; the most is {new.item}, from {old.rank} to {new.rank}."]
+
+
+def _advice(found: Audit) -> list[str]:
+    advice = []
+    evidence = found.evidence
+    if evidence is None:
+        advice.append("Record who votes (a pseudonym is enough): without it nobody can be told from a liar.")
+    elif evidence.flagged.any():
+        advice.append(
+            "Look at the flagged voters and at why they are flagged. Use the ranking without them unless you can "
+            "explain their votes. flagged-rows.csv lists the rows of their votes; nothing was deleted."
+        )
+        if evidence.crowd_flagged:
+            advice.append(
+                "Many voters with few votes push the same item. Nobody can tell which of them lie: ask for a login, or "
+                "limit votes by address, before you trust new votes on that item."
+            )
+    results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
+    leader = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
+    if leader is not None and leader.found is not None:
+        share = leader.found / leader.votes
+        if share < _FRAGILE:
+            advice.append(
+                f"Do not announce {leader.loses} as the winner: {leader.found:,} of {leader.votes:,} votes "
+                f"({share:.2%}) would make {leader.gains} the leader. Call them tied, or collect more votes between "
+                "the two."
+            )
+        else:
+            advice.append(
+                f"{leader.loses} leads safely against few false votes: it takes {leader.found:,} of {leader.votes:,} "
+                f"({share:.1%}) to put {leader.gains} in front."
+            )
+    return advice

@@ -1,0 +1,61 @@
+import json
+
+import numpy as np
+import pytest
+
+from fairduel.errors import BadInputError
+from fairduel.votes import Votes
+from fairduel.votes.audit import audit, tops
+from fairduel.votes.synthetic import arena
+
+
+def test_an_honest_arena_has_one_ranking_and_no_flag():
+    votes, _ = arena(liars={}, seed=0)
+    found = audit(votes, top=2)
+    assert found.trusted is found.everyone
+    assert "No voter is flagged" in found.summary()[0]
+    assert not any("flagged voters" in sentence for sentence in found.advice())
+    assert [(r.top, r.how) for r in found.fragility] == [(1, "dropped"), (1, "flipped"), (2, "dropped"), (2, "flipped")]
+
+
+def test_liars_change_the_advice_to_the_ranking_without_them():
+    votes, _ = arena(seed=4)
+    found = audit(votes, top=1)
+    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
+    assert (before, after) == ("Maple", "Birch")
+    assert "Without them Birch leads, not Maple." in " ".join(found.summary())
+    assert "Do not announce Birch" in " ".join(found.advice())
+    assert {result.loses for result in found.trusted_fragility} == {"Birch"}
+
+
+def test_a_safe_leader_is_called_safe():
+    rng = np.random.default_rng(0)
+    first, second = np.zeros(300, dtype=int), rng.integers(1, 3, 300)
+    votes = Votes.from_arrays("abc", first, second, (rng.random(300) < 0.9).astype(float))
+    found = audit(votes, top=1)
+    assert "a leads safely" in found.advice()[-1]
+    assert "Record who votes" in found.advice()[0]
+    assert found.record()["fragility"][0]["loses"] == "a"
+
+
+def test_the_record_is_plain_json_and_counts_every_step():
+    votes, liars = arena(seed=4)
+    steps = []
+    record = audit(votes, top=2, progress=steps.append).record()
+    assert sum(steps) == 2 + tops(votes, ties="half", top=2) == 4
+    again = json.loads(json.dumps(record, default=str))
+    assert {row["voter"] for row in again["flagged"]} <= set(liars)
+    maple = next(row for row in again["ranks"] if row["item"] == "Maple")
+    assert (maple["all_votes"], maple["without_flagged"]) == (1, 7)
+
+
+@pytest.mark.parametrize("top", [0, -1, 1.5])
+def test_top_is_a_whole_number(top):
+    with pytest.raises(BadInputError, match="top"):
+        audit(arena(liars={}, seed=0)[0], top=top)
+
+
+def test_two_items_have_a_leader_only():
+    votes = Votes.from_arrays("ab", [0] * 9, [1] * 9, [1] * 6 + [0] * 3, voter=range(9), voters="uvwxyzklm")
+    found = audit(votes, top=5)
+    assert {result.top for result in found.fragility} == {1}
