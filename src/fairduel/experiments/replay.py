@@ -98,7 +98,7 @@ def _notes(recording: Recording) -> list[str]:
     norm = float(np.linalg.norm(recording.parameter))
     tolerance = math.ceil(math.sqrt(HORIZON))
     filled = (
-        f" {recording.filled:,} pairs have no vote: the linear model below answers there."
+        f" Pairs without a vote: {recording.filled:,}; the linear model below answers there."
         if recording.filled
         else " Every pair has votes."
     )
