@@ -180,6 +180,38 @@ def test_seconds_are_differences_of_clock_times_or_response_times():
     assert audit_voters(timed([5.0, 1, 4, 2, 6, np.nan])).seconds.tolist() == [5.0, 1.5]
 
 
+def hasty_among(times) -> list[str]:
+    """Names of the hasty, where each voter needs these six times."""
+    people = np.repeat(np.arange(len(times)), 6)
+    names = [f"v{i}" for i in range(len(times))]
+    votes = Votes.from_arrays(
+        "abc",
+        np.tile([0, 1, 2], 2 * len(times)),
+        np.tile([1, 2, 0], 2 * len(times)),
+        np.tile([1, 0, 1, 1, 0, 0], len(times)),
+        voter=people,
+        voters=names,
+        time=np.ravel(times).astype(float),
+    )
+    evidence = audit_voters(votes)
+    found = np.array(names)[evidence.hasty].tolist()
+    assert sorted(evidence.frame(votes.items).filter("hasty")["voter"]) == found
+    assert "fifth" not in " ".join(evidence.why)
+    return found
+
+
+def test_haste_is_marked():
+    others = [[9, 10, 11, 10, 8, 12]] * 5
+    assert hasty_among([*others, [2, 1, 1.5, 2, 1, 1.5]]) == ["v5"]
+    assert hasty_among([*others, [3, 2, 2.5, 3, 2, 2.5]]) == []  # a fifth of 10 is 2
+
+
+def test_times_in_whole_minutes_cannot_tell_haste():
+    others = [[60, 120, 60, 60, 120, 60]] * 5
+    assert hasty_among([*others, [60, 0, 0, 60, 0, 0]]) == []
+    assert hasty_among([*others, [61, 1, 1, 61, 1, 1]]) == ["v5"]
+
+
 def test_the_frame_has_a_row_for_each_voter_and_the_most_suspicious_first():
     votes, liars = arena(seed=4)
     evidence = audit_voters(votes)

@@ -17,7 +17,6 @@ from rich.text import Text
 from fairduel.cli.options import console
 from fairduel.errors import BadInputError
 from fairduel.files import write_whole
-from fairduel.report.figures import draw_points, image
 from fairduel.report.points import axis_title, points_of
 from fairduel.simulation.query import Answer, query
 
@@ -109,6 +108,8 @@ def plot(
         raise BadInputError(f"a figure is written as .png or .svg, and {path.name} is neither.")
     points, mixed = points_of(out, x=x, y=y, by=by, panel=panel, where=where)
     measure = f"final {axis_title(y)}" if y.endswith("regret") else axis_title(y)
+    from fairduel.report.figures import draw_points, image  # noqa: PLC0415  # matplotlib loads only where it draws
+
     figure = draw_points(points, x_label=axis_title(x), y_label=f"{measure} (mean ± standard error)")
     write_whole(path, image(figure, "svg" if kind == "svg" else "png"))
     if mixed:

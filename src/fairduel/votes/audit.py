@@ -126,15 +126,24 @@ def _voter_summary(found: Audit) -> list[str]:
         return ["The file does not say who voted, so no voter could be checked."]
     flagged = evidence.flagged_votes(found.votes)
     level = evidence.settings["level"]
-    if not flagged.any():
-        return [
+    if flagged.any():
+        sentence = (
+            f"{int(evidence.flagged.sum()):,} of {evidence.settings['voters_tested']:,} voters are flagged; they cast "
+            f"{int(flagged.sum()):,} of {len(found.votes):,} votes. If all voters were honest, the chance of any flag "
+            f"would be at most {level:.0%}."
+        )
+    else:
+        sentence = (
             f"No voter is flagged: none of {evidence.settings['voters_tested']:,} gives enough evidence of lying "
             f"(level {level:.0%})."
-        ]
+        )
+    hasty = int(evidence.hasty.sum())
+    if not hasty:
+        return [sentence]
     return [
-        f"{int(evidence.flagged.sum()):,} of {evidence.settings['voters_tested']:,} voters are flagged; they cast "
-        f"{int(flagged.sum()):,} of {len(found.votes):,} votes. If all voters were honest, the chance of any flag "
-        f"would be at most {level:.0%}."
+        sentence,
+        f"{hasty:,} voters need less than a fifth of the usual {evidence.usual_seconds:.3g} seconds for a vote; "
+        "voters.csv says who. Haste is careless, not false, so it flags nobody.",
     ]
 
 

@@ -21,6 +21,7 @@ Voters who choose their duels (by the exposure evidence alone, e-BH) are no part
 others are measured by: a campaign must not become the consensus. That choice looks at duels, never at votes.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,8 @@ from fairduel.votes.votes import Votes
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
+_ENOUGH_VOTES = 5  # to say how fast somebody is
+_HASTE = 0.2
 _INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
 
 
@@ -85,6 +88,8 @@ class Evidence:
     """Item that the voter pushes most, as far as any, shape (V,)."""
     seconds: Vector
     """Median seconds for a vote, shape (V,); NaN where unknown."""
+    clock_step: float
+    """The smallest difference between two times for a vote; NaN where unknown."""
     pushed: Vector
     """Log evidence (K,) that somebody pushes each item, up or down."""
     pairs: AlikePairs
@@ -93,6 +98,21 @@ class Evidence:
     crowd_flagged: bool
     settings: dict[str, Any]
     """Level, sizes of tastes, and all else that made these numbers."""
+
+    @property
+    def usual_seconds(self) -> float:
+        """Median over the voters with five votes or more of their seconds for a vote; NaN where unknown."""
+        known = self.seconds[(self.votes >= _ENOUGH_VOTES) & ~np.isnan(self.seconds)]
+        return float(np.median(known)) if len(known) else math.nan
+
+    @property
+    def hasty(self) -> NDArray[np.bool_]:
+        """Who needs less than a fifth of the usual time for a vote, over five votes or more, shape (V,).
+
+        That is careless, not false, so it flags nobody. Where times are too coarse to tell, nobody is hasty.
+        """
+        limit = _HASTE * self.usual_seconds
+        return (self.votes >= _ENOUGH_VOTES) & (self.seconds < limit) & (self.clock_step <= limit)
 
     def flagged_votes(self, votes: Votes) -> NDArray[np.bool_]:
         """Which votes flagged voters cast, shape (n,)."""
@@ -114,6 +134,7 @@ class Evidence:
             **{f"log10_{kind.replace(' ', '_')}": log / np.log(10.0) for kind, log in self.log_evidence.items()},
             "target": [items[k] if k >= 0 else None for k in self.target],
             "seconds_per_vote": self.seconds,
+            "hasty": self.hasty,
             "why": self.why,
         }
         return pl.DataFrame(columns)[order].with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -187,6 +208,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     agreed = sums(decisive.voter, decisive.voters, (z * decisive.sign > 0) + 0.5 * (z == 0))
     with np.errstate(invalid="ignore"):
         agreement = agreed / voted
+    seconds, clock_step = _seconds(votes)
     strongest = _strongest(cells, np.maximum(ups, downs), decisive.voters)
     return Evidence(
         voters=votes.voters,
@@ -202,7 +224,8 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             votes, decisive, cells, strongest, log_evidence, flagged, agreement, pairs, crowd if crowd_flagged else None
         ),
         target=np.append(cells.item, -1)[strongest],
-        seconds=_seconds(votes),
+        seconds=seconds,
+        clock_step=clock_step,
         pushed=np.asarray(special.logsumexp(pushed, axis=0) - np.log(2.0)),
         pairs=pairs,
         crowd=crowd,
@@ -284,15 +307,15 @@ def _wilson(agreed: Vector, cast: Places) -> NDArray[np.float64]:
         return np.asarray(bounds / (1.0 + z2 / cast)[:, None])
 
 
-def _seconds(votes: Votes) -> Vector:
-    """Median seconds for a vote, shape (V,).
+def _seconds(votes: Votes) -> tuple[Vector, float]:
+    """Median seconds for a vote, shape (V,), and the smallest difference between two times for a vote.
 
     Times that never fall from a voter's vote to his next are clock times, and their differences count; else they are
     response times themselves.
     """
     result = np.full(len(votes.voters), np.nan)
     if votes.time is None or votes.voter is None:
-        return result
+        return result, math.nan
     known = np.flatnonzero(~np.isnan(votes.time))
     known = known[np.argsort(votes.voter[known], kind="stable")]
     voter, time = votes.voter[known].astype(np.int64), votes.time[known]
@@ -301,7 +324,7 @@ def _seconds(votes: Votes) -> Vector:
         voter, time = voter[1:][same], np.diff(time)[same]
     medians = pl.DataFrame({"voter": voter, "time": time}).group_by("voter").agg(pl.col("time").median())
     result[medians["voter"].to_numpy()] = medians["time"].to_numpy()
-    return result
+    return result, float(np.diff(np.unique(time)).min(initial=math.inf))
 
 
 def _sentences(
