@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
 
@@ -82,26 +82,32 @@ def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
 
 
 def excess_exponent(x: Vector, y: Matrix, without: Vector, confidence: float = 0.95) -> Mean:
-    """Return the exponent p of (y − y₀) ~ x^p, of the mean over runs; its error by leaving out one run at a time.
+    """Return the exponent p of y − y₀ ~ x^p, of the mean over runs; its error by leaving out one run at a time.
 
-    ``x`` is (m,), ``y`` (n, m) and ``without``, y at x = 0, (n,), one row a seed. NaN where the mean excess is not
-    positive at every x, or not without some run: then it is within the noise.
+    ``x`` is (m,), positive, ``y`` (n, m) and ``without``, y at x = 0, (n,), one row a seed. The fit is by least squares
+    of y − y₀ itself, not of its logarithm, so that a small x, where noise rules, has little say; 0 ≤ p ≤ 4. NaN where
+    the mean excess at the largest x is not above 0 with this confidence: then it is within the noise.
 
     >>> x, clean = np.array([1.0, 2.0, 4.0]), np.array([5.0, 7.0])
-    >>> excess_exponent(x, clean[:, None] + 3 * x, clean).value
+    >>> round(excess_exponent(x, clean[:, None] + 3 * x, clean).value, 6)
     1.0
     """
     excess = y - without[:, None]
-    log_x = np.log(x) - np.log(x).mean()
+    largest = mean(excess[:, np.argmax(x)], confidence)
+    is_noise = largest.value <= 0 if len(excess) < 2 else largest.low <= 0
+    if is_noise or not np.isfinite(excess).all():
+        return Mean(math.nan, math.nan, math.nan, math.nan)
+    log_x = np.log(x / x.max())
 
     def fitted(mean_excess: Vector) -> float:
-        return float(np.log(mean_excess) @ log_x / (log_x @ log_x)) if (mean_excess > 0).all() else math.nan
+        def unexplained(p: float) -> float:  # but for a constant, with the best factor for this p
+            power = np.exp(p * log_x)
+            return -float((power @ mean_excess) ** 2 / (power @ power))
 
-    centre = fitted(excess.mean(axis=0))
-    if len(excess) < 2:
-        return jackknifed(centre, np.empty(0))
-    left_out = np.array([fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(len(excess))])
-    return jackknifed(math.nan if np.isnan(left_out).any() else centre, left_out, confidence)
+        return float(optimize.minimize_scalar(unexplained, bounds=(0.0, 4.0), options={"xatol": 1e-9}).x)
+
+    left_out = [fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(len(excess)) if len(excess) > 1]
+    return jackknifed(fitted(excess.mean(axis=0)), np.array(left_out), confidence)
 
 
 def jackknifed(value: float, left_out: Vector, confidence: float = 0.95) -> Mean:
