@@ -94,8 +94,11 @@ def test_features_for_each_context(tmp_path):
     phi = np.random.default_rng(0).uniform(-0.5, 0.5, (2, 3, 2))
     phi[1, 2, 0] = 4.0  # the longest
     votes = [(0, 0, 1, "a"), (0, 0, 2, "a"), (0, 1, 2, "tie"), (1, 2, 0, "b")]
-    one, two = world(write(tmp_path / "votes", votes, phi)).contexts
+    replayed = world(write(tmp_path / "votes", votes, phi))
+    one, two = replayed.contexts
     longest = np.linalg.norm(phi, axis=2).max()
+    pairs = [phi[0, 0] - phi[0, 1], phi[0, 0] - phi[0, 2], phi[0, 1] - phi[0, 2], phi[1, 0] - phi[1, 2]]
+    np.testing.assert_allclose(replayed.recording.pairs.difference, np.array(pairs) / longest)
     np.testing.assert_allclose(one.actions, phi[0] / longest)
     np.testing.assert_allclose(two.actions, phi[1][[0, 2]] / longest)  # item 1 was never shown there
     np.testing.assert_allclose(two.rewards, [1.0, 0.0])

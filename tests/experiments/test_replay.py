@@ -17,7 +17,7 @@ from fairduel.worlds.replay import load
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three contexts of four items, every pair voted on five times, with ties."""
+    """Three contexts of four items, every pair voted on four to six times, with ties."""
     rng = np.random.default_rng(2)
     phi = rng.uniform(-0.5, 0.5, (12, 3))
     lines = ["topic,arg_a,arg_b,winner"]
@@ -25,7 +25,7 @@ def folder(tmp_path):
         for one in range(4 * topic, 4 * topic + 4):
             for other in range(one + 1, 4 * topic + 4):
                 chance = 0.8 * expit(6.0 * (phi[one] - phi[other]).sum())
-                winners = rng.choice(["a", "b", "tie"], size=5, p=[chance, 0.8 - chance, 0.2])
+                winners = rng.choice(["a", "b", "tie"], size=4 + other % 3, p=[chance, 0.8 - chance, 0.2])
                 lines += [f"{topic},{one},{other},{winner}" for winner in winners]
     (tmp_path / "votes").mkdir()
     (tmp_path / "votes" / "votes.csv").write_text("\n".join(lines) + "\n")
