@@ -121,6 +121,38 @@ def test_no_pair_of_the_ball_beats_the_one_that_was_found(problem):
     assert max(np.linalg.norm(pair.first), np.linalg.norm(pair.second)) <= 1.0
 
 
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4])
+def test_certificates_hold_at_every_scale(scale):
+    """θ and Σ⁻¹ may be tiny or huge: what is exact stays exact, and what is bounded stays bounded."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 5))
+        inverse = scale**2 * np.diag(10.0 ** rng.uniform(-2, 0, d))
+        theta = scale * rng.normal(size=d) * (seed % 3)
+        best = max(
+            score(a, b, theta, inverse, 1.0)
+            for a, b in ((BallSet(d).random(rng), BallSet(d).random(rng)) for _ in range(2000))
+        )
+        twin = BallSet(d).best_pair(theta / scale, inverse / scale**2, 1.0, rng)
+        found = BallSet(d).best_pair(theta, inverse, 1.0, rng)
+        assert found.score == pytest.approx(scale * twin.score, rel=1e-6)
+        assert found.score >= best
+        rough = HypercubeSet(d, nodes=0).best_pair(theta, inverse, 1.0, rng)
+        truth = best_score(hypercube(d), theta, inverse, 1.0)
+        assert rough.score <= truth * (1 + 1e-9) <= (rough.score + rough.gap) * (1 + 2e-9)
+
+
+def test_parts_of_a_product_are_copied_and_checked():
+    listed = np.eye(3)
+    actions = ProductSet([listed, listed.astype(np.float32)])
+    listed *= 9.0
+    assert np.abs(actions.best(np.ones(6))).max() <= 1.0
+    with pytest.raises(BadInputError, match="all of one length"):
+        ProductSet([[[1.0, 0.0], [0.0]]])
+    with pytest.raises(BadInputError, match="at least one part"):
+        ProductSet(np.zeros((0, 3, 2)))
+
+
 def test_the_ball_asks_two_different_actions_even_without_a_radius():
     rng = np.random.default_rng(0)
     pair = BallSet(3).best_pair(np.array([1.0, 0.0, 0.0]), np.eye(3), 0.0, rng, self_duels=False)
@@ -217,6 +249,8 @@ def test_agents_that_look_at_each_action_say_so(kind):
     with pytest.raises(BadInputError, match="one by one"):
         agent.ask(HypercubeSet(4))
     assert agent.asked == 0
+    with pytest.raises(BadInputError, match="one by one"):
+        kind(dimension=4, norm_bound=2.0, horizon=100, warmup=5).ask(HypercubeSet(4))
 
 
 def test_another_dimension_is_refused():

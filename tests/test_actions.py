@@ -51,8 +51,8 @@ def test_a_read_only_table_is_accepted_and_left_alone():
         (0.5, r"shape \(K, 2\)"),
         (np.zeros((2, 2, 2)), r"shape \(K, 2\)"),
         ([], r"shape \(K, 2\)"),
-        (np.zeros((0, 2)), "at least two actions, and 0 came"),
-        ([[0.1, 0.2]], "at least two actions, and 1 came"),
+        (np.zeros((0, 2)), "at least two actions to choose from, and 0 came"),
+        ([[0.1, 0.2]], "at least two actions to choose from, and 1 came"),
         ([["red", "green"], ["blue", "red"]], "numbers"),
         ("actions", "numbers"),
         ([[0.1, 0.2], [0.3]], "numbers"),
@@ -86,7 +86,8 @@ def test_hypercube_has_every_vertex_once_on_the_unit_sphere(dimension):
 @pytest.mark.parametrize(("dimension", "kept"), [(8, np.float64), (64, np.float32)])
 def test_single_precision_is_kept_in_high_dimension(dimension, kept):
     rows = np.eye(3, dimension, dtype=np.float32)
-    assert checked_actions(rows, dimension).dtype == kept
+    assert checked_actions(rows, dimension).dtype == np.float64
+    assert checked_actions(rows, dimension, single=True).dtype == kept
     rows[1, 2] = np.nan
     with pytest.raises(BadInputError, match="action 1"):
         checked_actions(rows, dimension)

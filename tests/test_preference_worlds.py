@@ -213,3 +213,10 @@ def test_what_is_no_preference_matrix_is_refused(matrix, reason):
 def test_bad_settings_are_refused(settings, reason):
     with pytest.raises(BadInputError, match=reason):
         PreferenceWorld.draw(rng=rng(), **settings)
+
+
+def test_a_hair_on_the_diagonal_makes_no_winner():
+    matrix = np.array([[0.5 + 4e-10, 0.6, 0.6], [0.4, 0.5, 0.9], [0.4, 0.1, 0.5]])
+    world = PreferenceWorld(matrix=matrix)
+    assert np.diag(world.matrix).tolist() == [0.5] * 3
+    assert int(np.argmax(world.offer(1).rewards)) == 0

@@ -112,9 +112,11 @@ class BallSet(ActionSet):
             return Pair(best, best, _score(best, best, theta, inverse, 0.0), 0.0)
         values, vectors = np.linalg.eigh(inverse)
         spread = max(radius, _ROUNDING) * np.sqrt(np.maximum(values, 0.0))  # w = spread · v in the eigenbasis
-        centre = vectors.T @ theta
+        # Which pair is best does not change with the scale of θ and w together: 1 makes ties a matter of rounding.
+        scale = math.sqrt(float(theta @ theta) + float(spread[-1] ** 2)) or 1.0
+        spread, centre = spread / scale, vectors.T @ theta / scale
         along = spread * centre  # θᵀw = alongᵀv
-        squared = float(theta @ theta)
+        squared = float(centre @ centre)
 
         def form(c: float) -> Matrix:
             return np.asarray(0.5 * c * np.diag(spread**2) - np.outer(along, along))
@@ -128,10 +130,10 @@ class BallSet(ActionSet):
         low = squared + longest + math.sqrt(max((squared + longest) ** 2 - 4.0 * along[-1] ** 2, 0.0))
         c = brentq(excess, low * (1.0 - 1e-6), high, xtol=1e-14 * high) if excess(high) < 0.0 else high
         eigenvalues, eigenvectors = np.linalg.eigh(form(c))
-        top = eigenvectors[:, eigenvalues >= eigenvalues[-1] - _ROUNDING * max(1.0, abs(eigenvalues[-1]))]
+        top = eigenvectors[:, eigenvalues >= eigenvalues[-1] - _ROUNDING]
         chosen = top @ rng.standard_normal(top.shape[1])
         offset = vectors @ (spread * chosen / np.linalg.norm(chosen))
-        first, second = self.best(theta + offset), self.best(theta - offset)
+        first, second = self.best(theta / scale + offset), self.best(theta / scale - offset)
         return Pair(first, second, _score(first, second, theta, inverse, radius), 0.0)
 
 
@@ -192,7 +194,7 @@ class ProductSet(ActionSet):
     """
 
     def __init__(self, parts: Sequence["ActionSet | ArrayLike"]) -> None:
-        if not parts:
+        if len(parts) == 0:
             raise BadInputError("a product of sets needs at least one part.")
         self.parts = [part if isinstance(part, ActionSet) else _ListedSet(part) for part in parts]
         self.dimension = sum(part.dimension for part in self.parts)
@@ -282,7 +284,11 @@ class _ListedSet(ActionSet):
     """A list of actions as a part of a product."""
 
     def __init__(self, actions: ArrayLike) -> None:
-        self._actions = checked_actions(actions, np.shape(actions)[-1] if np.ndim(actions) else 0)
+        try:
+            shape = np.shape(actions)
+        except ValueError:
+            shape = ()  # rows of several lengths, which the check tells
+        self._actions = checked_actions(actions, shape[-1] if shape else 0).copy()
         self.count, self.dimension = self._actions.shape
 
     def best(self, direction: Vector) -> Vector:

@@ -26,10 +26,10 @@ def _first_bad_row(actions: Matrix) -> int:
     return -1
 
 
-def checked_actions(actions: ArrayLike, dimension: int) -> Matrix:
+def checked_actions(actions: ArrayLike, dimension: int, *, single: bool = False) -> Matrix:
     """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2.
 
-    Single precision is kept where products with Σ⁻¹ are what a round costs: in high dimension.
+    With ``single``, single precision is kept where products with Σ⁻¹ are what a round costs: in high dimension.
     """
     try:
         given = np.asarray(actions)
@@ -37,14 +37,14 @@ def checked_actions(actions: ArrayLike, dimension: int) -> Matrix:
         raise BadInputError("actions must be numbers, one row of features per action, all of one length.") from None
     if given.dtype.kind not in "fiu":
         raise BadInputError(f"actions must be real numbers, one row of features per action, not {given.dtype}.")
-    single = given.dtype == np.float32 and given.ndim == 2 and keeps_gram(*given.shape)
-    array: Matrix = np.ascontiguousarray(given, dtype=None if single else np.float64)
+    kept = single and given.dtype == np.float32 and given.ndim == 2 and keeps_gram(*given.shape)
+    array: Matrix = np.ascontiguousarray(given, dtype=None if kept else np.float64)
     if array.ndim != 2 or array.shape[1] != dimension:
         raise BadInputError(
             f"actions must have shape (K, {dimension}), one row of features per action, not {array.shape}."
         )
     if len(array) < 2:
-        raise BadInputError(f"a duel needs at least two actions, and {len(array)} came.")
+        raise BadInputError(f"there must be at least two actions to choose from, and {len(array)} came.")
     if not array.flags.writeable:
         array = array.copy()  # compiled functions know one kind of array only
     bad = _first_bad_row(array)

@@ -65,17 +65,20 @@ def line(x: Vector, y: Vector) -> Line:
     slope = float(across @ up / (across @ across))
     unexplained = float(((up - slope * across) ** 2).sum())
     error = math.sqrt(unexplained / (len(x) - 2) / float(across @ across)) if len(x) > 2 else math.nan
-    return Line(slope, error, float(y.mean() - slope * x.mean()), 1.0 - unexplained / float(up @ up))
+    explained = 1.0 - unexplained / float(up @ up) if up.any() else math.nan
+    return Line(slope, error, float(y.mean() - slope * x.mean()), explained)
 
 
 def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
     """Return the exponent p of y ~ x^p: fitted to each run by itself, so that its error is over runs.
 
-    ``x`` is (m,), ``y`` is (n, m), one row a seed; all positive.
+    ``x`` is (m,), ``y`` is (n, m), one row a seed; all positive, else it has no exponent (NaN).
 
     >>> exponent(np.array([1.0, 2.0, 4.0]), np.array([[3.0, 6.0, 12.0], [1.0, 2.0, 4.0]])).value
     1.0
     """
+    if not (y > 0).all():
+        return Mean(math.nan, math.nan, math.nan, math.nan)
     log_x = np.log(x) - np.log(x).mean()
     slopes = np.log(y) @ log_x / (log_x @ log_x)
     return mean(slopes, confidence)

@@ -320,9 +320,14 @@ def _solve(told: Comparisons, ridge: float, link: Link, start: Vector) -> Estima
 
 
 def _newton(differences: Matrix, told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
-    theta, gradient, tolerance, steps = newton(
-        start, differences, told.weights, told.wins, ridge, link.kind, link.scale
-    )
+    try:
+        theta, gradient, tolerance, steps = newton(
+            start, differences, told.weights, told.wins, ridge, link.kind, link.scale
+        )
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(
+            f"the estimate was not reached, because its Hessian is singular: a larger ridge than {ridge:g} helps."
+        ) from None
     if not gradient <= tolerance:
         raise ConvergenceError(
             f"the estimate was not reached: after {steps} Newton steps the gradient is {gradient:.2g}, "

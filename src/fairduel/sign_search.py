@@ -138,6 +138,8 @@ def prove(  # noqa: C901, PLR0912, PLR0915  # one loop over the nodes of a tree
     """
     d = cost.size
     best = sign_score(signs, matrix, cost, radius)
+    if nodes == 0:
+        return best, np.inf
     order = np.argsort(-np.diag(matrix))
     over = np.zeros((d + 1, d))
     for depth in range(d):

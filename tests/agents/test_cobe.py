@@ -161,3 +161,14 @@ def test_it_runs_from_a_cell_by_name_and_beats_chance_by_far():
     assert regret < 0.3 * 1500  # chance costs about 1 a round
     record = cell.run(0).record()
     assert "weak adversary" in record["agent_settings"]
+
+
+def test_a_base_of_one_set_keeps_it_for_all_guesses():
+    agent = made(base="phased-elimination")
+    agent.ask(ACTIONS)
+    before = agent.state()
+    for _ in range(20):
+        with pytest.raises(BadInputError, match="plans for one set"):
+            agent.ask(-ACTIONS)
+    assert agent.state()["random"] == before["random"]
+    assert agent.asked == 1

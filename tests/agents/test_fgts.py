@@ -202,3 +202,14 @@ def test_what_the_note_holds_is_enough_after_a_restart(tmp_path):
         each.tell(duel, Outcome.FIRST)
     point = np.ones((2, 2))
     np.testing.assert_array_equal(agent.posterior()(point)[0], again.posterior()(point)[0])
+
+
+def test_single_precision_is_learned_as_what_it_is():
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(7, 64)) / 20).astype(np.float32)
+    agents = [FGTS(dimension=64, norm_bound=2.0, horizon=50, seed=1) for _ in range(2)]
+    for _ in range(5):
+        one, two = (agent.ask(table) for agent, table in zip(agents, (rows, rows.astype(float)), strict=True))
+        assert (one.first, one.second) == (two.first, two.second)
+        for agent, duel in zip(agents, (one, two), strict=True):
+            agent.tell(duel, Outcome.FIRST)

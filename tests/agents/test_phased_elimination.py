@@ -152,3 +152,29 @@ def test_regret_rises_about_linearly_with_corruption():
 def test_bad_settings_are_refused(settings):
     with pytest.raises(BadInputError):
         made(**settings)
+
+
+def test_while_rewards_are_late_only_actions_that_are_left_are_pulled():
+    agent = made(scale=0.01)
+    while agent.active.all():
+        pull = agent.ask(np.eye(3))
+        agent.tell(pull, MEANS[pull.action])
+    left = set(agent.active.nonzero()[0].tolist())
+    assert {pull.action for pull in agent.ask_many(np.eye(3), 300)} == left
+
+
+def test_an_action_without_features_may_be_all_that_is_left():
+    actions = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    agent = PhasedElimination(dimension=2, norm_bound=2.0, noise=0.1, corruption_budget=0, horizon=2000)
+    for _ in range(1500):
+        pull = agent.ask(actions)
+        agent.tell(pull, float(actions[pull.action] @ (-1.0, -1.0)))
+    assert agent.active.tolist() == [True, False, False]
+    assert agent.epoch > 3
+
+
+def test_rows_of_several_lengths_are_refused_at_any_time():
+    agent = made()
+    agent.ask(np.eye(3))
+    with pytest.raises(BadInputError, match="all of one length"):
+        agent.ask([[1.0, 0.0, 0.0], [0.0]])

@@ -2,6 +2,8 @@ import gc
 import json
 import math
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import polars as pl
@@ -357,3 +359,42 @@ def test_a_part_that_would_be_too_large_is_begun_anew(store, monkeypatch):
     for seed in range(12):
         store.add(cell, [cell.run(seed)])
     assert [len(pl.read_parquet(part)) for part in store.parts(cell)] == [5, 5, 2]
+
+
+def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
+    cell = CELLS[0]
+    for module in ("store", "many"):
+        monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 2 * cell.horizon)
+    run_cells([cell], range(6), store)
+    first, second, *_ = store.parts(cell)
+    first.unlink()
+    lost = set(range(6)) - store.seeds(cell)
+    assert len(lost) == 2
+    assert run_cells([cell], range(6), store) == 2
+    second.unlink()
+    run_cells([cell], range(6), store)
+    rows = pl.concat([pl.read_parquet(part, columns=["seed"]) for part in store.parts(cell)])
+    assert sorted(rows["seed"]) == list(range(6))
+
+
+def test_what_is_stored_is_not_stored_twice(store, monkeypatch):
+    cell = CELLS[0]
+    monkeypatch.setattr("fairduel.simulation.store.ROUNDS_A_PART", 3 * cell.horizon)
+    runs = [cell.run(seed) for seed in range(3)]
+    store.add(cell, runs)
+    store.add(cell, runs)
+    store.add(cell, [*runs, cell.run(3)])
+    rows = pl.concat([pl.read_parquet(part, columns=["seed"]) for part in store.parts(cell)])
+    assert sorted(rows["seed"]) == list(range(4))
+
+
+def _add_alone(folder, seeds):
+    cell, store = CELLS[0], Store(folder)
+    for seed in seeds:
+        store.add(cell, [cell.run(seed)])
+
+
+def test_two_processes_may_store_into_one_cell(tmp_path):
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_add_alone, [tmp_path] * 2, [range(0, 40, 2), range(1, 40, 2)]))
+    assert Store(tmp_path).seeds(CELLS[0]) == set(range(40))

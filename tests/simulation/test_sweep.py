@@ -163,6 +163,8 @@ def grid_text(**changes):
         (grid_text(world='name = "cube"'), ["did you mean 'hypercube'"]),
         (grid_text(world='name = "hypercube"\ndimension = "five"'), ["dimension", "five"]),
         (grid_text(world='name = "hypercube"\nrng = 3'), ["hypercube", "cannot run"]),
+        (grid_text(agent='name = ["rcdb", "barbar"]'), ["barbar", "cannot run", "rewards"]),
+        (grid_text(agent='name = "wiwr"', world='name = "fresh"'), ["wiwr", "cannot run", "actions change"]),
         (grid_text(agent=None) + '\n[agent]\nname = "rcdb"', ["[[agent]]"]),
         (grid_text(agent=None).replace("[[", 'agent = ["rcdb"]\n[[', 1), ["[[agent]]"]),
         ("runs = ", ["TOML", "Invalid value"]),

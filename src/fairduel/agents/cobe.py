@@ -8,7 +8,7 @@ from typing import Any
 
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.cw_oful import CWOFUL
-from fairduel.agents.linear_reward import LinearRewardAgent
+from fairduel.agents.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.weighted_oful import WeightedOFUL
 from fairduel.checks import positive
@@ -158,6 +158,9 @@ class COBE(LinearRewardAgent):
 
     def _ask(self, actions: Actions) -> Pull:
         self._table(actions)  # before anything is drawn
+        for base in self._bases:
+            if isinstance(base, FixedSetAgent):
+                base._check_set(actions)  # noqa: SLF001
         index = bisect_right(self._cumulative, self._rng.random())
         pull = self._bases[index].ask(actions)
         note = (self._restarts, index, pull.number)

@@ -4,7 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,6 +105,10 @@ class ContextualAgent(DuelingAgent):
     def _duel_in(self, actions: ActionSet) -> Duel:
         """The next duel of a set that is not listed."""
         self._check_dimension(actions)
+        if not self._takes_sets:  # said before a warm-up, which could do without
+            raise BadInputError(
+                f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
+            )
         self._refit()
         for information in self._informations:
             information.look_at(None)
@@ -144,7 +148,7 @@ class ContextualAgent(DuelingAgent):
     def _table(self, actions: ArrayLike | None) -> Matrix:
         if actions is None:
             raise BadInputError(f"{type(self).__name__} chooses by features: give the actions, one row each.")
-        return checked_actions(actions, self.dimension)
+        return checked_actions(actions, self.dimension, single=True)
 
     def _check_dimension(self, actions: ActionSet) -> None:
         if actions.dimension != self.dimension:
@@ -215,11 +219,12 @@ class ContextualAgent(DuelingAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         """Which pair to ask, given all that was told."""
 
-    def _choose_in(self, actions: ActionSet) -> Pair:  # noqa: ARG002
+    _takes_sets: ClassVar[bool] = False
+    """Whether the agent writes :meth:`_choose_in`."""
+
+    def _choose_in(self, actions: ActionSet) -> Pair:
         """Which pair to ask of a set that is not listed."""
-        raise BadInputError(
-            f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
-        )
+        raise NotImplementedError
 
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:

@@ -54,16 +54,20 @@ class FixedSetAgent(LinearRewardAgent):
 
     def _fixed_set(self, actions: Actions) -> Matrix:
         """Return the set, which these must be."""
-        if self._actions is None or not np.array_equal(np.asarray(actions), self._actions):
+        self._check_set(actions)
+        if self._actions is None:
             table = self._table(actions)
-            if self._actions is not None:
-                raise BadInputError(
-                    f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
-                    "keep that set, or take an agent for sets that change, such as cw-oful."
-                )
             self._plan_for(table)
             self._actions = table.copy()
         return self._actions
+
+    def _check_set(self, actions: Actions) -> None:
+        table = self._table(actions)
+        if self._actions is not None and not np.array_equal(table, self._actions):
+            raise BadInputError(
+                f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
+                "keep that set, or take an agent for sets that change, such as cw-oful."
+            )
 
     @abstractmethod
     def _plan_for(self, actions: Matrix) -> None:

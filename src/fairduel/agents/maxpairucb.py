@@ -24,6 +24,8 @@ class MaxPairUCB(ContextualAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         return self._symmetric_pair(actions, self._information)
 
+    _takes_sets = True
+
     def _choose_in(self, actions: ActionSet) -> Pair:
         return self._symmetric_pair_in(actions, self._information)
 

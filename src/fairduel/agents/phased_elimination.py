@@ -13,6 +13,8 @@ from fairduel.checks import at_least_zero
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.optimal_design import near_optimal_design
 
+_NEVER = -(2**62)  # how often an action that is not in the design is due
+
 
 @dataclass(kw_only=True, eq=False)
 class PhasedElimination(EpochAgent, FixedSetAgent):
@@ -65,14 +67,17 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
 
     def _plan(self, actions: Matrix, active: NDArray[np.bool_]) -> None:
         """Say how often each action is due in the next epoch: u(a) = ⌈m max(z(a), ν)⌉ on the design's support."""
-        design = near_optimal_design(actions[active])
-        support = active.nonzero()[0][design.support]
-        shares = np.maximum(design.weights[design.support], 1 / self._first_length)
+        left = active.nonzero()[0]
+        support, shares = left[:1], np.ones(1)  # where only x = 0 is left there is nothing to learn of
+        if actions[active].any():
+            design = near_optimal_design(actions[active])
+            support = left[design.support]
+            shares = np.maximum(design.weights[design.support], 1 / self._first_length)
         self._active = active
-        self._due = np.zeros(len(actions), np.int64)
+        self._due = np.full(len(actions), _NEVER, np.int64)
         self._due[support] = np.ceil(self._length * shares)
         self._counts, self._sums = np.zeros(len(actions)), np.zeros(len(actions))
-        self._begin(int(self._due.sum()))
+        self._begin(int(self._due[support].sum()))
 
     def _ask(self, actions: Actions) -> Pull:
         self._fixed_set(actions)

@@ -41,6 +41,8 @@ class RCDB(RobustAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 6
         return self._symmetric_pair(actions, self._information)
 
+    _takes_sets = True
+
     def _choose_in(self, actions: ActionSet) -> Pair:
         return self._symmetric_pair_in(actions, self._information)
 

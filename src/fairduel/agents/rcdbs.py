@@ -44,6 +44,8 @@ class RCDBS(RobustAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 10
         return self._symmetric_pair(actions, self._local_information)
 
+    _takes_sets = True
+
     def _choose_in(self, actions: ActionSet) -> Pair:
         return self._symmetric_pair_in(actions, self._local_information)
 

@@ -7,10 +7,10 @@ import typer
 
 from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS
-from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, parse_settings, report_seeds
+from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, console, parse_settings, report_seeds
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.experiment import settings_text
+from fairduel.experiments.experiment import agent_title, settings_text
 from fairduel.simulation import Cell
 from fairduel.worlds import WORLDS
 
@@ -62,11 +62,15 @@ def simulate(
     ]
     experiment = Experiment(
         name="regret",
-        title=f"{attack} attack, {budget} flips in {horizon} rounds",
+        title=f"{attack} attack, C = {budget}, {horizon} rounds",
         question="What does each agent cost here?",
         entries=[
             Entry(cell, settings_text(settings) or "default", attack, is_reference=cell is cells[0]) for cell in cells
         ],
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
+    for cell in cells:
+        agent_settings = getattr(cell.start(seed=0)[0], "settings", {})
+        if "assumes" in agent_settings:
+            console.print(f"{agent_title(cell.agent)} assumes {agent_settings['assumes']}.")
     run_and_report([experiment], out, report_seeds(seed, runs), jobs)

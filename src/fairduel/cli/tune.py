@@ -1,5 +1,6 @@
 """``fairduel tune``: the best settings of an agent under one attack, on tuning seeds."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,7 +49,7 @@ def tune(
 ) -> None:
     """Try a grid of settings on tuning seeds, and write the winner.
 
-    Without --grid, radii from 1 to 32 are tried (and, for CoLSTIM, both
+    Without --grid, radii from 0.5 to 32 are tried (and, for CoLSTIM, both
     couplings). Tuning seeds start at 1,000,000, where no report does.
     OUT/tuned.json then has every trial and the winner.
 
@@ -67,6 +68,9 @@ def tune(
             attack_settings=parse_settings(set_attack),
             world_settings=parse_settings(set_world),
         )
+        known = AGENTS.get(agent)
+        if not grid_of and known is not None and "radius" not in inspect.signature(known).parameters:
+            raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
         problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
     store = Store(out)
     cells = [variant for problem, settings in problems for variant in variants(problem, settings)]

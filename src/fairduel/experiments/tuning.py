@@ -61,10 +61,11 @@ class Tuned:
 
     @property
     def at_edge(self) -> bool:
-        """Whether a wider grid might do better: the winning radius is the grid's smallest or largest."""
-        for name in ("radius", "radius_scale"):
-            values = [trial.settings[name] for trial in self.trials if name in trial.settings]
-            if len(set(values)) > 1 and self.winner.settings.get(name) in (min(values), max(values)):
+        """Whether a wider grid might do better: the best of some number is the grid's smallest or largest."""
+        for name, best in self.winner.settings.items():
+            values = {trial.settings.get(name) for trial in self.trials}
+            numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+            if len(values) > 1 and len(numbers) == len(values) and best in (min(numbers), max(numbers)):
                 return True
         return False
 

@@ -16,12 +16,12 @@ import numpy as np
 import fairduel
 from fairduel._compiled import source_digest
 from fairduel.adversaries import ATTACKS, Adversary
-from fairduel.agents import AGENTS
+from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
 from fairduel.errors import BadInputError
 from fairduel.naming import find, make, source_of
-from fairduel.simulation.play import Player, Streams, Trace, play
+from fairduel.simulation.play import Player, Streams, Trace, play, referee
 from fairduel.simulation.whole_run import can_run_whole, play_whole_run
-from fairduel.worlds import WORLDS, World
+from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]
 
@@ -63,8 +63,9 @@ class Cell:
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make everything that the run of this seed needs, without playing it."""
         streams = Streams.of(seed)
-        world = self._make_world(streams)
-        return self._make_agent(world, streams), world, self._make_adversary(streams), streams
+        world, adversary = self._make_world(streams), self._make_adversary(streams)
+        referee(world, adversary)  # refuses two that do not fit
+        return self._make_agent(world, streams), world, adversary, streams
 
     def _make_world(self, streams: Streams) -> World:
         offered = {"rng": streams.world, "horizon": self.horizon}
@@ -82,7 +83,13 @@ class Cell:
             "corruption_budget": self.budget,
             "seed": streams.agent_seed,
         }
-        agent: Player = make("agent", find("agent", self.agent, AGENTS), self.agent_settings, offered)
+        maker = find("agent", self.agent, AGENTS)
+        if isinstance(maker, type) and issubclass(maker, KArmed) and "arms" not in offered:
+            raise BadInputError(f"{self.agent} knows arms by their number alone, and in {self.world} actions change.")
+        agent: Player = make("agent", maker, self.agent_settings, offered)
+        if isinstance(agent, Agent) and isinstance(agent, RewardAgent) != isinstance(world, RewardWorld):
+            told = "rewards" if isinstance(agent, RewardAgent) else "outcomes of duels"
+            raise BadInputError(f"{self.agent} learns from {told}, and the world {self.world} answers otherwise.")
         if not (hasattr(agent, "ask") and hasattr(agent, "tell")):
             raise BadInputError(f"the agent {self.agent!r} has no ask and tell, so it cannot run.")
         return agent
@@ -143,6 +150,7 @@ class Run:
             "mean_slope": float(np.mean(trace.slope[informative])) if informative.any() else math.nan,
             "seconds": trace.seconds,
             "agent_settings": json.dumps(self.settings, sort_keys=True, default=str),
+            "agent_given": json.dumps(dict(self.cell.agent_settings), sort_keys=True, default=str),
             "world_settings": json.dumps(dict(self.cell.world_settings), sort_keys=True),
             "attack_settings": json.dumps(dict(self.cell.attack_settings), sort_keys=True),
             "versions": json.dumps(versions()),

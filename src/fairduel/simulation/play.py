@@ -108,7 +108,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     """
     if horizon < 1:
         raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
-    answer = _referee(world, adversary)
+    answer = referee(world, adversary)
     columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
     weight = np.ones(horizon)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
@@ -153,7 +153,7 @@ Answered = tuple[int, int, Outcome | float, float]
 """Which two actions were shown (the second is −1 for a pull), what the agent is told, and |c_t|."""
 
 
-def _referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:
+def referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:
     """Who answers what is asked in this world, corrupted by this adversary."""
     if isinstance(world, DuelingWorld) and isinstance(adversary, FlippingAdversary):
         return functools.partial(_answer_duel, world, adversary)

@@ -10,7 +10,7 @@ from fairduel.simulation.store import TRACE_COLUMNS, parts_of
 from fairduel.simulation.sweep import Grid
 
 _CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
-_SETTINGS = ("agent_settings", "attack_settings", "world_settings")
+_SETTINGS = ("agent_settings", "agent_given", "attack_settings", "world_settings")
 _ROWS_AT_ONCE = 10_000
 
 
@@ -110,7 +110,8 @@ def _setting(column: str, values: Iterable[Any]) -> str:
         sql = "BIGINT"
     else:
         sql = "DOUBLE" if types <= {int, float} else "VARCHAR"
-    return f"TRY_CAST({kind}_settings::JSON ->> '{name}' AS {sql})"
+    given = "agent_given" if kind == "agent" else f"{kind}_settings"  # an agent's settings are what became of them
+    return f"TRY_CAST({given}::JSON ->> '{name}' AS {sql})"
 
 
 def _list(texts: Iterable[str]) -> str:

@@ -4,7 +4,10 @@ A cell of so many rounds that they would fill the memory has further files, its 
 """
 
 import io
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +15,9 @@ import polars as pl
 from fairduel.errors import BadInputError
 from fairduel.files import write_whole
 from fairduel.simulation.cell import Cell, Run
+
+if sys.platform != "win32":
+    import fcntl
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
 """What is kept of each round; in a cell's file as lists named ``trace_…``."""
@@ -46,14 +52,17 @@ class Store:
     def add(self, cell: Cell, runs: Iterable[Run]) -> None:
         """Add finished runs to the cell's last part, or begin another if that is full."""
         rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs]
-        frame, parts = pl.DataFrame(rows).sort("seed"), self.parts(cell)
-        last = _read_part(parts[-1]) if parts else frame.clear()
-        if (len(last) + len(frame)) * cell.horizon > ROUNDS_A_PART and len(last):
-            path = self.folder / "cells" / f"{cell.key}-{len(parts)}.parquet"
-        else:
-            path = parts[-1] if parts else self.folder / "cells" / f"{cell.key}.parquet"
-            frame = pl.concat([last, frame.join(last, on="seed", how="anti")]).sort("seed")
-        write_parquet(frame, path)
+        frame = pl.DataFrame(rows).sort("seed")
+        with _locked(self.folder / "cells"):
+            frame = frame.filter(~pl.col("seed").is_in(list(self.seeds(cell))))
+            parts = self.parts(cell)
+            last = _read_part(parts[-1]) if parts else frame.clear()
+            if len(last) and (len(last) + len(frame)) * cell.horizon > ROUNDS_A_PART:
+                path = self.folder / "cells" / f"{cell.key}-{_number(parts[-1]) + 1}.parquet"
+            else:
+                path = parts[-1] if parts else self.folder / "cells" / f"{cell.key}.parquet"
+                frame = pl.concat([last, frame]).sort("seed")
+            write_parquet(frame, path)
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
         """Return one row a run, by seed, without the traces."""
@@ -76,20 +85,37 @@ class Store:
                 f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
             )
         frames = [_read_part(part, columns) for part in parts]
-        return frames[0] if len(frames) == 1 else pl.concat(frames).unique("seed", keep="first").sort("seed")
+        return frames[0] if len(frames) == 1 else pl.concat(frames).sort("seed")
 
 
 def parts_of(folder: Path, key: str) -> list[Path]:
     """The files in the store at ``folder`` of the cell with this key."""
-    found = [folder / "cells" / f"{key}.parquet"]
-    while (following := folder / "cells" / f"{key}-{len(found)}.parquet").exists():
-        found.append(following)
-    return found if found[0].exists() else []
+    return sorted((folder / "cells").glob(f"{key}*.parquet"), key=_number)
+
+
+def _number(part: Path) -> int:
+    """Which part of its cell a file is: KEY.parquet is part 0, KEY-1.parquet part 1."""
+    return int(part.stem.partition("-")[2] or 0)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time add to the cells, so that none overwrites what another has just stored."""
+    if sys.platform == "win32":  # no such lock there: only one command at a time may store into a folder
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _read_part(path: Path, columns: list[str] | pl.Expr | None = None) -> pl.DataFrame:
     try:
-        return pl.scan_parquet(path).select(pl.all() if columns is None else columns).collect()
+        content = io.BytesIO(path.read_bytes())  # opened once: another process may replace the file meanwhile
+        return pl.scan_parquet(content).select(pl.all() if columns is None else columns).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise BadInputError(f"{path} is torn or no Parquet file ({reason}): delete it and run again.") from error

@@ -179,4 +179,5 @@ def _checked_matrix(matrix: ArrayLike) -> Matrix:
         raise BadInputError(
             "in a preference matrix P(i beats j) + P(j beats i) = 1, and so each arm beats itself by ½."
         )
+    np.fill_diagonal(values, 0.5)  # a hair more would make an arm beat itself
     return values
