@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from fairduel.cli.app import app
 from fairduel.errors import BadInputError
 from fairduel.experiments import replay as declared
-from fairduel.experiments.replay import AGENTS, ATTACKS, HORIZON, misfit, replay
+from fairduel.experiments.replay import AGENTS, ATTACKS, HORIZON, RADII, WITH_RADIUS, misfit, replay
 from fairduel.worlds.replay import load
 
 
@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 
 def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
-    experiment = replay(folder)
+    experiment = replay(folder)[0]
     assert len(experiment.entries) == len(AGENTS) * len(ATTACKS)
     assert {entry.cell.horizon for entry in experiment.entries} == {3000}
     for attack in ATTACKS:
@@ -53,13 +53,23 @@ def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
 
 def test_agents_know_the_budget_or_do_not(folder):
     def tolerated(words, panel):
-        entries = replay(folder).entries
+        entries = replay(folder)[0].entries
         [entry] = [e for e in entries if (e.cell.agent, e.setting, e.panel) == ("rcdb", words, panel)]
         return entry.cell.start(seed=0)[0].settings["flip_budget"]
 
     panels = [attack.panel for attack in ATTACKS]
     assert [tolerated("practical", panel) for panel in panels] == [150, 150, 600, 150, 150]
     assert [tolerated("C unknown", panel) for panel in panels] == [55] * 5
+
+
+def test_every_radius_is_tried_for_all_alike(folder):
+    experiment = replay(folder)[1]
+    for panel in [attack.panel for attack in ATTACKS[:2]]:
+        for radius in RADII:
+            entries = [e for e in experiment.entries if (e.panel, e.x) == (panel, radius)]
+            assert sorted(e.cell.agent for e in entries) == sorted(WITH_RADIUS)
+            assert {e.cell.start(seed=0)[0].current_radius for e in entries} == {radius}
+            assert [e.cell.agent for e in entries if e.is_reference] == ["rcdb"]
 
 
 def test_misfit_by_hand(folder):
@@ -101,7 +111,7 @@ def test_misfit_by_hand(folder):
 
 
 def test_notes_state_the_misfit_and_what_it_costs(folder):
-    experiment = replay(folder)
+    experiment = replay(folder)[0]
     measured = misfit(load(folder))
     text = " ".join(experiment.notes)
     assert f"{measured.linear.accuracy:.1%}" in text
@@ -114,7 +124,7 @@ def test_notes_state_the_misfit_and_what_it_costs(folder):
 def test_gaps_are_filled_and_said(folder):
     lines = (folder / "votes.csv").read_text().splitlines()
     (folder / "votes.csv").write_text("\n".join(line for line in lines if not line.startswith("0,0,1")) + "\n")
-    experiment = replay(folder)
+    experiment = replay(folder)[0]
     assert "Pairs without a vote: 1;" in experiment.notes[0]
     experiment.entries[0].cell.start(seed=0)
 
@@ -123,7 +133,7 @@ def test_one_context_has_no_other_to_hold_out(folder):
     lines = (folder / "votes.csv").read_text().splitlines()
     (folder / "votes.csv").write_text("\n".join(line for line in lines if line[0] in "t0") + "\n")
     assert misfit(load(folder)).held_out is None
-    assert "not seen" not in " ".join(replay(folder).notes)
+    assert "not seen" not in " ".join(replay(folder)[0].notes)
 
 
 def test_without_votes_one_sentence_says_where_from():
@@ -134,6 +144,7 @@ def test_without_votes_one_sentence_says_where_from():
 def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(declared, "HORIZON", 12)
     monkeypatch.setattr(declared, "AGENTS", AGENTS[:1] + AGENTS[4:5])
+    monkeypatch.setattr(declared, "RADII", (1.0, 3.0))
     out = tmp_path / "out"
     command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", "--out", str(out)]
     done = CliRunner().invoke(app, command, catch_exceptions=False)

@@ -69,7 +69,7 @@ def reproduce(
     if experiment == TABLE1:
         fill_table1(folder, seeds, jobs)
     elif experiment == REPLAY:
-        run_and_report([replay.replay(data)], folder, seeds, jobs)
+        run_and_report(replay.replay(data), folder, seeds, jobs)
     else:
         names = list(EXPERIMENTS) if experiment == "all" else [experiment]
         run_and_report([EXPERIMENTS[name]() for name in names], folder, seeds, jobs)
