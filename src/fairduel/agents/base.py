@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet
+from fairduel.actions import checked_actions
 from fairduel.agents.state_file import read_state, write_state
 from fairduel.checks import finite, whole
-from fairduel.duel import Duel, Outcome, Pull
+from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError, unknown_name
 
 _STATE_VERSION = 2
@@ -116,6 +117,12 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     def _cancel(self, asked: Asked) -> None:
         """Forget what was asked; nothing to do for an agent that learns only when it is told."""
+
+    def _listed(self, actions: Actions, dimension: int) -> Matrix:
+        """The actions as rows of features, for an agent that looks at them one by one."""
+        if actions is None or isinstance(actions, ActionSet):
+            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
+        return checked_actions(actions, dimension)
 
     def _planned_horizon(self) -> int:
         """The horizon, for an agent that cannot do without one."""
@@ -228,6 +235,8 @@ class KArmed:
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
 
     def _check_count(self, actions: Actions) -> None:
+        if isinstance(actions, ActionSet):
+            raise BadInputError(f"{type(self).__name__} knows arms by their number alone: give it none, or list them.")
         try:
             count = self.arms if actions is None else len(actions)  # type: ignore[arg-type]  # or it has none
         except TypeError:

@@ -157,7 +157,7 @@ class COBE(LinearRewardAgent):
     # ------------------------------------------------------------------ the round
 
     def _ask(self, actions: Actions) -> Pull:
-        self._table(actions)  # before anything is drawn
+        self._listed(actions, self.dimension)  # before anything is drawn
         for base in self._bases:
             if isinstance(base, FixedSetAgent):
                 base._check_set(actions)  # noqa: SLF001

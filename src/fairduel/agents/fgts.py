@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fairduel.actions import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent
 from fairduel.agents.tsallis import draw
 from fairduel.checks import at_least_zero, positive, whole
@@ -115,7 +114,7 @@ class FGTS(DuelingAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the likeliest θ, without the feel-good term; the lowest of equals."""
-        return int(np.argmax(self._table(actions) @ self.estimate))
+        return int(np.argmax(self._listed(actions, self.dimension) @ self.estimate))
 
     @property
     def estimate(self) -> Vector:
@@ -160,7 +159,7 @@ class FGTS(DuelingAgent):
     # ------------------------------------------------------------------ the rule
 
     def _ask(self, actions: Actions) -> Duel:
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         self._keep(table)
         self._move_chains()
         chosen = [pick(table @ theta, self._rng.random()) for theta in self._chains]
@@ -267,11 +266,6 @@ class FGTS(DuelingAgent):
         self._told = Comparisons.from_state(state["told"])
         counts = state["set_counts"]
         self._offered = {state["sets"][str(i)].tobytes(): count for i, count in enumerate(counts)}
-
-    def _table(self, actions: Actions) -> Matrix:
-        if actions is None:
-            raise BadInputError("FGTS chooses by features: give the actions, one row each.")
-        return checked_actions(actions, self.dimension)  # type: ignore[arg-type]  # a set not listed is refused there
 
     def _check_settings(self) -> None:
         self.dimension = whole("dimension", self.dimension, least=1)

@@ -7,8 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairduel.action_sets import ActionSet
-from fairduel.actions import checked_actions
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.scaled import Scaled
 from fairduel.checks import at_least_zero, positive, whole
@@ -35,11 +33,6 @@ class LinearRewardAgent(Scaled, RewardAgent):
         self.norm_bound = positive("norm_bound", self.norm_bound)
         self.noise = positive("noise", self.noise)
 
-    def _table(self, actions: Actions) -> Matrix:
-        if actions is None or isinstance(actions, ActionSet):
-            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
-        return checked_actions(actions, self.dimension)
-
 
 @dataclass(kw_only=True, eq=False)
 class FixedSetAgent(LinearRewardAgent):
@@ -56,13 +49,13 @@ class FixedSetAgent(LinearRewardAgent):
         """Return the set, which these must be."""
         self._check_set(actions)
         if self._actions is None:
-            table = self._table(actions)
+            table = self._listed(actions, self.dimension)
             self._plan_for(table)
             self._actions = table.copy()
         return self._actions
 
     def _check_set(self, actions: Actions) -> None:
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
                 f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
@@ -135,7 +128,7 @@ class OptimisticAgent(LinearRewardAgent):
         self._regression = LeastSquares(self.dimension, self.ridge)
 
     def _ask(self, actions: Actions) -> Pull:
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         chosen = pick(self._regression.upper_bounds(table, self.current_radius), self._rng.random())
         features = table[chosen].copy()
         width = self._regression.information.width(features)
@@ -169,7 +162,7 @@ class OptimisticAgent(LinearRewardAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
-        return int(np.argmax(self._table(actions) @ self._regression.estimate))
+        return int(np.argmax(self._listed(actions, self.dimension) @ self._regression.estimate))
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.actions import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent
 from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
@@ -121,7 +120,7 @@ class VACDB(DuelingAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the best action among those left, by the last level that knows them well; the lowest of equals."""
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         stop = self._descend(table)
         trusted = stop.level if stop.is_sure or stop.level == 0 else stop.level - 1
         return int(stop.left[np.argmax(table[stop.left] @ self._levels[trusted].refit(self._link))])
@@ -161,7 +160,7 @@ class VACDB(DuelingAgent):
     # ------------------------------------------------------------------ the rule
 
     def _ask(self, actions: Actions) -> Duel:
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         level, left, gram, widths, is_sure = self._descend(table)
         if is_sure:
             rewards = table[left] @ self._levels[level].refit(self._link)
@@ -243,11 +242,6 @@ class VACDB(DuelingAgent):
         super()._restore(state)
         for i, level in enumerate(self._levels):
             level.restore(state["levels"][str(i)])
-
-    def _table(self, actions: Actions) -> Matrix:
-        if actions is None:
-            raise BadInputError("VACDB chooses by features: give the actions, one row each.")
-        return checked_actions(actions, self.dimension)  # type: ignore[arg-type]  # a set not listed is refused there
 
     def _level(self, number: int) -> _Level:
         if not 1 <= number <= self.levels:

@@ -101,7 +101,7 @@ class MultiLevelOFUL(_WeightedOFUL):
         return self._radius_for(self._level_corruption, round_number)
 
     def _ask(self, actions: Actions) -> Pull:
-        table = self._table(actions)
+        table = self._listed(actions, self.dimension)
         level = self._draw_level()
         own_radius, t = self.current_radius, self._asked + 1
         shared_radius = self._scale * self._radius_for(2.0**level, t)

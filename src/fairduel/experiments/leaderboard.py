@@ -13,8 +13,8 @@ from fairduel.inference import Mean, jackknifed
 from fairduel.simulation import Cell, Store, run_cells
 
 HORIZON = 2000
-TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 10)
-RADII = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
+RADII = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
 @dataclass(frozen=True)
