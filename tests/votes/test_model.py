@@ -260,3 +260,57 @@ def test_bad_votes_are_refused():
         fitted.partial_fit(X, y, voters=np.arange(300))
     with pytest.raises(AttributeError):
         _ = fitted.scores_
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("first", "second"), ("A", "B"), ("model_a", "model_b"), (" Left", "RIGHT"), (1, 2), ("yes", "no"), (1, -1)],
+)
+def test_words_for_the_two_places_say_who_won(labels):
+    X, y = pairs()
+    won = np.where(y == 1, labels[0], labels[1])
+    plain, model = (RobustPreferenceModel(inputs="pairs").fit(X, results) for results in (y, won))
+    np.testing.assert_array_equal(model.scores_, plain.scores_)
+    assert model.classes_.tolist() == sorted(labels)
+    place = sorted(labels).index(labels[0])
+    np.testing.assert_array_equal(model.predict_proba(X)[:, place], plain.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(model.predict(X), np.where(plain.predict(X) == 1, labels[0], labels[1]))
+    np.testing.assert_array_equal(model.decision_function(X) > 0, model.predict(X) == model.classes_[1])
+    assert model.score(X, won) == plain.score(X, y)
+    told = RobustPreferenceModel(inputs="pairs").partial_fit(X, won, classes=labels)
+    np.testing.assert_array_equal(told.scores_, plain.scores_)
+
+
+@pytest.mark.parametrize("inputs", ["pairs", "differences"])
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_votes_that_are_refused_change_nothing(inputs, way):
+    X, y = pairs() if inputs == "pairs" else problem()
+    model = RobustPreferenceModel(inputs=inputs).fit(X, y)
+    before = dict(vars(model))
+    other = X[:2] + 7 if way == "partial_fit" or inputs == "pairs" else X[:2, :2]
+    with pytest.raises(BadInputError, match="binary" if way == "fit" else "y must hold"):
+        getattr(model, way)(other, [7, 7])
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"items": ["a", "a", "b"]}, "none of them twice"),
+        ({"items": ["a", "b"], "features": np.ones((3, 2))}, "for 3 items, and 2 are named"),
+        ({"items": ["a", "b", "c"], "features": np.ones((2, 2))}, "for 2 items, and 3 are named"),
+    ],
+)
+def test_items_and_features_must_agree(settings, reason):
+    with pytest.raises(BadInputError, match=reason):
+        RobustPreferenceModel(inputs="pairs", **settings).fit([["a", "b"]], [1])
+
+
+def test_a_score_needs_a_vote_that_counts():
+    X, y = problem()
+    model = RobustPreferenceModel(ties="drop").fit(X, y)
+    with pytest.raises(BadInputError, match="no vote counts"):
+        model.score(X, y, sample_weight=np.zeros(len(y)))
+    with pytest.raises(BadInputError, match="no vote counts"):
+        model.score(X, np.full(len(y), 0.5))

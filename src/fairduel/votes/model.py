@@ -1,6 +1,7 @@
 """A scikit-learn estimator of preferences that does not trust every vote alike."""
 # ruff: noqa: N803  # scikit-learn calls it X
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
@@ -18,6 +19,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
 from fairduel.votes.differences import Pairs, Places, Rows, with_features
+from fairduel.votes.reading import FIRST_WORDS, SECOND_WORDS
 from fairduel.votes.robust import Weights, trust_for, vote_weights, weighted_fit
 from fairduel.votes.votes import Mask
 
@@ -31,6 +33,10 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     it most. :mod:`fairduel.votes.robust` says how w is found, and why the fixed point is the only one.
 
     There is no intercept: whoever stands first has no advantage.
+
+    y holds two labels. Where they are words for the two places, as :func:`fairduel.votes.read_votes` knows them (first
+    and second, a and b, model_a and model_b, left and right, 1 and 2), they say who won. Of any other two, the one that
+    sorts last says that the first won: 1 of 0 and 1, True of False and True.
 
     Parameters
     ----------
@@ -64,7 +70,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     weights_
         w of every vote fitted so far, shape (n,).
     classes_, n_iter_, trust_
-        What y holds; Newton steps; α.
+        The two labels of y, sorted; Newton steps; α.
 
     Examples
     --------
@@ -96,11 +102,11 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, voters: ArrayLike | None = None
     ) -> Self:
-        """Fit votes with inputs X and results y: 1 the first won, 0 the second, 0.5 a tie.
+        """Fit votes with inputs X and results y: 1 the first won, 0 the second, 0.5 a tie; or two words (see above).
 
         ``sample_weight`` (n,) says how often each counts, ``voters`` (n,) who cast it.
         """
-        return self._learn(None, X, y, None, sample_weight, voters)
+        return self._become(copy.copy(self)._learn(None, X, y, None, sample_weight, voters))
 
     def partial_fit(
         self,
@@ -111,9 +117,15 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         voters: ArrayLike | None = None,
     ) -> Self:
         """Fit all votes so far and these; sequential weights of earlier votes stay as they are."""
-        return self._learn(getattr(self, "_told", None), X, y, classes, sample_weight, voters)
+        before = getattr(self, "_told", None)
+        return self._become(copy.copy(self)._learn(before, X, y, classes, sample_weight, voters))
 
     def decision_function(self, X: ArrayLike) -> Vector:
+        """Log-odds of the second of the ``classes_``, shape (n,): φᵀθ where it says that the first wins, else −φᵀθ."""
+        margins = self._margins(X)
+        return margins if _says_first(self.classes_)[1] else -margins
+
+    def _margins(self, X: ArrayLike) -> Vector:
         """φᵀθ, the log-odds that the first wins, shape (n,)."""
         check_is_fitted(self)
         if self.inputs == "differences":
@@ -126,21 +138,25 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return rows.margins(self.coef_)[row] * np.where(turned, -1.0, 1.0)
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
-        """Chances that the second and that the first wins, shape (n, 2)."""
-        margins = self.decision_function(X)
-        return np.column_stack([special.expit(-margins), special.expit(margins)])
+        """Chance of each of the ``classes_``, shape (n, 2): with 0 and 1, that the second and that the first wins."""
+        log_odds = self.decision_function(X)
+        return np.column_stack([special.expit(-log_odds), special.expit(log_odds)])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The likelier result, shape (n,)."""
-        first_wins = self.decision_function(X) > 0.0
-        return np.asarray(self.classes_[first_wins.astype(int)])
+        chosen = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[chosen.astype(int)])
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of votes that are predicted; a tie is half predicted, or left out, as ``ties`` says."""
-        chosen = self.decision_function(X) > 0.0
+        chosen = self._margins(X) > 0.0
         result, _ = _results(y, len(chosen), self.classes_)
         weight = np.ones(len(chosen)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != result.shape:
+            raise BadInputError(f"there are {len(result)} votes and sample_weight has shape {weight.shape}.")
         weight = weight * (result != 0.5) if self.ties == "drop" else weight
+        if not weight.any():
+            raise BadInputError("no vote counts: each has weight 0 or is a tie that is dropped.")
         return float(np.average(1.0 - np.abs(result - chosen), weights=weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -148,6 +164,11 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags.classifier_tags.multi_class = False
         tags.input_tags.string = self.inputs == "pairs"
         return tags
+
+    def _become(self, learned: Self) -> Self:
+        """Take over what a copy has learned; so votes that are refused change nothing."""
+        self.__dict__ = learned.__dict__
+        return self
 
     def _learn(
         self,
@@ -252,7 +273,12 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _all_items(self, names: NDArray[Any], before: "_Told | None") -> NDArray[Any]:
         if self.items is not None:
-            return np.asarray(self.items)
+            items = np.asarray(self.items)
+            if items.ndim != 1 or len(np.unique(items)) < len(items):
+                raise BadInputError("items must be a list of names, none of them twice.")
+            if self.features is not None and self._table().shape[1] != len(items):
+                raise BadInputError(f"features are for {self._table().shape[1]} items, and {len(items)} are named.")
+            return items
         if self.features is not None:
             return np.arange(self._table().shape[1])
         return names if before is None else np.append(self.items_, np.setdiff1d(names, self.items_))
@@ -291,7 +317,7 @@ def _names_of(voters: ArrayLike, count: int) -> NDArray[np.str_]:
 
 
 def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vector, NDArray[Any]]:
-    """Results as 1, 0 and ½, shape (n,), and the two classes: the second of them says that the first item won."""
+    """Results as 1, 0 and ½, shape (n,), and the two classes, sorted."""
     if y is None:
         raise BadInputError("this classifier requires y to be passed, but the target y is None.")
     given = column_or_1d(y, warn=True)
@@ -302,16 +328,22 @@ def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vecto
     known = np.array([0, 1]) if classes is None and numbers and np.isin(given, (0, 0.5, 1)).all() else classes
     if known is None:
         check_classification_targets(given)
-        known = np.unique(given)
-    known = np.asarray(known)
+        known = given
+    known = np.unique(known)
     if len(known) != 2:
         kind = "binary" if len(known) < 2 else "multiclass"
         raise BadInputError(
             f"Only binary classification is supported. The type of the target is {kind}: y must hold two classes "
             f"(or 0, 0.5 and 1), not {len(known)} class{'es' if len(known) > 2 else ''}."
         )
-    second_lost = given == known[1]
+    second_lost = given == known[_says_first(known).argmax()]
     tied = (given == 0.5) & np.isin(known, (0, 1)).all() if numbers else np.zeros(count, dtype=bool)
-    if not (second_lost | tied | (given == known[0])).all():
+    if not (tied | np.isin(given, known)).all():
         raise BadInputError(f"y must hold {known[0]!r}, {known[1]!r} or 0.5 for a tie.")
     return np.where(tied, 0.5, second_lost.astype(np.float64)), known
+
+
+def _says_first(classes: NDArray[Any]) -> Mask:
+    """Which of the two classes says that the first item won, shape (2,): a word for it, else the last."""
+    one, other = (str(label).strip().lower() for label in classes.tolist())
+    return np.array([True, False] if one in FIRST_WORDS and other in SECOND_WORDS else [False, True])

@@ -17,8 +17,9 @@ from fairduel.votes.columns import find_columns
 from fairduel.votes.tables import FAULT, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
 from fairduel.votes.votes import Codes, Mask, Votes
 
-_FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
-_SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
+FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
+SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
+"""What a winner is called by its place; in any case of letters."""
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
@@ -167,7 +168,7 @@ def _read_winners(
     """
     values = _names(text)
     codes = _coded(text, values)  # −1, for no winner, takes the last entry of the tables below
-    words = dict.fromkeys(_FIRST_WORDS, _FIRST) | dict.fromkeys(_SECOND_WORDS, _SECOND)
+    words = dict.fromkeys(FIRST_WORDS, _FIRST) | dict.fromkeys(SECOND_WORDS, _SECOND)
     words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
     plain = values.str.strip_chars().str.to_lowercase()
     meant = plain.replace_strict(words, default=_NOT_READ, return_dtype=pl.Int8).to_numpy()
