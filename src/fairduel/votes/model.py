@@ -1,7 +1,6 @@
 """A scikit-learn estimator of preferences that does not trust every vote alike."""
 # ruff: noqa: N803  # scikit-learn calls it X
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
@@ -106,7 +105,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         ``sample_weight`` (n,) says how often each counts, ``voters`` (n,) who cast it.
         """
-        return self._become(copy.copy(self)._learn(None, X, y, None, sample_weight, voters))
+        return self._learn_or_stay(None, X, y, None, sample_weight, voters)
 
     def partial_fit(
         self,
@@ -117,8 +116,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         voters: ArrayLike | None = None,
     ) -> Self:
         """Fit all votes so far and these; sequential weights of earlier votes stay as they are."""
-        before = getattr(self, "_told", None)
-        return self._become(copy.copy(self)._learn(before, X, y, classes, sample_weight, voters))
+        return self._learn_or_stay(getattr(self, "_told", None), X, y, classes, sample_weight, voters)
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """Log-odds of the second of the ``classes_``, shape (n,): φᵀθ where it says that the first wins, else −φᵀθ."""
@@ -165,10 +163,14 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags.input_tags.string = self.inputs == "pairs"
         return tags
 
-    def _become(self, learned: Self) -> Self:
-        """Take over what a copy has learned; so votes that are refused change nothing."""
-        self.__dict__ = learned.__dict__
-        return self
+    def _learn_or_stay(self, *votes: Any) -> Self:
+        """Learn; votes that are refused change nothing."""
+        before = dict(vars(self))
+        try:
+            return self._learn(*votes)
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _learn(
         self,
