@@ -101,6 +101,49 @@ def test_ranges_of_ranks_hold_for_all_items_together():
     assert covered >= 54  # 95 % of 60, less two standard errors
 
 
+def misses(items, count, files, voters=0, taste=0.0):
+    """In how many files of votes some true rank lies outside its range."""
+    missed, truth = 0, np.arange(1, items + 1)
+    for seed in range(files):
+        rng = np.random.default_rng([seed, items, count])
+        own = np.sort(rng.normal(size=items))[::-1] + taste * rng.normal(size=(max(voters, 1), items))
+        voter = rng.integers(max(voters, 1), size=count)
+        first = rng.integers(items, size=count)
+        second = (first + rng.integers(1, items, count)) % items
+        won = (rng.random(count) < special.expit(own[voter, first] - own[voter, second])).astype(float)
+        who = {"voter": voter, "voters": [f"v{v}" for v in range(voters)]} if voters else {}
+        ranking = rank(Votes.from_arrays([str(k) for k in truth], first, second, won, **who), draws=400)
+        if max(s.component for s in ranking.standings) == 1:
+            missed += any(not s.rank_low <= int(s.item) <= s.rank_high for s in ranking.standings)
+    return missed
+
+
+@pytest.mark.parametrize(("items", "count"), [(5, 10), (5, 30), (20, 100)])
+def test_ranges_hold_where_votes_are_few(items, count):
+    assert misses(items, count, files=60) <= 6  # 5 % of 60, and two standard errors
+
+
+@pytest.mark.parametrize(("items", "count", "voters"), [(10, 1000, 9), (10, 1000, 3), (4, 300, 5)])
+def test_ranges_hold_where_voters_are_few(items, count, voters):
+    assert misses(items, count, files=40, voters=voters, taste=1.0) <= 4
+
+
+def test_one_vote_decides_nothing():
+    leader, _ = rank(Votes.from_arrays("ab", [0], [1], [1])).standings
+    assert (leader.item, leader.rank_high) == ("a", 2)
+    assert 0.5 < leader.best < 0.9
+
+
+def test_voters_with_one_vote_each_are_as_no_voters():
+    votes = votes_between(STRENGTH, count=60, voters=1)
+    named = Votes.from_arrays(
+        votes.items, votes.first, votes.second, votes.result, voter=range(60), voters=[str(v) for v in range(60)]
+    )
+    unnamed = Votes.from_arrays(votes.items, votes.first, votes.second, votes.result)
+    assert rank(named).standings == rank(unnamed).standings
+    assert not rank(named).notes
+
+
 def test_items_that_never_met_are_ranked_apart():
     one, other = votes_between(STRENGTH), votes_between(STRENGTH[:3], seed=1)
     votes = Votes.from_arrays(
@@ -124,7 +167,7 @@ def test_one_voter_is_no_cluster():
     votes = votes_between(STRENGTH, voters=1)
     ranking = rank(votes)
     assert ranking.settings["errors"] == "sandwich"
-    assert any("too few voters" in note for note in ranking.notes)
+    assert any("all by one voter" in note for note in ranking.notes)
     assert min(s.error for s in ranking.standings) > 0.05
 
 

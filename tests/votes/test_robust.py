@@ -162,20 +162,38 @@ def test_no_lies_trust_every_vote_and_many_none():
         robust_fit(*votes, weights="both")
 
 
+def larger(one, other):
+    """Nowhere less than either of two matrices: other + the positive part of one − other."""
+    values, vectors = np.linalg.eigh(one - other)
+    return other + vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
+
+
 def test_the_sandwich_is_its_formula():
     *_, result, counts, differences = problem()
     for design, row, won, _ in both():
         fit = robust_fit(design, row, won, counts, ridge=RIDGE)
         chance = special.expit(differences @ fit.theta)
-        counted = counts * fit.weights
-        hessian = (differences.T * (counted * chance * (1 - chance))) @ differences + RIDGE * np.eye(6)
+        counted, prior = counts * fit.weights, RIDGE * np.eye(6)
+        hessian = (differences.T * (counted * chance * (1 - chance))) @ differences + prior
+        expected = (differences.T * (counted**2 * chance * (1 - chance))) @ differences
         gradients = (counted * (chance - result))[:, None] * differences
         inverse = np.linalg.inv(hessian)
-        np.testing.assert_allclose(fit.covariance, inverse @ gradients.T @ gradients @ inverse, atol=1e-8)
+        plain = larger(gradients.T @ gradients, expected) + prior
+        np.testing.assert_allclose(fit.covariance, inverse @ plain @ inverse, atol=1e-8)
         group = (np.arange(80) % 8).astype(np.int32)
         sums = np.array([gradients[group == g].sum(axis=0) for g in range(8)])
         clustered = sandwich(design, fit.theta, row, won, counted, ridge=RIDGE, group=group)
-        np.testing.assert_allclose(clustered, inverse @ (sums.T @ sums * 8 / 7) @ inverse, atol=1e-8)
+        scatter = larger(sums.T @ sums * 8 / 7, expected) + prior
+        np.testing.assert_allclose(clustered, inverse @ scatter @ inverse, atol=1e-8)
+
+
+@pytest.mark.parametrize("result", [0.5, 1.0])
+def test_votes_without_residuals_are_no_certainty(result):
+    pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
+    fit = robust_fit(pairs, np.zeros(3, np.int64), np.full(3, result), np.ones(3), weights="none", ridge=None)
+    gap, variance = fit.theta @ [1, -1], np.array([1, -1]) @ fit.covariance @ [1, -1]
+    assert variance >= 1 / (3 / 4) - 1e-9  # three votes hold at most ¾ of information
+    assert abs(gap) < 1.96 * math.sqrt(variance)
 
 
 def test_the_sandwich_is_the_spread_of_estimates():

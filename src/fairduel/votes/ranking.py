@@ -24,6 +24,8 @@ CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
 _AT_ONCE = 50  # draws
 _MOST_SUMMARISED = 3  # groups
+_LEAST_FREEDOM = 0.1  # nothing can be told apart there, and Student's law is still finite
+_ONE_VOICE = "The votes are all by one voter: the ranges say how sure that voter is, not what others think."
 _LAST_PAIR = 5  # ranks of which the summary says whether they can be told apart
 
 
@@ -121,11 +123,12 @@ def rank(
     for each component of the comparison graph by itself, or together where ``features`` link them; an item's score
     then holds its features, averaged over contexts.
 
-    Standard errors are from the sandwich covariance, clustered by voter where there are more voters than items. Ranks
-    have a simultaneous 95 % confidence set: two items count as told apart where their scores differ by more than q
-    standard errors of the difference, q being the 95 % quantile of the largest such ratio among ``draws`` from the
-    normal law of the scores; an item's lowest rank counts those surely above it, and so on. The chance of being best
-    is its share of these draws.
+    Standard errors are from the sandwich covariance, clustered by voter. Ranks have a simultaneous 95 % confidence
+    set: two items count as told apart where their scores differ by more than q standard errors of the difference, q
+    being the 95 % quantile of the largest such ratio among ``draws`` from the normal law of the scores; an item's
+    lowest rank counts those surely above it, and so on. The chance of being best is its share of these draws. Few
+    voters tell little of how voters differ, so with G of them q and the draws are those of Student's law with G − 1
+    degrees of freedom, where voters count by their votes, G = (Σ n)² / Σ n².
 
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10)
     >>> [(s.item, s.rank, s.rank_low, s.rank_high, round(s.best, 2)) for s in rank(votes).standings]
@@ -150,7 +153,7 @@ def rank(
         covariance[np.ix_(part.items, part.items)] = part.covariance
         vote_weights[part.votes] = part.fit.weights
     if votes.voter is not None and not all(part.clustered for part in parts):
-        notes.append("There are too few voters to allow for votes of one voter that depend on each other.")
+        notes.append(_ONE_VOICE)
     rng = np.random.default_rng(seed)
     standings: list[Standing] = []
     apart = np.zeros((len(component),) * 2, dtype=bool)
@@ -160,7 +163,8 @@ def rank(
         scores[members] -= scores[members].mean()
         centred = _centred(covariance[np.ix_(members, members)])
         covariance[np.ix_(members, members)] = centred
-        places = rank_places(scores[members], centred, draws=draws, rng=rng)
+        freedom = parts[number if features is None else 0].freedom
+        places = rank_places(scores[members], centred, draws=draws, rng=rng, freedom=freedom)
         apart[np.ix_(members, members)] = places.apart
         plain_places = _ranks(plain.scores[members])
         standings += [
@@ -207,16 +211,19 @@ class Places(NamedTuple):
     """Whether item i is surely above or below item j, shape (K, K)."""
 
 
-def rank_places(scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator) -> Places:
+def rank_places(
+    scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator, freedom: float = math.inf
+) -> Places:
     """Ranks, their simultaneous 95 % confidence set and the chances of being best, as :func:`rank` explains them.
 
-    ``scores`` are (K,), their ``covariance`` (K, K).
+    ``scores`` are (K,), their ``covariance`` (K, K), known as well as ``freedom`` degrees of freedom tell.
     """
     count = len(scores)
     values, vectors = np.linalg.eigh(covariance)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     noise = rng.normal(size=(draws, count)) @ half.T
-    best = np.bincount(np.argmax(scores + noise, axis=1), minlength=count) / draws
+    wider = 1.0 if math.isinf(freedom) else np.sqrt(freedom / rng.chisquare(freedom, size=(draws, 1)))
+    best = np.bincount(np.argmax(scores + wider * noise, axis=1), minlength=count) / draws
     variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
     errors = np.sqrt(np.maximum(variances, 0.0))
     one, other = np.triu_indices(count, 1)
@@ -228,8 +235,10 @@ def rank_places(scores: Vector, covariance: Matrix, *, draws: int, rng: np.rando
         block = used[start : start + _AT_ONCE]
         ratios = np.abs(block[:, one] - block[:, other]) / errors[one, other]
         largest[start : start + _AT_ONCE] = ratios.max(axis=1, initial=0.0)
-    gaps = scores[:, None] - scores[None, :]
-    above = gaps > np.quantile(largest, CONFIDENCE) * errors  # row surely above column
+    quantile = float(np.quantile(largest, CONFIDENCE))
+    if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
+        quantile = float(special.stdtrit(freedom, special.ndtr(quantile)))
+    above = scores[:, None] - scores[None, :] > quantile * errors  # row surely above column
     return Places(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
 
 
@@ -242,6 +251,8 @@ class _Part(NamedTuple):
     scores: Vector
     covariance: Matrix
     clustered: bool
+    freedom: float
+    """Degrees of freedom of the covariance; ∞ where it is not clustered."""
 
 
 def _fit_components(votes: Votes, counts: Vector, component: Codes, **settings: Any) -> list[_Part]:
@@ -253,10 +264,11 @@ def _fit_components(votes: Votes, counts: Vector, component: Codes, **settings: 
         place[members] = np.arange(len(members))
         first, second = place[votes.first[chosen]], place[votes.second[chosen]]
         pairs, row, turned = Pairs.collapse(first, second, len(members))
-        group = _groups(votes, chosen, len(members))
+        group, clustered = _groups(votes, chosen)
         won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
         fit = robust_fit(pairs, row, won, counts[chosen], group=group, **settings)
-        parts.append(_Part(members, chosen, fit, fit.theta, fit.covariance, group is not None))
+        freedom = _freedom(group, counts[chosen])
+        parts.append(_Part(members, chosen, fit, fit.theta, fit.covariance, clustered, freedom))
     return parts
 
 
@@ -264,20 +276,34 @@ def _fit_features(votes: Votes, counts: Vector, features: Features, **settings: 
     chosen, count = counts > 0.0, len(votes.items)
     context = None if votes.context is None else votes.context[chosen]
     rows, row, turned = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
-    group = _groups(votes, chosen, rows.dimension)
+    group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
     fit = robust_fit(rows, row, won, counts[chosen], group=group, **settings)
     to_scores = np.hstack([np.eye(count), features.average()])
     covariance = to_scores @ fit.covariance @ to_scores.T
-    return _Part(np.arange(count), chosen, fit, to_scores @ fit.theta, covariance, group is not None)
+    freedom = _freedom(group, counts[chosen])
+    return _Part(np.arange(count), chosen, fit, to_scores @ fit.theta, covariance, clustered, freedom)
 
 
-def _groups(votes: Votes, chosen: Mask, dimension: int) -> Codes | None:
-    """Codes of the voters of the chosen votes, where there are enough of them for a covariance of this dimension."""
+def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
+    """Codes of the voters of the chosen votes, if any cast two, and whether dependence within a voter is allowed for.
+
+    One voter alone cannot tell how voters differ.
+    """
     if votes.voter is None:
-        return None
+        return None, False
     people, group = np.unique(votes.voter[chosen], return_inverse=True)
-    return group.astype(np.int32) if len(people) > dimension else None
+    if len(people) in (1, len(group)):
+        return None, len(people) == len(group)
+    return group.astype(np.int32), True
+
+
+def _freedom(group: Codes | None, counts: Vector) -> float:
+    """(Σ n)² / Σ n² − 1 for voters with n votes each: the voters but one, if all cast as many."""
+    if group is None:
+        return math.inf
+    cast = np.bincount(group, counts)
+    return float(max(cast.sum() ** 2 / (cast @ cast) - 1.0, _LEAST_FREEDOM))
 
 
 def _centred(covariance: Matrix) -> Matrix:

@@ -44,7 +44,7 @@ class Fit:
     theta: Vector
     """Shape (d,)."""
     covariance: Matrix
-    """Sandwich covariance of θ, shape (d, d): right even where the votes do not follow the model."""
+    """Sandwich covariance of θ, shape (d, d): large enough even where the votes do not follow the model."""
     weights: Vector
     """w of each vote, shape (n,)."""
     trust: float
@@ -167,14 +167,15 @@ def sandwich(
     ridge: float,
     group: Codes | None = None,
 ) -> Matrix:
-    """H⁻¹ G H⁻¹, shape (d, d): H the Hessian at θ, G the scatter of the votes' (or their groups') gradients.
+    """H⁻¹ (G + λI) H⁻¹, shape (d, d): H the Hessian at θ, G the scatter of the votes' (or their groups') gradients.
 
-    ``counted`` (n,) is what each vote counts, ``won`` (n,) its result from the row's side. Directions of which no vote
-    says anything have variance 0.
+    ``counted`` (n,) is what each vote counts, ``won`` (n,) its result from the row's side. The fit makes residuals
+    small where there are few votes, and 0 where one side won them all, so G is nowhere less than the model says. λI is
+    the prior that the ridge stands for: what no vote speaks of has its variance 1/λ, or 0 without a ridge.
     """
     chance = special.expit(differences.margins(theta))
-    totals = _sums(row, counted, len(differences))
-    hessian = differences.information(totals * chance * (1.0 - chance)) + ridge * np.eye(len(theta))
+    slope, prior = chance * (1.0 - chance), ridge * np.eye(len(theta))
+    hessian = differences.information(_sums(row, counted, len(differences)) * slope) + prior
     gradients = counted * (chance[row] - won)
     if group is None:
         scatter = differences.information(_sums(row, gradients**2, len(differences)))
@@ -182,14 +183,21 @@ def sandwich(
         groups = int(group.max(initial=0)) + 1
         by_group = sparse.coo_array((gradients, (group, row)), shape=(groups, len(differences))).tocsr()
         scatter = differences.scatter(by_group) * _small_sample(group)
+    expected = differences.information(_sums(row, counted**2, len(differences)) * slope)
     inverse = linalg.pinvh(hessian)
-    covariance = inverse @ scatter @ inverse
+    covariance = inverse @ (_larger(scatter, expected) + prior) @ inverse
     return 0.5 * (covariance + covariance.T)
 
 
 def _sums(row: Places, values: Vector, count: int) -> Vector:
     """Sum of the ``values`` (n,) of each row, shape (r,)."""
     return np.asarray(np.bincount(row, values, count), dtype=np.float64)
+
+
+def _larger(one: Matrix, other: Matrix) -> Matrix:
+    """``other`` and the positive part of ``one`` − ``other``, (d, d): in no direction less than either."""
+    values, vectors = linalg.eigh(one - other)
+    return np.asarray(other + (vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _small_sample(group: NDArray[np.int32]) -> float:
