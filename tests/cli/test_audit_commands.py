@@ -77,6 +77,26 @@ def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
     assert not (tmp_path / "results" / "audit" / "voters.csv").exists()
 
 
+def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
+    for name in ("voters.csv", "flagged-rows.csv", "mine.csv"):
+        (tmp_path / name).write_text("old")
+    done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", "--out", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"audit.json", "report.html", "mine.csv"}
+
+
+def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
+    votes, _ = arena(voters=30, votes_each=15, liars={}, seed=3)
+    table = as_table(votes).with_columns(
+        pl.col("first", "second").str.replace("Oak", "$x_{$", literal=True), timestamp=pl.lit(1), minute=pl.lit(2)
+    )
+    table.write_csv(tmp_path / "v.csv")
+    for command in (["rank", "v.csv", "--time", "none"], ["stress", "v.csv", "--target", "$x_{$", "--votes", "7"]):
+        done = fairduel(*command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "$x_{$" in (tmp_path / "results" / "stress" / "stress.svg").read_text(encoding="utf-8")
+
+
 def test_names_are_text_not_markup(tmp_path):
     votes, _ = arena(voters=40, votes_each=15, liars={}, seed=3)
     attacked = inject(votes, "promote", "Oak", size=80, voters=2).votes

@@ -101,6 +101,28 @@ def test_columns_features_and_settings_are_chosen(monkeypatch, tmp_path):
     assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["voters"] is None
 
 
+@pytest.mark.parametrize("options", [["--lies", "0"], ["--ties", "drop"]])
+def test_the_record_is_json_without_infinite_numbers(monkeypatch, tmp_path, options):
+    path = tmp_path / "votes.csv"
+    path.write_text("first,second,winner\ntea,milk,first\nmilk,tea,first\ntea,juice,tie\n")
+    assert rank(monkeypatch, path, *options, "--out", tmp_path) == 0
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    json.loads((tmp_path / "ranking.json").read_text(), parse_constant=refuse)
+
+
+@pytest.mark.parametrize("where", ["fairduel.cli.rank.read_votes", "fairduel.cli._run"])
+def test_control_c_is_one_sentence_anywhere(monkeypatch, capsys, votes, where):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, stop)
+    assert rank(monkeypatch, votes) == 130
+    assert capsys.readouterr().err == "fairduel: stopped.\n"
+
+
 @pytest.mark.parametrize("arguments", [["missing.csv"], ["votes.xlsx"]])
 def test_what_cannot_be_read_is_one_sentence(monkeypatch, capsys, tmp_path, arguments):
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,5 @@
 """``fairduel audit``: how far to trust recorded votes, and whom not to."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from fairduel.cli.options import console, progress_bar, typed_command
+from fairduel.cli.options import console, progress_bar, typed_command, write_record
 from fairduel.cli.rank import (
     Context,
     First,
@@ -30,7 +29,6 @@ from fairduel.cli.rank import (
     read_and_set_aside,
 )
 from fairduel.files import write_whole
-from fairduel.simulation import versions
 from fairduel.votes.audit import Audit, audit, tops
 from fairduel.votes.campaign import voter_of
 from fairduel.votes.voters import crowd_sentence, evidence_text
@@ -118,15 +116,17 @@ def audit_settings(found: Audit, ties: TiesOption) -> dict[str, Any]:
 
 
 def write_audit(found: Audit, out: Path, settings: dict[str, Any]) -> None:
-    """Write voters.csv, flagged-rows.csv and audit.json."""
-    if found.evidence is not None:
+    """Write voters.csv, flagged-rows.csv and audit.json; where nobody knows the voters, take away old ones."""
+    if found.evidence is None:
+        for name in ("voters.csv", "flagged-rows.csv"):
+            (out / name).unlink(missing_ok=True)
+    else:
         write_whole(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
         flagged = found.evidence.flagged_votes(found.votes)
         cast_by = np.array(found.votes.voters)[voter_of(found.votes)[flagged]]
         rows = pl.DataFrame({"row": found.votes.row[flagged], "voter": cast_by})
         write_whole(out / "flagged-rows.csv", rows.write_csv().encode())
-    record = {"command": typed_command(), "versions": versions(), "settings": settings, **found.record()}
-    write_whole(out / "audit.json", (json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+    write_record(out / "audit.json", {"settings": settings, **found.record()})
 
 
 def print_audit(found: Audit) -> None:

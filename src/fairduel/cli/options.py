@@ -1,10 +1,12 @@
 """Options and small helps that several commands share."""
 
+import json
+import math
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,8 @@ from rich.progress import (
 
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.experiments.tuning import FIRST_TUNING_SEED
-from fairduel.simulation import Cell
+from fairduel.files import write_whole
+from fairduel.simulation import Cell, versions
 
 console = Console()
 
@@ -44,6 +47,21 @@ def report_seeds(first: int, runs: int) -> range:
 def typed_command() -> str:
     """The command line as it was typed, for the record."""
     return shlex.join(["fairduel", *sys.argv[1:]])
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write what was found, and what made it, as JSON; it has no infinite numbers, so these are null."""
+    whole = _finite({"command": typed_command(), "versions": versions(), **record})
+    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    write_whole(path, (text + "\n").encode())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

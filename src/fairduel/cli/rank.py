@@ -1,6 +1,5 @@
 """``fairduel rank``: a ranking of recorded votes, and how sure it is."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
@@ -12,10 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from fairduel.cli.options import console, typed_command
+from fairduel.cli.options import console, typed_command, write_record
 from fairduel.errors import BadInputError
 from fairduel.files import write_whole
-from fairduel.simulation import versions
 from fairduel.votes.features import Features, read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
 from fairduel.votes.reading import Reading, read_votes
@@ -98,14 +96,12 @@ def rank_command(
     write_whole(out / "ranking.csv", ranking.frame().write_csv().encode())
     settings = {**file_settings(votes, reading), **ranking.settings}
     record = {
-        "command": typed_command(),
-        "versions": versions(),
         "settings": settings,
         "summary": summarise(ranking),
         "notes": ranking.notes,
         "ranking": [asdict(standing) | {"win_rate": standing.win_rate} for standing in ranking.standings],
     }
-    write_whole(out / "ranking.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+    write_record(out / "ranking.json", record)
     page = out / "report.html"
     summary = [*summarise(ranking), *problem_sentences(reading)]
     write_votes_report(

@@ -1,6 +1,5 @@
 """``fairduel stress``: what an attack would do to recorded votes."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from fairduel.cli.audit import NOTHING_WRITTEN, Level, VotersChoose
-from fairduel.cli.options import console, progress_bar, typed_command
+from fairduel.cli.options import console, progress_bar, typed_command, write_record
 from fairduel.cli.rank import (
     Context,
     First,
@@ -30,7 +29,6 @@ from fairduel.cli.rank import (
     read_and_set_aside,
 )
 from fairduel.files import write_whole
-from fairduel.simulation import versions
 from fairduel.votes.stress import FLIPS, stress
 
 
@@ -83,6 +81,7 @@ def stress_command(
     from fairduel.report.votes_page import PageTable, Section, write_votes_report  # noqa: PLC0415
 
     roles = chosen_columns(first=first, second=second, winner=winner, voter=voter, context=context, weight=weight)
+    roles["time"] = None  # the attack does without
     reading = read_and_set_aside(votes, roles, strict=strict, out=out)
     sizes = np.unique(np.linspace(0, fake_votes, _POINTS).round().astype(int)).tolist()
     name: Any = attack.value.replace("-", " ")
@@ -112,9 +111,7 @@ def stress_command(
     }
     write_whole(out / "stress.csv", frame.write_csv().encode())
     summary = stress_sentences(frame, name)
-    made_by = {"command": typed_command(), "versions": versions(), "settings": settings}
-    record = {**made_by, "summary": summary, "rows": frame.to_dicts()}
-    write_whole(out / "stress.json", (json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n").encode())
+    write_record(out / "stress.json", {"settings": settings, "summary": summary, "rows": frame.to_dicts()})
     figure = draw_stress(frame, attack=name)
     write_whole(out / "stress.png", image(figure, "png"))
     write_whole(out / "stress.svg", image(figure, "svg"))

@@ -36,6 +36,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 11,
     "legend.frameon": False,
     "svg.hashsalt": "fairduel",
+    "text.parse_math": False,  # names may hold dollars
 }
 
 
