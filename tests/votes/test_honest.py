@@ -17,6 +17,7 @@ from fairduel.votes.honest import (
     best_honest,
     best_honest_slope,
     consensus,
+    consensus_variance,
     taste_size,
 )
 from fairduel.votes.synthetic import arena
@@ -141,8 +142,8 @@ def test_each_group_has_its_own_taste():
     assert wide > narrow + 0.5
 
 
-def test_taste_is_0_where_everybody_votes_once_and_is_found_in_a_sample():
-    assert taste_size(np.arange(5), np.zeros(5), np.ones(5)) == 0.0
+def test_taste_is_unknown_where_everybody_votes_once_and_is_found_in_a_sample():
+    assert taste_size(np.arange(5), np.zeros(5), np.ones(5)) == 3.0
     rng = np.random.default_rng(2)
     group = np.repeat(np.arange(20_000), 5)
     sign = np.where(rng.random(100_000) < expit(1.2 * rng.standard_normal(20_000)[group]), 1.0, -1.0)
@@ -165,7 +166,8 @@ def test_tastes_excuse_a_negative_slope_and_care_is_free():
         decisive.first, decisive.second, -decisive.sign, decisive.voter, None, decisive.items, decisive.voters
     )
     honest, strict, lenient = (
-        best_honest_slope(who, z, taste) for who, taste in ((decisive, 0.5), (turned, 0.1), (turned, 2.0))
+        best_honest_slope(who, z, np.full(len(who.cells()[0]), taste**2))
+        for who, taste in ((decisive, 0.5), (turned, 0.1), (turned, 2.0))
     )
     assert honest.sum() > strict.sum() + 100
     assert (lenient >= strict - 1e-12).all()
@@ -175,3 +177,26 @@ def test_tastes_excuse_a_negative_slope_and_care_is_free():
 def test_votes_without_voters_are_refused():
     with pytest.raises(BadInputError, match="who voted"):
         Decisive.of(Votes.from_arrays("ab", [0], [1], [1]))
+
+
+def test_few_groups_leave_much_taste_possible():
+    rng = np.random.default_rng(0)
+    sizes = []
+    for groups in (3, 30, 1000):
+        group = np.repeat(np.arange(groups), 20)
+        sign = np.where(rng.random(len(group)) < expit(0.7 * rng.normal(size=groups)[group]), 1.0, -1.0)
+        sizes.append(taste_size(group, np.zeros(len(group)), sign))
+    assert sizes[0] > sizes[1] > sizes[2] > 0.65
+
+
+def test_the_consensus_varies_by_who_made_it():
+    votes = Votes.from_arrays(
+        "abc", [0] * 10, [1] * 8 + [2] * 2, [1] * 10, voter=[0] * 4 + [1] * 4 + [2, 2], voters=["u", "v", "w"]
+    )
+    decisive = Decisive.of(votes)
+    cells, _ = decisive.cells()
+    found = dict(zip(cells.tolist(), consensus_variance(decisive, decisive.voter != 1, 2.0), strict=True))
+    # u on a: only w counts, with 2 votes; v on a: u with 4 and w with 2; u on b: nobody else counts
+    assert found[0] == pytest.approx(4.0 + 1 / (2 / 4 + 0.1))
+    assert found[3] == pytest.approx(4.0 * 20 / 36 + 1 / (6 / 4 + 0.1))
+    assert found[1] == pytest.approx(1 / 0.1)

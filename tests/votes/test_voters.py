@@ -128,11 +128,11 @@ def test_meetings_count_the_others_rate():
 
 
 def test_exposure_is_an_urn_against_a_free_share():
-    met, duels, rate, unevenness = 3.0, 5.0, 0.2, 0.1
+    met, duels, rate, size = 3.0, 5.0, 0.2, 9.0
     urn = np.prod([(9 * rate + k) / (9 + k) for k in range(3)])  # three with the item, …
     urn *= np.prod([(9 * (1 - rate) + k) / (9 + 3 + k) for k in range(2)])  # … then two without it
     free = np.exp(betaln(3 + 2, 2 + 1) - betaln(2, 1))
-    assert exposure_evidence(met, duels, rate, unevenness) == pytest.approx(np.log(free / urn))
+    assert exposure_evidence(met, duels, rate, size) == pytest.approx(np.log(free / urn))
 
 
 @pytest.mark.parametrize("truth", [0.001, 0.1, 0.5])
@@ -245,3 +245,30 @@ def test_a_level_is_between_0_and_1():
 def test_one_voter_and_two_items_are_no_trouble(items):
     one = Votes.from_arrays(items, [0, 0, 1], [1, 1, 0], [1, 1, 1], voter=[0, 0, 0], voters=["u"])
     assert not audit_voters(one).flagged.any()
+
+
+@pytest.mark.parametrize("light", [3, 20])
+def test_a_busy_honest_voter_among_few_others_is_no_liar(light):
+    flagged = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 9])
+        voter = np.repeat(np.arange(light + 1), [300] + [1] * light)
+        first = rng.integers(5, size=len(voter))
+        second = (first + rng.integers(1, 5, len(voter))) % 5
+        own = 0.5 * rng.normal(size=5) + 0.7 * rng.normal(size=(light + 1, 5))
+        won = rng.random(len(voter)) < expit(own[voter, first] - own[voter, second])
+        names = [f"v{v}" for v in range(light + 1)]
+        evidence = audit_voters(Votes.from_arrays("abcde", first, second, won.astype(float), voter=voter, voters=names))
+        flagged += evidence.flagged.any()
+    assert flagged <= 6  # 5 % of 60, and two standard errors
+
+
+def test_who_is_compared_with_too_few_votes_is_not_tested():
+    voter = np.repeat([0, 1, 2], [60, 4, 5])
+    won = np.ones(69)
+    votes = Votes.from_arrays("abc", voter * 0, 1 + np.arange(69) % 2, won, voter=voter, voters=["u", "v", "w"])
+    evidence = audit_voters(votes)
+    assert evidence.settings["voters_not_tested"] == 0
+    evidence = audit_voters(votes.select(np.arange(69) != 64))  # 8 votes of others, of 9 that 3 items need
+    assert evidence.settings["voters_not_tested"] == 1
+    assert not evidence.flagged[0]

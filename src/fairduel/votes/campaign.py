@@ -38,8 +38,10 @@ def find_meetings(votes: Votes, *, unevenness: float | None = None) -> Meetings:
     if unevenness is None:
         unevenness = urn_unevenness(voter, item, met, voters=voters, items=items)
     cast = sums(whose, voters)[voter]
-    rate = (sums(item, items, met)[item] - met + 1.0) / (len(votes) - cast + items / 2.0)
-    return Meetings(voter, item, met, rate, exposure_evidence(met, cast, rate, unevenness), unevenness)
+    others = len(votes) - cast + items / 2.0
+    rate = (sums(item, items, met)[item] - met + 1.0) / others
+    size = 1.0 / (unevenness / (1.0 - unevenness) + 1.0 / others)  # a rate that rests on few votes is uncertain itself
+    return Meetings(voter, item, met, rate, exposure_evidence(met, cast, rate, size), unevenness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +71,10 @@ class Cells:
         return up, down
 
 
-def find_cells(decisive: Decisive, z: Vector, taste: float | Vector, meetings: Meetings) -> Cells:
+def find_cells(decisive: Decisive, z: Vector, variance: Vector, meetings: Meetings) -> Cells:
     """The (voter, item) cells with at least three decisive votes, and their evidence; less convinces nobody.
 
-    ``taste`` is τ, or τ for each item (K,).
+    ``variance`` is τ² of each cell of ``decisive.cells()``.
     """
     keys, place = decisive.cells()
     kept = np.bincount(place) >= _LEAST_DUELS
@@ -80,8 +82,7 @@ def find_cells(decisive: Decisive, z: Vector, taste: float | Vector, meetings: M
     keys, place = keys[kept], (np.cumsum(kept) - 1)[place[inside]]
     sign, logit, count = decisive.sides(decisive.sign)[inside], decisive.sides(z)[inside], len(keys)
     duels, wins = sums(place, count), sums(place, count, sign > 0)
-    of_cell = np.broadcast_to(taste, decisive.items)[keys % decisive.items]
-    honest = best_honest(place, count, logit, sign, of_cell)
+    honest = best_honest(place, count, logit, sign, np.sqrt(variance[kept]))
     same = np.searchsorted(meetings.voter * decisive.items + meetings.item, keys)
     return Cells(
         voter=keys // decisive.items,
@@ -121,10 +122,12 @@ def pushing(wins: Vector, duels: Vector) -> Vector:
     return np.asarray(special.logsumexp(np.stack(each), axis=0) - np.log(len(_PUSHED)))
 
 
-def exposure_evidence(met: Vector, duels: Vector, rate: Vector, unevenness: float) -> Vector:
-    """Log evidence that x of n duels are chosen: share q with density 2q, against the urn with the others' rate."""
+def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Vector) -> Vector:
+    """Log evidence that x of n duels are chosen: share q with density 2q, against the urn with the others' rate.
+
+    ``size`` is 1/ρ − 1 of the urn: how many duels it starts with.
+    """
     rate = np.minimum(rate, 1.0 - 1e-9)
-    size = 1.0 / unevenness - 1.0
     chosen = special.betaln(met + 2.0, duels - met + 1.0) - special.betaln(2.0, 1.0)
     assigned = special.betaln(met + size * rate, duels - met + size * (1.0 - rate))
     return np.asarray(chosen - assigned + special.betaln(size * rate, size * (1.0 - rate)))

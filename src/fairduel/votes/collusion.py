@@ -22,7 +22,7 @@ from scipy import special
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.campaign import find_cells, find_meetings, over_targets, voter_of
-from fairduel.votes.honest import Decisive, Places, best_honest, consensus, sums, taste_size
+from fairduel.votes.honest import Decisive, Places, best_honest, consensus, consensus_variance, sums, taste_size
 from fairduel.votes.votes import Votes
 
 _SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
@@ -124,7 +124,7 @@ def find_crowd(
     """Campaign evidence against all voters with at most ``most`` votes; None without any, or without others.
 
     The consensus is that of the others, but for the voters ``left_out`` (V,). The mean taste of m voters has the
-    standard deviation τ/√m.
+    variance τ²/m.
     """
     cast = np.bincount(voter_of(votes), minlength=decisive.voters)
     occasional = (cast <= most) & (cast > 0)
@@ -136,7 +136,9 @@ def find_crowd(
     meetings = find_meetings(together, unevenness=unevenness)
     members = decisive.select(inside)
     crowd = replace(members, voter=np.zeros(len(z), dtype=np.int64), voters=1)
-    cells = find_cells(crowd, z, taste / np.sqrt(_effective_voters(members)), meetings)
+    met, _ = crowd.cells()
+    variance = taste**2 / _effective_voters(members) + _variance_of_others(decisive, left_out, occasional, taste)
+    cells = find_cells(crowd, z, variance[met], meetings)
     if len(cells.item) == 0:
         return None
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
@@ -238,6 +240,18 @@ def _effective_voters(votes: Decisive) -> Vector:
     cast, item = sums(place, len(cells)), cells % votes.items
     total, squares = sums(item, votes.items, cast), sums(item, votes.items, cast**2)
     return np.asarray(np.maximum(total**2 / np.maximum(squares, 1.0), 1.0))
+
+
+def _variance_of_others(
+    votes: Decisive, left_out: NDArray[np.bool_], occasional: NDArray[np.bool_], taste: float
+) -> Vector:
+    """Variance of the others' score of each item that the occasional voters met, shape (K,); 0 for the rest."""
+    cells, _ = votes.cells()
+    variance = consensus_variance(votes, ~(left_out | occasional)[votes.voter], taste)
+    theirs = occasional[cells // votes.items]
+    result = np.zeros(votes.items)
+    result[cells[theirs] % votes.items] = variance[theirs]
+    return result
 
 
 def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:

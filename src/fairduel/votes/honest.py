@@ -12,7 +12,9 @@ with Q any probability of the votes, fixed beforehand, under which they would be
 concave, so log L(u) − u²/2τ² has a maximiser û and falls from it at least as fast as −(u − û)²/2τ². Integrated
 against the density of N(0, τ²), the honest probability of the votes is ∫ L(u) e^{−u²/2τ²} du / √(2πτ²) ≤
 L(û) e^{−û²/2τ²}, which is no more than the denominator. So E ≤ Q / P_honest, which is 1 on average after any number
-of votes, and after a number that the votes themselves decide (Ville). τ is estimated from all voters.
+of votes, and after a number that the votes themselves decide (Ville). τ is estimated from all voters, from above: few
+voters tell little of it. The others' z is no truth either: it holds their own tastes and the chance of few votes, whose
+variance on an item (``consensus_variance``) is added to τ².
 """
 
 from dataclasses import dataclass, replace
@@ -39,6 +41,7 @@ _CONTEXT_VARIANCES = (0.0, 0.1, 0.3, 1.0)
 _NODES, _NODE_WEIGHTS = hermegauss(15)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_TASTE = 3.0
+_ALLOWED = 1.353  # ½ χ²₁(0.9): how much less likely the largest τ may be
 _LYING = 0.02  # share of groups that may be liars when tastes are estimated
 _SAMPLE = 40_000  # votes that are enough to estimate one number from
 _BATCH = 4_000_000  # numbers held at a time
@@ -122,8 +125,9 @@ def consensus(votes: Decisive, left_out: NDArray[np.bool_], *, only_left_out: bo
 
 
 def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
-    """τ that makes votes (n,) likeliest if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
+    """The largest τ, at 95 %, that votes (n,) allow if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
 
+    It is where the likelihood has fallen from its maximum by half the 90 % quantile of χ²; at most 3 log-odds.
     One group in fifty is allowed to be of liars who vote one way nineteen times in twenty: else a few of them would
     make everybody's tastes look strong, and be excused by them.
 
@@ -139,7 +143,7 @@ def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
         kept = (np.arange(len(groups)) % -(-len(place) // _SAMPLE) == 0)[place]
         return taste_size(group[kept], logit[kept], sign[kept])
     if len(groups) == len(place):
-        return 0.0  # nobody voted twice: no taste can be seen, and none can mislead
+        return _MOST_TASTE  # nobody voted twice: no taste can be seen
 
     ups, cast = sums(place, len(groups), sign > 0), sums(place, len(groups))
     up, down = (n * np.log(0.95) + (cast - n) * np.log(0.05) for n in (ups, cast - ups))
@@ -152,7 +156,23 @@ def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
         return -float(np.logaddexp(np.log1p(-_LYING) + honest, np.log(_LYING) + one_way).sum())
 
     found = optimize.minimize_scalar(loss, bounds=(0.0, _MOST_TASTE), method="bounded", options={"xatol": 1e-3})
-    return float(found.x)
+    allowed = float(found.fun) + _ALLOWED
+    if loss(_MOST_TASTE) <= allowed:
+        return _MOST_TASTE
+    return float(optimize.brentq(lambda taste: loss(taste) - allowed, found.x, _MOST_TASTE, xtol=1e-3))
+
+
+def consensus_variance(votes: Decisive, counts: NDArray[np.bool_], taste: float) -> Vector:
+    """How far the others' score of an item may be off, for each cell of ``votes.cells()``, shape (c,).
+
+    Of the others, only votes where ``counts`` (n,) is true are in the consensus. With N of them on the item, n by each
+    voter, their tastes leave τ² Σn²/N², and chance 1/(N/4 + λ), as N votes hold at most N/4 of information.
+    """
+    cells, place = votes.cells()
+    item, own = cells % votes.items, sums(place, len(cells), np.tile(counts, 2))
+    cast = sums(item, votes.items, own)[item] - own
+    squares = sums(item, votes.items, own**2)[item] - own**2
+    return np.asarray(taste**2 * squares / np.maximum(cast, 1.0) ** 2 + 1.0 / (cast / 4.0 + CONSENSUS_RIDGE))
 
 
 def best_honest(
@@ -187,22 +207,23 @@ def best_honest(
     return best
 
 
-def best_honest_slope(votes: Decisive, z: Vector, taste: float) -> Vector:
+def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     """Log of the honest maximum for all votes of each voter, who has a taste for *every* item, shape (V,).
 
-    Tastes u_i can make an honest voter seem to vote against the consensus. To first order they add to his slope
-    c = Σ_i u_i a_i with a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t, v = p(1 − p), the sum in the numerator over his votes on i;
-    so c ~ N(0, τ² Σ a_i²). A slope b ≥ 0 is care and costs nothing; a slope b < 0 costs exp(−b²/2τ²Σa_i²).
+    ``variance`` is τ² of each cell of ``votes.cells()``, shape (c,). Tastes u_i can make an honest voter seem to vote
+    against the consensus. To first order they add to his slope c = Σ_i u_i a_i with a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t,
+    v = p(1 − p), the sum in the numerator over his votes on i; so c ~ N(0, Σ τ_i² a_i²). A slope b ≥ 0 is care and
+    costs nothing; a slope b < 0 costs exp(−b²/2Σ τ_i² a_i²).
     """
     p = special.expit(z)
     weight = p * (1.0 - p)
     cells, place = votes.cells()
     along = sums(place, len(cells), votes.sides(z * weight))
     scale = np.maximum(sums(votes.voter, votes.voters, z**2 * weight), 1e-12)
-    variance = taste**2 * sums(cells // votes.items, votes.voters, along**2) / scale**2
+    of_slope = sums(cells // votes.items, votes.voters, variance * along**2) / scale**2
     best = np.full(votes.voters, -np.inf)
     for slope in (*SLOPES, *_NEGATIVE_SLOPES):
-        price = min(slope, 0.0) ** 2 / (2.0 * np.maximum(variance, 1e-12))
+        price = min(slope, 0.0) ** 2 / (2.0 * np.maximum(of_slope, 1e-12))
         best = np.maximum(best, sums(votes.voter, votes.voters, -np.logaddexp(0.0, -slope * votes.sign * z)) - price)
     return best
 

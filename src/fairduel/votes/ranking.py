@@ -222,7 +222,9 @@ def rank_places(
     values, vectors = np.linalg.eigh(covariance)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     noise = rng.normal(size=(draws, count)) @ half.T
-    wider = 1.0 if math.isinf(freedom) else np.sqrt(freedom / rng.chisquare(freedom, size=(draws, 1)))
+    wider: Matrix = (
+        np.ones((1, 1)) if math.isinf(freedom) else np.sqrt(freedom / rng.chisquare(freedom, size=(draws, 1)))
+    )
     best = np.bincount(np.argmax(scores + wider * noise, axis=1), minlength=count) / draws
     variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
     errors = np.sqrt(np.maximum(variances, 0.0))

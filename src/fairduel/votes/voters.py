@@ -50,6 +50,7 @@ from fairduel.votes.honest import (
     best_honest,
     best_honest_slope,
     consensus,
+    consensus_variance,
     sums,
     taste_size,
 )
@@ -57,6 +58,8 @@ from fairduel.votes.votes import Votes
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
+LEAST_OF_OTHERS = 3
+"""Votes an item that the others must have cast, or nobody can say what an honest voter would do."""
 _ENOUGH_VOTES = 5  # to say how fast somebody is
 _HASTE = 0.2
 _INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
@@ -168,13 +171,14 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         "item": taste_size(decisive.cells()[1][np.tile(typical, 2)], *_sides_of(decisive, z, typical)),
         "side": taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
     }
-    cells = find_cells(decisive, z, tastes["item"], meetings)
+    variance = tastes["item"] ** 2 + consensus_variance(decisive, typical, tastes["item"])
+    cells = find_cells(decisive, z, variance, meetings)
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
     targets = {"voter": np.tile(cells.voter, 2), "target": np.concatenate([cells.item, cells.item + decisive.items])}
     sizes = {"voters": decisive.voters, "targets": 2 * decisive.items}
     pushes = np.concatenate([ups, downs])
     log_evidence = {
-        "inverts": _inverts(decisive, z, tastes["item"]),
+        "inverts": _inverts(decisive, z, variance),
         "one side": _one_side(decisive, z, tastes["side"]),
         "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
         "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
@@ -183,7 +187,8 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     total = np.asarray(special.logsumexp(np.stack(list(log_evidence.values())), axis=0) - np.log(len(KINDS)))
     voted = np.bincount(decisive.voter, minlength=decisive.voters)
     flagged = np.zeros(decisive.voters, dtype=np.bool_)
-    flagged[voted > 0], needed = e_bh(total[voted > 0], level / 3.0)
+    judged = (voted > 0) & (len(decisive.sign) - voted >= LEAST_OF_OTHERS * decisive.items)
+    flagged[judged], needed = e_bh(total[judged], level / 3.0)
     pairs = alike_pairs(decisive, z, level=level / 3.0)
     crowds = [
         find_crowd(
@@ -234,7 +239,9 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             "level": level,
             "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
             "needed_log10_evidence": needed / np.log(10.0),
-            "voters_tested": int((voted > 0).sum()),
+            "voters_tested": int(judged.sum()),
+            "voters_not_tested": int(((voted > 0) & ~judged).sum()),
+            "needed_votes_of_others": f"{LEAST_OF_OTHERS} an item",
             "duels_assigned": duels_assigned,
             "taste_for_items": tastes["item"],
             "taste_for_a_side": tastes["side"],
@@ -270,14 +277,14 @@ def _sides_of(decisive: Decisive, z: Vector, which: NDArray[np.bool_]) -> tuple[
     return decisive.sides(z)[np.tile(which, 2)], decisive.sides(decisive.sign)[np.tile(which, 2)]
 
 
-def _inverts(decisive: Decisive, z: Vector, taste: float) -> Vector:
+def _inverts(decisive: Decisive, z: Vector, variance: Vector) -> Vector:
     """Log evidence for s < 0, shape (V,)."""
 
     def likelihood(slope: float) -> Vector:
         return sums(decisive.voter, decisive.voters, -np.logaddexp(0.0, -slope * decisive.sign * z))
 
     lying = special.logsumexp(np.stack([likelihood(-s) for s in _INVERTED]), axis=0) - np.log(len(_INVERTED))
-    return np.asarray(lying - best_honest_slope(decisive, z, taste))
+    return np.asarray(lying - best_honest_slope(decisive, z, variance))
 
 
 def _one_side(decisive: Decisive, z: Vector, taste: float) -> Vector:
@@ -343,8 +350,9 @@ def _sentences(
     first = np.bincount(decisive.voter, decisive.sign > 0, decisive.voters)
     cast = np.bincount(decisive.voter, minlength=decisive.voters)
     if crowd is not None:
+        of_crowd = f"{crowd_sentence(crowd, votes.items)}; which of them lie cannot be told"
         for voter in np.flatnonzero(crowd.pushers):
-            sentences[voter] = f"{crowd_sentence(crowd, votes.items)}; which of them lie cannot be told"
+            sentences[voter] = of_crowd
     for place in np.flatnonzero(pairs.flagged)[::-1]:
         for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
             sentences[voter] = (
