@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -38,3 +41,15 @@ def score_equation():
 def slow_estimate():
     """θ of eq. (MLE) from the whole history by a root finder of scipy."""
     return _slow_estimate
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder with recorded votes: FAIRDUEL_DATA, or shared/data beside the repository."""
+    folder = Path(os.environ.get("FAIRDUEL_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not folder.is_dir():
+        reason = f"the recorded votes are not at {folder}: set FAIRDUEL_DATA"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder

@@ -289,15 +289,6 @@ def test_compressed_votes_are_the_same(tmp_path):
     np.testing.assert_array_equal(plain.contexts[0].shares, packed.contexts[0].shares)
 
 
-@pytest.fixture(scope="module")
-def data():
-    folder = Path(os.environ.get("FAIRDUEL_DATA") or Path(__file__).parents[2] / "shared" / "data")
-    if not folder.is_dir():
-        reason = f"the recorded votes are not at {folder}: set FAIRDUEL_DATA"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    return folder
-
-
 def test_every_pair_of_ukpconvarg1_is_covered(data):
     recording = load(data / "ukpconvarg1")
     assert recording.filled == 0

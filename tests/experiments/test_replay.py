@@ -1,8 +1,5 @@
 """The replay experiment on a small folder of votes, and its figures on the misfit of the linear model by hand."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -161,11 +158,7 @@ def test_data_is_for_replay_alone(tmp_path):
         CliRunner().invoke(app, ["reproduce", "figure1", "--data", str(tmp_path)], catch_exceptions=False)
 
 
-def test_ukpconvarg1_is_misfitted_as_its_readme_says():
-    data = Path(os.environ.get("FAIRDUEL_DATA") or Path(__file__).parents[3] / "shared" / "data")
-    if not data.is_dir():
-        reason = f"the recorded votes are not at {data}: set FAIRDUEL_DATA"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+def test_ukpconvarg1_is_misfitted_as_its_readme_says(data):
     measured = misfit(load(data / "ukpconvarg1"))
     assert measured.held_out.accuracy == pytest.approx(0.714, abs=0.003)
     assert measured.held_out.pick == pytest.approx(0.729, abs=0.003)
