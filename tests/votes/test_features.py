@@ -111,3 +111,12 @@ def test_bad_arrays_are_one_sentence(tmp_path):
             scaled(values, votes())
     with pytest.raises(BadInputError, match="contexts"):
         scaled(np.ones((3, 3, 2)), in_contexts())
+
+
+def test_whole_numbers_are_features_and_no_item_is_named_twice(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, items=["a", "b", "c"], features=VALUES.astype(int))
+    np.testing.assert_allclose(read_features(path, votes()).values, VALUES / 5)
+    np.savez(path, items=["a", "b", "c", "a"], features=np.vstack([VALUES, VALUES[:1]]))
+    with pytest.raises(BadInputError, match=r"the array items of features\.npz names something twice"):
+        read_features(path, votes())

@@ -1,3 +1,4 @@
+import datetime as dt
 import gzip
 
 import numpy as np
@@ -247,6 +248,7 @@ def test_columns_can_be_named_or_left_out(tmp_path):
         (["model_a", "model_b", "left", "right", "winner"], "model_a and model_b or left and right"),
         (["a", "b", "winner", "user", "worker_id"], "the voter may be worker or user"),
         (["a", "b"], "no column was found for the winner"),
+        (["a", "b", "Winner", "winner"], "the winner may be Winner or winner: say which"),
     ],
 )
 def test_ambiguous_columns_are_said(names, reason):
@@ -265,7 +267,8 @@ def test_a_file_with_a_header_alone_has_no_votes(tmp_path):
         ("votes.csv", b"", "empty"),
         ("votes.jsonl", b"", "empty"),
         ("votes.jsonl", b"[1]\n", "no JSON Lines"),
-        ("votes.csv", HEADER.encode() + b'"tea,milk,first\nmilk,tea,first\n', "no CSV file"),
+        ("votes.csv", b'"first"x,second,winner\nmilk,tea,first,more\n', "the header of votes.csv is broken"),
+        ("votes.csv", b"\n\r\n\n", "empty"),
         ("votes.parquet", b"PAR1torn", "cannot read"),
         ("votes.parquet", b"", "cannot read"),
         ("votes.csv.gz", b"\x1f\x8b\x08torn", "cannot read"),
@@ -281,6 +284,93 @@ def test_a_missing_file_is_one_sentence(tmp_path):
     for name in ("votes.csv", "votes.jsonl", "votes.parquet"):
         with pytest.raises(BadInputError, match="cannot read"):
             read_votes(tmp_path / name)
+
+
+def test_a_quote_out_of_place_costs_its_own_line(tmp_path):
+    text = HEADER + 'tea,milk,first\n"tea,milk,first\nmilk,"te"a,first\n"te\na",milk,second\nmilk,tea,first\n'
+    reading = read(tmp_path, text)
+    assert named(reading.votes) == [("tea", "milk", 1.0), ("te\na", "milk", 0.0), ("milk", "tea", 1.0)]
+    assert reading.set_aside.rows() == [
+        (3, "a quote is out of place", None, None, None, '"tea,milk,first'),
+        (4, "a quote is out of place", None, None, None, 'milk,"te"a,first'),
+    ]
+
+
+def test_what_is_set_aside_is_there_whole(tmp_path):
+    text = "row,row (column),line,first,second,winner\n1,2,3,tea,milk,a,more\n1,2,3,tea,,a\n1,2,3,tea,milk,b\n"
+    reading = read(tmp_path, text)
+    assert reading.set_aside.columns[:5] == ["row", "reason", "row (column) (column)", "row (column)", "line (column)"]
+    assert reading.set_aside["line"].to_list() == ["1,2,3,tea,milk,a,more", None]
+    line = '{"first": "tea", "second": "milk", "winner": "a"}'
+    reading = read(tmp_path, f'{line}\n{{"torn": 1\n[1]\n{line}\n', "votes.jsonl")
+    assert reading.set_aside["line"].to_list() == ['{"torn": 1', "[1]"]
+    assert dict(reading.problems) == {"not JSON": 2}
+
+
+@pytest.mark.parametrize("broken", ["", "not json\n"])
+def test_json_lines_end_at_line_feeds_alone(tmp_path, broken):
+    line = '\ufeff{"first": "te\u2028a", "second": "mi\x85lk", "winner": 1.0}\r\n'
+    late = '{"first": "milk", "second": "tea", "winner": 2.0, "voter": "Ann"}\n'
+    reading = read(tmp_path, line + broken + late, "votes.jsonl")
+    assert named(reading.votes) == [("te\u2028a", "mi\x85lk", 1.0), ("milk", "tea", 0.0)]
+    assert len(reading.set_aside) == bool(broken)
+
+
+def test_a_key_that_comes_late_is_seen(tmp_path):
+    line = '{"first": "tea", "second": "milk", "winner": "a"}\n'
+    late = '{"first": "tea", "second": "milk", "winner": "a", "voter": "Ann"}\n'
+    assert "Ann" in read(tmp_path, 1001 * line + late, "votes.jsonl").votes.voters
+    assert "Ann" in read(tmp_path, 1001 * line + "torn\n" + late, "votes.jsonl").votes.voters
+
+
+def test_numbers_may_have_been_turned_into_fractions(tmp_path):
+    assert read(tmp_path, HEADER + "tea,milk,1.0\ntea,milk,2.0\n").votes.result.tolist() == [1.0, 0.0]
+    assert read(tmp_path, HEADER + "7,8,8.0\n8,9,8.0\n").votes.result.tolist() == [0.0, 1.0]
+    with pytest.raises(BadInputError, match="first or the second"):
+        read(tmp_path, HEADER + "tea,milk,0.0\ntea,milk,1.0\n")
+    [warning] = read(tmp_path, HEADER + "10.0,9,first\n10,9,first\n").warnings
+    assert "'10.0'" in warning
+    assert "'10'" in warning
+
+
+def test_a_stray_winner_does_not_change_how_others_are_read(tmp_path):
+    places = "1,2,1\n2,1,1\n3,4,1\n4,1,2\n2,4,3\n4,3,2\n"
+    reading = read(tmp_path, HEADER + places)
+    assert reading.votes.result.tolist() == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert reading.set_aside.select("row", "reason").rows() == [(6, "unknown winner")]
+    reading = read(tmp_path, HEADER + 30 * "tea,milk,first\ntea,milk,second\n" + "tea,milk,0\n")
+    assert dict(reading.problems) == {"unknown winner": 1}
+    with pytest.raises(BadInputError, match="place or a name"):  # one row more by place decides nothing
+        read(tmp_path, HEADER + 30 * "a,b,a\nb,a,a\n" + "c,d,a\n")
+
+
+def test_rows_are_counted_as_an_editor_does(tmp_path):
+    assert read(tmp_path, "\n\r\n" + HEADER + "tea,milk,a\n").votes.row.tolist() == [4]
+    assert read(tmp_path, "\n" + HEADER + "tea,milk,a\ntea,milk,a,b\n").votes.row.tolist() == [3]
+    old = read(tmp_path, (HEADER + "tea,milk,a\nmilk,tea,b\n").replace("\n", "\r"))
+    assert (named(old.votes), old.votes.row.tolist()) == ([("tea", "milk", 1.0), ("milk", "tea", 0.0)], [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [
+        ([dt.timedelta(minutes=1.5), None], [90.0, np.nan]),
+        ([dt.time(0, 1, 30), dt.time(1)], [90.0, 3600.0]),
+    ],
+)
+def test_spans_and_hours_are_seconds(tmp_path, times, seconds):
+    table = pl.DataFrame({"first": ["a", "b"], "second": ["c", "c"], "winner": ["tie", "tie"], "time": times})
+    table.write_parquet(tmp_path / "votes.parquet")
+    np.testing.assert_allclose(read_votes(tmp_path / "votes.parquet").votes.time, seconds)
+
+
+@pytest.mark.parametrize("role", ["weight", "time"])
+def test_a_column_of_lists_is_no_column_of_numbers(role):
+    table = pl.DataFrame({"first": ["a"], "second": ["b"], "winner": ["tie"], role: [[1]]})
+    with pytest.raises(BadInputError, match=f"'{role}' holds .* not numbers"):
+        votes_of(table)
+    numbers = pl.Series(role, ["2.5"], dtype=pl.Categorical)
+    assert getattr(votes_of(table.with_columns(numbers)).votes, role).tolist() == [2.5]
 
 
 def test_a_column_of_lists_is_no_column_of_names():

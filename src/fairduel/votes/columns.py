@@ -35,19 +35,30 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
             raise unknown_name("role of a column", role, ROLES)
         if column is not None and column not in names:
             raise unknown_name(f"column of {file}", column, names)
-    plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
+    plain = _plain_names(names)
     listed = f"the columns of {file} are {', '.join(name if name.isprintable() else repr(name) for name in names)}"
     found = {role: column for role, column in given.items() if column is not None}
     if not {"first", "second"} & set(given):
         found |= _usual_pair(plain, listed)
     for role in set(_NAMES) - set(given):
         found |= _usual_column(role, plain, listed)
-    for role in ("first", "second", "winner"):
+    for role in ("first", "second", "winner", *found):
         if role not in found:
             raise BadInputError(f"no column was found for the {role}: say which it is; {listed}.")
+        if found[role] not in names:
+            raise BadInputError(f"the {role} may be {found[role]}: say which; {listed}.")
     if len(set(found.values())) < len(found):
         raise BadInputError(f"one column cannot have two roles: {', '.join(f'{r} = {c}' for r, c in found.items())}.")
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _plain_names(names: Sequence[str]) -> dict[str, str]:
+    """The columns by their names in plain letters; "Winner or winner" where two are alike."""
+    plain: dict[str, str] = {}
+    for name in names:
+        usual = name.strip().lower().replace(" ", "_").replace("-", "_")
+        plain[usual] = f"{plain[usual]} or {name}" if usual in plain else name
+    return plain
 
 
 def _usual_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:

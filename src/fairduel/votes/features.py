@@ -104,7 +104,7 @@ def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float
             arrays = {name: archive[name] for name in archive.files}
     except ValueError as error:
         raise BadInputError(f"{path.name} is no npz file of plain arrays: {error}.") from error
-    usable = [n for n, a in arrays.items() if a.ndim in (2, 3) and np.issubdtype(a.dtype, np.floating)]
+    usable = [n for n, a in arrays.items() if a.ndim in (2, 3) and a.dtype.kind in "iuf"]
     name = wanted or next((n for n in _USUAL if n in usable), usable[0] if len(usable) == 1 else None)
     if name is None:
         raise BadInputError(f"say which array of {path.name} holds the features: it has {', '.join(arrays)}.")
@@ -122,7 +122,10 @@ def _rows(
 ) -> NDArray[np.int64]:
     """Row of each name: by the array of names, or by number."""
     if kind in arrays:
-        known = {str(name): place for place, name in enumerate(arrays[kind].ravel().tolist())}
+        listed = [str(name) for name in arrays[kind].ravel().tolist()]
+        known = {name: place for place, name in enumerate(listed)}
+        if len(known) < len(listed):
+            raise BadInputError(f"the array {kind} of {file} names something twice.")
         missing = [name for name in names if known.get(name, count) >= count]
         if missing:
             raise BadInputError(f"{file} has no features for {missing[0]!r}, which is not in its array {kind}.")

@@ -347,5 +347,5 @@ def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vecto
 
 def _says_first(classes: NDArray[Any]) -> Mask:
     """Which of the two classes says that the first item won, shape (2,): a word for it, else the last."""
-    one, other = (str(label).strip().lower() for label in classes.tolist())
+    one, other = (str(label).strip().lower().removesuffix(".0") for label in classes.tolist())
     return np.array([True, False] if one in FIRST_WORDS and other in SECOND_WORDS else [False, True])

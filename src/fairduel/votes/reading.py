@@ -1,5 +1,6 @@
 """From a table to votes; what cannot be used is set aside, row by row, with its reason."""
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,7 +15,7 @@ from polars.exceptions import PolarsError
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.columns import find_columns
-from fairduel.votes.tables import FAULT, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
+from fairduel.votes.tables import BAD_QUOTE, FAULT, LINE, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
 from fairduel.votes.votes import Codes, Mask, Votes
 
 FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
@@ -23,10 +24,13 @@ SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b"
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
+_WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a number that a table has turned into 1.0
+_STRAY = 0.05  # a winner in so few rows says nothing about the others
 Places = NDArray[np.int64]
 _REASONS = (
     "",
     TOO_MANY,
+    BAD_QUOTE,
     NOT_UTF8,
     NOT_JSON,
     "the row is empty",
@@ -47,7 +51,7 @@ class Reading:
     problems: Mapping[str, int]
     """How many rows were set aside for each reason, the most frequent first."""
     set_aside: pl.DataFrame
-    """Those rows: ``row``, ``reason``, and their values as the file has them."""
+    """Those rows: ``row``, ``reason``, their values as the file has them, and the ``line`` where it has no values."""
     rows: int
     """How many rows the file has, without its header."""
     columns: Mapping[str, str]
@@ -94,7 +98,7 @@ def votes_of(
     >>> votes_of(table).votes.result.tolist()
     [1.0, 0.0]
     """
-    found = find_columns([column for column in frame.columns if column != FAULT], columns or {}, name)
+    found = find_columns([column for column in frame.columns if column not in (FAULT, LINE)], columns or {}, name)
     warnings: list[str] = []
     first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
     winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
@@ -170,29 +174,31 @@ def _read_winners(
     codes = _coded(text, values)  # −1, for no winner, takes the last entry of the tables below
     words = dict.fromkeys(FIRST_WORDS, _FIRST) | dict.fromkeys(SECOND_WORDS, _SECOND)
     words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
-    plain = values.str.strip_chars().str.to_lowercase()
+    whole = values.str.strip_chars().str.replace(_WHOLE.pattern, "${1}")
+    plain = whole.str.to_lowercase()
     meant = plain.replace_strict(words, default=_NOT_READ, return_dtype=pl.Int8).to_numpy()
     item_of = _coded(values, items)
+    item_of = np.where((item_of < 0) & (whole != values.str.strip_chars()).to_numpy(), _coded(whole, items), item_of)
     by_word: NDArray[np.int8] = np.append(meant, np.int8(_NOT_READ))[codes]
-    if (item_of < 0).all() and "0" not in plain:
-        return by_word, codes < 0
     item = np.append(item_of, np.int32(-1))[codes]
     by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _NOT_READ)).astype(np.int8)
     by_name[item < 0] = _NOT_READ
-    is_zero = np.append((plain == "0").to_numpy(), [False])[codes]
-    if 2 * (by_name[is_zero] != _NOT_READ).sum() < is_zero.sum():
+    zeros = np.append((plain == "0").to_numpy(), [False])[codes]
+    unknown_zeros = (zeros & (by_name == _NOT_READ)).sum()
+    if 2 * unknown_zeros > zeros.sum() and unknown_zeros >= _STRAY * (codes >= 0).sum():
         raise BadInputError(f"the winner 0 in {name} can mean the first or the second: write first and second.")
-    has_two_meanings = (item_of >= 0) & (meant != _NOT_READ)  # items called a and b, or 1 and 2
-    if bool(((item_of >= 0) & (meant == _NOT_READ)).any()):  # so other names are winners, too
-        by_word[item >= 0] = _NOT_READ
-    rows = np.append(has_two_meanings, [False])[codes] & (first != second) & (by_word != _NOT_READ)
-    if (by_name[rows] == _NOT_READ).any():
-        return by_word, codes < 0
-    if (by_name[rows] != by_word[rows]).any():
+    # Items may be called a and b, or 1 and 2. Then either all names or none are winners, whatever explains more rows.
+    named = (item >= 0) & (first != second)
+    with_places = int((by_word[named] != _NOT_READ).sum())
+    if with_places == 0:
+        return np.maximum(by_word, by_name), codes < 0
+    with_names = int((by_name[named] != _NOT_READ).sum())
+    differ = ((by_word != by_name) & (by_word != _NOT_READ) & (by_name != _NOT_READ) & named).any()
+    if differ and abs(with_places - with_names) <= _STRAY * max(with_places, with_names):
         raise BadInputError(
             f"the winner in {name} can be a place or a name, which differ: write first and second, or other names."
         )
-    return np.maximum(by_word, by_name), codes < 0
+    return np.where(item < 0, by_word, by_word if with_places > with_names else by_name), codes < 0
 
 
 def _faults(
@@ -213,18 +219,23 @@ def _faults(
     for reason, holds in reversed(conditions.items()):
         faults[holds] = _REASONS.index(reason)
     if FAULT in frame.columns:
-        for reason in (TOO_MANY, NOT_UTF8, NOT_JSON):
+        for reason in (TOO_MANY, BAD_QUOTE, NOT_UTF8, NOT_JSON):
             faults[(frame[FAULT] == reason).fill_null(value=False).to_numpy()] = _REASONS.index(reason)
     return faults
 
 
 def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -> pl.DataFrame:
     places = np.flatnonzero(faults)
-    values = frame.select(column for column in frame.columns if column != FAULT)[places]
+    values = frame.drop(FAULT, LINE, strict=False)[places]
+    for name in {"row", "reason", "line"} & set(values.columns):
+        other = name
+        while other in values.columns:
+            other += " (column)"
+        values = values.rename({name: other})
     row = pl.Series("row", places + first_row, dtype=pl.Int64)
     reason = pl.Series("reason", [_REASONS[fault] for fault in faults[places]], dtype=pl.String)
-    taken = {"row", "reason"} & set(values.columns)
-    return pl.DataFrame([row, reason]).hstack(values.rename({name: f"{name} (column)" for name in taken}))
+    broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
+    return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
 
 
 def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataFrame) -> str:
@@ -275,15 +286,21 @@ def _contexts(column: pl.Series, good: Places | slice) -> tuple[Codes, tuple[str
 
 def _numbers(column: pl.Series) -> Vector:
     """The column as numbers; NaN where it holds none."""
+    if column.dtype.is_nested() or column.dtype == pl.Binary:
+        raise BadInputError(f"the column {column.name!r} holds {column.dtype}, not numbers.")
+    if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
+        column = column.cast(pl.String)
     return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
 
 
 def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
-    """Times in seconds: numbers as they are (minutes, where the column says so), dates since 1970."""
+    """Times in seconds: numbers as they are (minutes, where the column says so), dates since 1970, hours since 0:00."""
     if column.dtype == pl.String and not np.isfinite(_numbers(column)).any():
         with suppress(PolarsError):  # that is, none of them is a date
             column = column.str.to_datetime(strict=False, time_unit="us")
-    if column.dtype.is_temporal():
+    if column.dtype in (pl.Duration, pl.Time):
+        seconds = _numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
+    elif column.dtype.is_temporal():
         seconds = _numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
     else:
         seconds = _numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
@@ -295,17 +312,20 @@ def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
 
 def _look_alikes(kind: str, names: pl.Series) -> list[str]:
     """Say which names differ only in what one does not see; they stay different."""
-    odd = names.filter((names.str.strip_chars() != names) | ~names.str.contains(r"^[\x00-\x7f]*$"))
+    odd = names.filter(
+        (names.str.strip_chars() != names) | ~names.str.contains(r"^[\x00-\x7f]*$") | names.str.contains(_WHOLE.pattern)
+    )
     groups: dict[str, list[str]] = {}
     for name in odd:
-        groups.setdefault(unicodedata.normalize("NFC", name.strip()), []).append(name)
+        clean = unicodedata.normalize("NFC", name.strip())
+        groups.setdefault(_WHOLE.sub(r"\1", clean), []).append(name)
     plain = set(names.filter(names.is_in(list(groups)))) if groups else set()
     for clean, group in groups.items():
         if clean in plain and clean not in group:
             group.append(clean)
     same = [group for group in groups.values() if len(group) > 1]
     return [
-        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces or in how accents are coded; "
-        "they are kept apart."
+        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces, in how accents are coded or "
+        "in .0; they are kept apart."
         for group in same
     ]

@@ -1,11 +1,12 @@
 """From a file to a table of text: CSV, JSON Lines or Parquet; broken lines keep their row, and say what is wrong."""
 
+import codecs
 import csv
 import gzip
 import io
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -15,11 +16,11 @@ from polars.exceptions import PolarsError
 from fairduel.errors import BadInputError
 from fairduel.votes.columns import find_columns
 
-FAULT = "\x00fault"
-"""A column for lines that are no rows, with one of the sentences below."""
-TOO_MANY, NOT_UTF8, NOT_JSON = "more values than columns", "not UTF-8", "not JSON"
+FAULT, LINE = "\x00fault", "\x00line"
+"""Columns for lines that are no rows: one of the sentences below, and the line as it stands in the file."""
+TOO_MANY, BAD_QUOTE, NOT_UTF8, NOT_JSON = "more values than columns", "a quote is out of place", "not UTF-8", "not JSON"
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".jsonl", ".ndjson", ".parquet")
-_NEWLINES_AT_ONCE = 1 << 24
+_LONGEST_VALUE = 100  # lines within quotes; beyond, a quote was never closed
 
 
 def read_table(path: Path, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, int]:
@@ -32,71 +33,121 @@ def read_table(path: Path, columns: Mapping[str, str | None]) -> tuple[pl.DataFr
             return _parquet(path, columns), 1
         if suffix in (".jsonl", ".ndjson"):
             return _json_lines(path, columns), 1
-        return _csv(path), 2
+        return _csv(path)
     except (OSError, PolarsError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise BadInputError(f"cannot read {path}: {reason}.") from error
 
 
-def _csv(path: Path) -> pl.DataFrame:
+def _csv(path: Path) -> tuple[pl.DataFrame, int]:
     with _opened(path) as file:
-        header = file.readline().decode(errors="replace").lstrip("\ufeff")
-    if not header:
+        start = file.readline().removeprefix(codecs.BOM_UTF8)
+        blank = 0
+        while start and not start.strip():
+            start, blank = file.readline(), blank + 1
+    if not start:
         raise BadInputError(f"{path.name} is empty: it needs a header and votes.")
-    separator = max(",;\t", key=header.count)
-    try:
-        return pl.read_csv(path, infer_schema=False, separator=separator)
-    except PolarsError:
-        return _careful_csv(path, separator)
+    header = start.decode(errors="replace")
+    separator = max(",;\t", key=header.splitlines()[0].count)
+    if "\r" not in header.removesuffix("\n").removesuffix("\r"):  # else carriage returns alone end the lines
+        try:
+            return pl.read_csv(path, infer_schema=False, separator=separator), blank + 2
+        except PolarsError:
+            pass
+    return _careful_csv(path, separator, blank), blank + 2
 
 
 def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.lower().endswith(".gz") else path.open("rb")
 
 
-def _careful_csv(path: Path, separator: str) -> pl.DataFrame:
-    """Read a CSV file with broken lines, one by one: too many values, or bytes that are no UTF-8."""
-    with _opened(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline="") as file:
-        lines = csv.reader(file, delimiter=separator, strict=True)
-        try:
-            header, *rows = lines
-        except csv.Error as error:
-            raise BadInputError(f"{path.name} is no CSV file from line {lines.line_num} on: {error}.") from error
+def _careful_csv(path: Path, separator: str, blank: int) -> pl.DataFrame:
+    """Read a CSV file with broken lines, one by one: too many values, quotes out of place, or bytes that are no UTF-8.
+
+    ``blank`` lines come before the header.
+    """
+    with _opened(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", errors="replace") as file:
+        lines = file.readlines()[blank:]
+    try:
+        [header] = csv.reader(lines[:1], delimiter=separator, strict=True)
+    except csv.Error as error:
+        raise BadInputError(f"the header of {path.name} is broken: {error}.") from error
     width = len(header)
     if len(set(header)) < width:
         raise BadInputError(f"two columns of {path.name} have the same name.")
-    faults = [_csv_fault(row, width) for row in rows]
-    values = list(zip(*((*row[:width], *[None] * (width - len(row))) for row in rows), strict=True)) or [()] * width
-    table = {name: pl.Series(column, dtype=pl.String) for name, column in zip(header, values, strict=True)}
-    return pl.DataFrame({**table, FAULT: pl.Series(faults, dtype=pl.String)})
+    rows, faults, broken = [], [], []
+    for values, line in _records(lines[1:], separator, width):
+        fault = _csv_fault(values, line, width)
+        known = [] if values is None else values[:width]
+        rows.append([*known, *[None] * (width - len(known))])
+        faults.append(fault)
+        broken.append(line if fault else None)
+    columns = list(zip(*rows, strict=True)) or [()] * width
+    table = dict(zip([*header, FAULT, LINE], [*columns, faults, broken], strict=True))
+    return pl.DataFrame({name: pl.Series(column, dtype=pl.String) for name, column in table.items()})
 
 
-def _csv_fault(row: Sequence[str], width: int) -> str | None:
-    if len(row) > width:
+def _records(lines: Sequence[str], separator: str, width: int) -> Iterator[tuple[list[str] | None, str]]:
+    """Values of each record, and its text; a line whose quotes cannot be read is a record without values."""
+    place = 0
+    while place < len(lines):
+        values, taken = _one_record(lines[place : place + _LONGEST_VALUE], separator, width)
+        yield values, "".join(lines[place : place + taken]).rstrip("\n")
+        place += taken
+
+
+def _one_record(lines: Sequence[str], separator: str, width: int) -> tuple[list[str] | None, int]:
+    """Values of the record at the start of the lines (None where there is none), and how many lines it takes."""
+    if '"' not in lines[0]:
+        return lines[0].rstrip("\n").split(separator) if lines[0].strip() else [], 1
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    try:
+        values = next(reader)
+    except csv.Error:
+        return None, 1
+    # a quote that swallows lines must be one that was meant to
+    return (values, reader.line_num) if reader.line_num == 1 or len(values) == width else (None, 1)
+
+
+def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | None:
+    if values is None:
+        return BAD_QUOTE
+    if len(values) > width:
         return TOO_MANY
-    return NOT_UTF8 if any("\ufffd" in value for value in row) else None
+    return NOT_UTF8 if "\ufffd" in line else None
 
 
 def _json_lines(path: Path, columns: Mapping[str, str | None]) -> pl.DataFrame:
-    with path.open("rb") as file:
-        start = b"".join(itertools.islice(file, 1000))
-    names = list(dict.fromkeys(key for line in start.splitlines() for key in _keys(line)))
+    content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    names = _json_names(content)
     if not names:
         raise BadInputError(f'{path.name} is empty or no JSON Lines: each line is an object like {{"first": …}}.')
     wanted = list(find_columns(names, columns, path.name).values())
     try:
-        frame = pl.read_ndjson(path, schema=dict.fromkeys(wanted, pl.String))
-        if len(frame) == _lines(path):  # else some are empty, and rows would have wrong numbers
-            return frame
+        frame = pl.read_ndjson(content, schema=dict.fromkeys(wanted, pl.String))
+        if len(frame) == content.count(b"\n") + (not content.endswith(b"\n")):
+            return frame  # else some lines are empty, and rows would have wrong numbers
     except PolarsError:
         pass
-    lines = pl.Series(path.read_text(encoding="utf-8", errors="replace").splitlines(), dtype=pl.String).alias("line")
+    text = content.decode(errors="replace").removesuffix("\n")
+    lines = pl.Series("line", [line.removesuffix("\r") for line in text.split("\n")], dtype=pl.String)
     whole = pl.col("line").str.json_path_match("$")
-    fault = pl.when(pl.col("line") == "").then(None).when(whole.is_null()).then(pl.lit(NOT_JSON))
+    is_object = whole.str.starts_with("{").fill_null(value=False)
+    fault = pl.when(pl.col("line") == "").then(None).when(~is_object).then(pl.lit(NOT_JSON))
+    fault = fault.when(whole.str.contains("\ufffd", literal=True)).then(pl.lit(NOT_UTF8))
     return lines.to_frame().select(
         *(pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in wanted),
-        fault.when(whole.str.contains("\ufffd", literal=True)).then(pl.lit(NOT_UTF8)).alias(FAULT),
+        fault.alias(FAULT),
+        pl.when(fault.is_not_null()).then(pl.col("line")).alias(LINE),
     )
+
+
+def _json_names(content: bytes) -> list[str]:
+    """The keys of all lines, in the order in which they come."""
+    try:
+        return pl.scan_ndjson(content, infer_schema_length=None).collect_schema().names()
+    except PolarsError:
+        return list(dict.fromkeys(itertools.chain.from_iterable(map(_keys, content.split(b"\n")))))
 
 
 def _keys(line: bytes) -> Iterable[str]:
@@ -105,14 +156,6 @@ def _keys(line: bytes) -> Iterable[str]:
     except ValueError:
         return ()
     return record if isinstance(record, dict) else ()
-
-
-def _lines(path: Path) -> int:
-    count, last = 0, b"\n"
-    with path.open("rb") as file:
-        while chunk := file.read(_NEWLINES_AT_ONCE):
-            count, last = count + chunk.count(b"\n"), chunk[-1:]
-    return count + (last != b"\n")
 
 
 def _parquet(path: Path, columns: Mapping[str, str | None]) -> pl.DataFrame:
