@@ -154,8 +154,9 @@ def test_the_gradient_bends_no_more_than_the_proof_allows(proved):
         p = expit(np.subtract.outer(fitted.scores + step, fitted.scores + step))
         gradient = ((won + won.T) * p - won).sum(axis=1)
         bent = abs(d @ gradient - d @ information @ step)
-        assert bent <= proof._error(r, d)
-        largest = max(largest, bent / proof._error(r, d))
+        error = proof._error(r, d, proof._bend(r))
+        assert bent <= error
+        largest = max(largest, bent / error)
     assert largest > 0.1
 
 
@@ -202,3 +203,46 @@ def test_refusals():
         fragility(votes, top=3)
     with pytest.raises(BadInputError, match="nothing that could change"):
         fragility(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
+
+
+def test_a_tie_is_no_change():
+    votes = Votes.from_arrays(
+        "abc", [2, 0, 1, 2, 1, 0, 2, 1], [1, 1, 2, 1, 0, 2, 0, 2], [1.0, 0.5, 0.0, 0.5, 0.5, 0.0, 1.0, 1.0]
+    )
+    found = fragility(votes, hows=["dropped"])[0]
+    scores = fit_scores(wins(votes.without(np.isin(votes.row, found.rows)))).scores
+    gains, loses = (votes.items.index(name) for name in (found.gains, found.loses))
+    assert found.found is None or scores[gains] > scores[loses] + 1e-9
+
+
+def test_items_that_are_no_longer_compared_are_no_change():
+    one = Votes.from_arrays("ab", [0], [1], [1])
+    assert fragility(one, hows=["dropped"])[0].found is None
+    few = Votes.from_arrays("abc", [1, 1, 1, 2], [0, 2, 2, 0], [1.0, 0, 0, 1.0])  # b > a, c > b twice, c > a
+    for result in fragility(few, hows=["dropped"]):
+        left = few.without(np.isin(few.row, result.rows)).components()
+        assert result.found is None or left[few.items.index(result.gains)] == left[few.items.index(result.loses)]
+
+
+def test_pairs_are_ruled_out_together_only_if_each_is():
+    votes = random_votes(5, items=8, count=1500)
+    kinds, fitted = _kinds(votes, "half"), fit_scores(wins(votes))
+    first, *others = np.argsort(-fitted.scores)
+    pairs = np.array([(first, other) for other in others])
+    ruled_out = 0
+    for how in ("dropped", "flipped"):
+        proof = _Proof(kinds, fitted, how)
+        for size in range(1, 40):
+            radius = proof._radius(size)
+            if radius is None:
+                break
+            bend = proof._bend(radius)
+            for inside, outside in pairs:
+                d = fitted.covariance[inside] - fitted.covariance[outside]
+                pull = d[kinds.winner] - d[kinds.loser]
+                most = proof._most(size, proof._share(radius, np.sign(pull)) * np.abs(pull))
+                gap = fitted.scores[inside] - fitted.scores[outside]
+                alone = bool(most >= gap - proof._error(radius, d, bend))
+                assert proof.possible(size, np.array([(inside, outside)])) == alone
+                ruled_out += not alone
+    assert ruled_out > 20

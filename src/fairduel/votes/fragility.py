@@ -17,10 +17,15 @@ exactly −(e_i − e_j) if flipped.
    that the mean slope on the way can differ from v, by |σ''| ≤ σ' ≤ ¼ (Cauchy and Schwarz do the rest).
 3. But −dᵀ∇F(θ') is at most T_m(r), the sum of the m largest (d_i − d_j)·σ(κ_ij r − m). So m is not enough whenever
    T_m(r*) < g − ε(r*).
+4. *Most pairs need no sums.* |d_i − d_j| ≤ κ_ab κ_ij (Cauchy and Schwarz), so T_m(r) ≤ κ_ab A_m(r); and as
+   Σ n_ij v_ij (d_i − d_j)² ≤ κ_ab², ε(r) ≤ κ_ab r max(δ_ij/v_ij). With thousands of pairs, only those that this does
+   not rule out are looked at one by one.
 
 For flips σ(·) is 1 throughout. A tie that counts as two half wins can be dropped, with (½ − σ(m')) in place of σ(−m').
 A vote of weight w counts w times in all sums. A ridge only adds to H, and stays the same. If no r* exists the proof
 ends there. Where r* exists there is a finite θ' without a ridge too: otherwise r would pass every value.
+
+A change is strict: a tie is none, nor are two items that no votes compare any more once some are dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,6 +34,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 from scipy.special import expit
 
 from fairduel.checks import whole
@@ -38,7 +45,9 @@ from fairduel.votes.bradley_terry import Scores, Ties, fit_scores
 from fairduel.votes.votes import Votes
 
 How = Literal["dropped", "flipped"]
-_TRIED_PAIRS = 4  # (inside, outside) pairs for which a set is searched, the most promising first
+_PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
+_TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
+_CHANGED = 1e-9  # log-odds: less is rounding
 _RADII = np.geomspace(1e-3, 1e4, 400)
 _STRIDE = 8
 
@@ -164,9 +173,10 @@ def least_needed(kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]]
     """The smallest m that the proof above cannot rule out for any (inside, outside) pair."""
     low, high = 1, int(kinds.count.sum()) + 1  # low cannot be ruled out only if nothing below can
     proof = _Proof(kinds, fitted, how)
+    sorted_pairs = np.array(pairs)[np.argsort(_standard_gaps(fitted, pairs), kind="stable")]
     while low < high:
         middle = (low + high) // 2
-        if proof.possible(middle, pairs):
+        if proof.possible(middle, sorted_pairs):
             high = middle
         else:
             low = middle + 1
@@ -190,28 +200,32 @@ class _Proof:
         slope = expit(fitted.scores[self._one] - fitted.scores[self._other])
         self._slope = slope * (1.0 - slope)
 
-    def possible(self, size: int, pairs: Sequence[tuple[int, int]]) -> bool:
-        """Whether the proof leaves it open that ``size`` votes let one of the pairs change places."""
+    def possible(self, size: int, pairs: NDArray[np.int64]) -> bool:
+        """Whether the proof leaves it open that ``size`` votes let one of the ``pairs`` (p, 2) change places."""
         radius = self._radius(size)
         if radius is None:
             return True
+        bend = self._bend(radius)
+        reach = self._moved(size, radius) + radius * float((bend / self._slope).max(initial=0.0))
         scores, covariance = self._fitted.scores, self._fitted.covariance
-        for inside, outside in pairs:
+        for inside, outside in pairs[_standard_gaps(self._fitted, pairs) <= reach]:
             d = covariance[inside] - covariance[outside]
             pull = d[self._kinds.winner] - d[self._kinds.loser]
             most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
-            if most >= scores[inside] - scores[outside] - self._error(radius, d):
+            if most >= scores[inside] - scores[outside] - self._error(radius, d, bend):
                 return True
         return False
 
-    def _error(self, radius: float, d: Vector) -> float:
-        """ε(r): by how much dᵀ∇F(θ') can differ from dᵀHΔ where ‖Δ‖_H = r."""
+    def _bend(self, radius: float) -> Vector:
+        """δ of each pair of items that met: how far the mean slope can be from v on a way of length ``radius``."""
         stretch = self._pair_kappa * radius
         with np.errstate(over="ignore"):
             more = np.minimum(self._slope * (np.expm1(stretch) / stretch - 1.0), 0.25 - self._slope)
-        less = self._slope * (1.0 + np.expm1(-stretch) / stretch)
-        bend = self._games * np.maximum(more, less) ** 2 / self._slope
-        return radius * float(np.sqrt((bend * (d[self._one] - d[self._other]) ** 2).sum()))
+        return np.maximum(more, self._slope * (1.0 + np.expm1(-stretch) / stretch))
+
+    def _error(self, radius: float, d: Vector, bend: Vector) -> float:
+        """ε(r): by how much dᵀ∇F(θ') can differ from dᵀHΔ where ‖Δ‖_H = r."""
+        return radius * float(np.sqrt((self._games * bend**2 / self._slope) @ (d[self._one] - d[self._other]) ** 2))
 
     def _radius(self, size: int) -> float | None:
         """r*: a small radius that the minimiser cannot pass when ``size`` votes go; None without any."""
@@ -249,7 +263,10 @@ class _Proof:
 
     def _most(self, size: int, values: Vector) -> float:
         """Sum of the ``size`` largest values, each kind's as often as it has votes."""
-        order = np.argsort(-values)
+        largest = np.arange(len(values))
+        if size < len(values):  # each kind has a vote at least, so more kinds than votes are never needed
+            largest = np.argpartition(values, -size)[-size:]
+        order = largest[np.argsort(-values[largest])]
         before = np.cumsum(self._kinds.count[order]) - self._kinds.count[order]
         return float(values[order] @ np.clip(size - before, 0, self._kinds.count[order]))
 
@@ -258,6 +275,8 @@ def _search(
     kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How
 ) -> tuple[int | None, NDArray[np.int64], tuple[int, int]]:
     """The smallest set found over the most promising pairs: its size, votes of each kind (q,), and the pair."""
+    nearest = np.argsort(_standard_gaps(fitted, pairs), kind="stable")[:_PROMISING_PAIRS]
+    pairs = [pairs[place] for place in nearest]
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, NDArray[np.int64], tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
     for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
@@ -279,6 +298,14 @@ def _influence(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -
 
 def _gap(fitted: Scores, pair: tuple[int, int]) -> float:
     return float(fitted.scores[pair[0]] - fitted.scores[pair[1]])
+
+
+def _standard_gaps(fitted: Scores, pairs: Sequence[tuple[int, int]] | NDArray[np.int64]) -> Vector:
+    """g/κ: the gap of each of p pairs in standard errors, shape (p,)."""
+    inside, outside = np.asarray(pairs).T
+    variance = np.diag(fitted.covariance)
+    kappa = np.sqrt(variance[inside] + variance[outside] - 2.0 * fitted.covariance[inside, outside])
+    return np.asarray((fitted.scores[inside] - fitted.scores[outside]) / kappa)
 
 
 def _predicted(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> float:
@@ -305,7 +332,7 @@ def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDA
     """Votes of each kind (q,) after whose removal the outside item of the pair is above the inside one; or None."""
     taken = np.zeros_like(kinds.count)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
-    while _gap(now, pair) >= 0.0:
+    while _gap(now, pair) >= -_CHANGED:
         influences = _influence(kinds, now, pair, how)
         chosen = _closing(influences, kinds.count - taken, _gap(now, pair))
         if not chosen.any():
@@ -313,6 +340,8 @@ def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDA
         chosen = _first(chosen, influences, -(-int(chosen.sum()) // 2))  # half of them, then look again
         steps.append(chosen)
         taken = taken + chosen
+        if not _compared(kinds, taken, how, pair):
+            return None
         now = _refit(kinds, fitted, taken, how)
 
     def by_path(size: int) -> NDArray[np.int64]:
@@ -327,7 +356,8 @@ def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDA
         return _first(np.where(mean > 0.0, kinds.count, 0), mean, size)
 
     def changes(chosen: NDArray[np.int64]) -> bool:
-        return _gap(_refit(kinds, fitted, chosen, how), pair) < 0.0
+        compared = _compared(kinds, chosen, how, pair)
+        return compared and _gap(_refit(kinds, fitted, chosen, how), pair) < -_CHANGED
 
     smallest = _shrink(by_path, changes, int(taken.sum()))
     other = _shrink(at_once, changes, int(smallest.sum()))
@@ -352,6 +382,17 @@ def _shrink(
         middle = (low + high) // 2
         low, high = (low, middle) if changes(choose(middle)) else (middle, high)
     return choose(high)
+
+
+def _compared(kinds: _Kinds, taken: NDArray[np.int64], how: How, pair: tuple[int, int]) -> bool:
+    """Whether the items of a pair are still compared, perhaps through others, once ``taken`` votes are gone."""
+    if how == "flipped":
+        return True
+    left = kinds.count > taken
+    met = (kinds.winner[left], kinds.loser[left])
+    graph = sparse.coo_array((np.ones(int(left.sum())), met), shape=(kinds.items, kinds.items))
+    label = csgraph.connected_components(graph, directed=False)[1]
+    return bool(label[pair[0]] == label[pair[1]])
 
 
 def _refit(kinds: _Kinds, fitted: Scores, taken: NDArray[np.int64], how: How) -> Scores:

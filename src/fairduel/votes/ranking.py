@@ -239,7 +239,7 @@ def rank_places(
         largest[start : start + _AT_ONCE] = ratios.max(axis=1, initial=0.0)
     quantile = float(np.quantile(largest, CONFIDENCE))
     if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
-        quantile = float(special.stdtrit(freedom, special.ndtr(quantile)))
+        quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))
     above = scores[:, None] - scores[None, :] > quantile * errors  # row surely above column
     return Places(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
 
