@@ -264,7 +264,16 @@ def test_bad_votes_are_refused():
 
 @pytest.mark.parametrize(
     "labels",
-    [("first", "second"), ("A", "B"), ("model_a", "model_b"), (" Left", "RIGHT"), (1, 2), ("yes", "no"), (1, -1)],
+    [
+        ("first", "second"),
+        ("A", "B"),
+        ("model_a", "model_b"),
+        (" Left", "RIGHT"),
+        (1, 2),
+        (1.0, 2.0),
+        ("yes", "no"),
+        (1, -1),
+    ],
 )
 def test_words_for_the_two_places_say_who_won(labels):
     X, y = pairs()
