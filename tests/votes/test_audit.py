@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fairduel.errors import BadInputError
+from fairduel.report.audit_page import audit_sections
 from fairduel.votes import Votes
 from fairduel.votes.audit import audit, tops
 from fairduel.votes.synthetic import arena
@@ -59,3 +61,45 @@ def test_two_items_have_a_leader_only():
     votes = Votes.from_arrays("ab", [0] * 9, [1] * 9, [1] * 6 + [0] * 3, voter=range(9), voters="uvwxyzklm")
     found = audit(votes, top=5)
     assert {result.top for result in found.fragility} == {1}
+
+
+def test_small_files_have_no_safe_leader():
+    for votes in (
+        Votes.from_arrays("ab", [0, 0], [1, 1], [1, 1]),
+        Votes.from_arrays("ab", [0] * 9, [1] * 9, [1] * 6 + [0] * 3),
+        Votes.from_arrays("ab", [0] * 99, [1] * 99, [1, 1, 0] * 33, voter=np.arange(99) // 33, voters="uvw"),
+    ):
+        assert not any("safely" in sentence for sentence in audit(votes, top=1).advice())
+    assert "true rank may be 1 to 2" in audit(votes, top=1).advice()[-1]  # 17 votes of 99, but three voters only
+
+
+def test_an_item_that_only_flagged_voters_met_has_no_rank_without_them():
+    votes, liars = arena(seed=4)
+    liar = votes.voters.index(next(iter(liars)))
+    row = votes.row.max() + 1 + np.arange(3)
+    added = {
+        "first": [12] * 3,
+        "second": [0] * 3,
+        "result": [1.0] * 3,
+        "voter": [liar] * 3,
+        "weight": [1.0] * 3,
+        "row": row,
+    }
+    joined = {
+        name: np.concatenate([getattr(votes, name), values]).astype(getattr(votes, name).dtype)
+        for name, values in added.items()
+    }
+    found = audit(replace(votes, items=(*votes.items, "Newcomer"), **joined), top=1)
+    assert found.left_alone == {"Newcomer"}
+    newcomer = next(each for each in found.record()["ranks"] if each["item"] == "Newcomer")
+    assert newcomer["without_flagged"] is None
+    assert newcomer["group"] == 2
+    assert "Only flagged voters compared Newcomer" in " ".join(found.summary())
+    table = audit_sections(found)[2].tables[0]
+    assert "group" in table.columns
+    assert ["Newcomer", "2", "not compared", "–"] in [row[:4] for row in table.rows]
+
+
+def test_who_could_not_be_tested_is_said():
+    votes = Votes.from_arrays("abc", [0] * 10, [1, 2] * 5, [1] * 10, voter=[0] * 9 + [1], voters="uv")
+    assert "1 voter was not tested alone" in " ".join(audit(votes, top=1).summary())

@@ -92,6 +92,24 @@ def test_stress_without_voters_has_no_flags():
     assert frame["rank_plain"].len() == 1
 
 
+def test_ranks_are_those_of_the_targets_component():
+    # x beats y by far in a component of its own, so its score is above those of a, b and c
+    first, second = [0, 1, 0, 1, 2, 0] * 5 + [3] * 20, [1, 2, 2, 0, 1, 1] * 5 + [4] * 20
+    votes = Votes.from_arrays("abcxy", first, second, [1, 1, 1, 1, 1, 1] * 5 + [1] * 19 + [0])
+    assert fit_scores(wins(votes)).scores.argmax() == 3
+    frame = stress(votes, "random flips", "a", sizes=[0])
+    assert frame.select("rank_plain", "rank_weighted", "leader_plain").row(0) == (1, 1, "a")
+    assert stress(votes, "random flips", sizes=[0])["target"].to_list() == ["a"]
+
+
+def test_a_target_that_is_left_alone_has_no_rank():
+    items = (*VOTES.items, "Newcomer")
+    alone = Votes.from_arrays(items, VOTES.first, VOTES.second, VOTES.result, voter=VOTES.voter, voters=VOTES.voters)
+    frame = stress(alone, "promote", "Newcomer", sizes=[0, 100])
+    assert frame["rank_plain"].to_list() == [None, 1]
+    assert frame["rank_set_aside"][0] is None
+
+
 def test_flips_without_a_target_follow_the_leader():
     frame = stress(VOTES, "random flips", sizes=[0])
     assert frame["rank_plain"].to_list() == [1]

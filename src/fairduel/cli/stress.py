@@ -146,7 +146,10 @@ def stress_command(
 
 def stress_sentences(frame: pl.DataFrame, attack: str) -> list[str]:
     """What the attack of the largest size did."""
-    clean, worst = frame.row(0, named=True), frame.row(-1, named=True)
+    clean, worst = (
+        {key: "none" if value is None else value for key, value in frame.row(place, named=True).items()}
+        for place in (0, -1)
+    )
     sentences = [
         f"{worst['size']:,} false votes ({attack}) move {worst['target']} from rank {clean['rank_plain']} to "
         f"{worst['rank_plain']} under plain Bradley–Terry, and from {clean['rank_weighted']} to "
@@ -180,5 +183,5 @@ def _columns(frame: pl.DataFrame) -> dict[str, str]:
     return {key: title for key, title in titles.items() if key in frame.columns}
 
 
-def _cell(value: int) -> str:
-    return f"{value:,}"
+def _cell(value: int | None) -> str:
+    return "not compared" if value is None else f"{value:,}"

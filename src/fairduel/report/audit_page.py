@@ -6,6 +6,7 @@ from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_f
 from fairduel.report.page import Drawn
 from fairduel.report.votes_page import PageTable, Section, rank_range
 from fairduel.votes.audit import Audit
+from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import Evidence, crowd_sentence, evidence_text
 
 _MOST_ROWS = 60
@@ -84,22 +85,29 @@ def _voters_section(audit: Audit, evidence: Evidence) -> Section:
 
 
 def _ranking_section(audit: Audit) -> Section:
-    ranks = audit.ranks()[:_MOST_ROWS]
+    ranks, left = audit.ranks()[:_MOST_ROWS], audit.left_alone
+    groups = max(new.component for new in audit.trusted.standings)
+    explained = ["The ranges hold for all items together with 95 % confidence."]
+    if groups > 1:
+        explained.append(
+            f"The items fall into {groups} groups that were never compared with each other: ranks are within a group."
+        )
+    rows = [
+        [new.item, *([f"{new.component}"] if groups > 1 else []), *_rank_cells(new, compared=new.item not in left)]
+        for _, new in ranks
+    ]
+    titles = ("item", "group") if groups > 1 else ("item",)
     if audit.evidence is None or not audit.evidence.flagged.any():
-        rows = [[standing.item, f"{standing.rank}", rank_range(standing)] for standing, _ in ranks]
         return Section(
             "The ranking",
-            [
-                "Nobody is flagged, so there is one ranking. "
-                "The range holds for all items together with 95 % confidence."
-            ],
-            [PageTable(("item", "rank", "range"), rows)],
+            ["Nobody is flagged, so there is one ranking.", *explained],
+            [PageTable((*titles, "rank", "range"), rows)],
         )
-    rows = [[new.item, f"{new.rank}", rank_range(new), f"{old.rank}", rank_range(old)] for old, new in ranks]
+    rows = [[*row, *_rank_cells(old, compared=True)] for row, (old, _) in zip(rows, ranks, strict=True)]
     return Section(
         "The ranking with and without the flagged voters",
-        ["The ranges hold for all items together with 95 % confidence."],
-        [PageTable(("item", "rank without them", "range", "rank by all votes", "range"), rows)],
+        explained,
+        [PageTable((*titles, "rank without them", "range", "rank by all votes", "range"), rows)],
         [
             Drawn(
                 "Where a line is long, the flagged voters moved the item that far.",
@@ -107,6 +115,10 @@ def _ranking_section(audit: Audit) -> Section:
             )
         ],
     )
+
+
+def _rank_cells(standing: Standing, *, compared: bool) -> list[str]:
+    return [f"{standing.rank}", rank_range(standing)] if compared else ["not compared", "–"]
 
 
 def _fragility_section(audit: Audit) -> Section:

@@ -1,5 +1,6 @@
 """The whole audit of recorded votes: whom to trust, the ranking without the others, and how far to trust that."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,11 @@ from fairduel.checks import whole
 from fairduel.votes.bradley_terry import Ties
 from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
-from fairduel.votes.voters import Evidence, audit_voters
+from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters
 from fairduel.votes.votes import Votes
 
 _FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
+_FEW = 3  # votes, whatever their share
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,15 @@ class Audit:
         for name in ("fragility", "challengers", "trusted_fragility"):
             results: Sequence[Fragility] = getattr(self, name)
             found[name] = [{**vars(result), "sentence": result.sentence} for result in results]
+        left = self.left_alone
         found["ranks"] = [
-            {"item": new.item, "all_votes": old.rank, "without_flagged": new.rank} for old, new in self.ranks()
+            {
+                "item": new.item,
+                "group": new.component,
+                "all_votes": old.rank,
+                "without_flagged": None if new.item in left else new.rank,
+            }
+            for old, new in self.ranks()
         ]
         return found
 
@@ -77,6 +86,16 @@ class Audit:
         """Each item's standing by all votes and without the flagged voters, in the order of the latter."""
         before = {standing.item: standing for standing in self.everyone.standings}
         return [(before[after.item], after) for after in self.trusted.standings]
+
+    @property
+    def left_alone(self) -> frozenset[str]:
+        """Items that only votes of flagged voters compare with others: without them they have no rank."""
+        alone = (
+            {group[0].item for group in ranking.components() if len(group) == 1}
+            for ranking in (self.trusted, self.everyone)
+        )
+        without, before = alone
+        return frozenset(without - before)
 
 
 def audit(
@@ -137,11 +156,17 @@ def _voter_summary(found: Audit) -> list[str]:
             f"No voter is flagged: none of {evidence.settings['voters_tested']:,} gives enough evidence of lying "
             f"(level {level:.0%})."
         )
+    sentences = [sentence]
+    if untested := evidence.settings["voters_not_tested"]:
+        sentences.append(
+            f"{untested:,} {'voter was' if untested == 1 else 'voters were'} not tested alone: the others cast fewer "
+            f"than {LEAST_OF_OTHERS} votes an item, which is too little to compare with."
+        )
     hasty = int(evidence.hasty.sum())
     if not hasty:
-        return [sentence]
+        return sentences
     return [
-        sentence,
+        *sentences,
         f"{hasty:,} voters need less than a fifth of the usual {evidence.usual_seconds:.3g} seconds for a vote; "
         "voters.csv says who. Haste is careless, not false, so it flags nobody.",
     ]
@@ -151,13 +176,17 @@ def _leader_summary(found: Audit) -> list[str]:
     if found.evidence is None or not found.evidence.flagged.any():
         return []
     before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
-    moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank]
+    left = sorted(found.left_alone)
+    moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank and new.item not in left]
     most = max(moved, key=lambda pair: abs(pair[0].rank - pair[1].rank), default=None)
     leads = f"Without them {after} leads, not {before}." if before != after else f"Without them {after} still leads."
+    alone = (
+        [f"Only flagged voters compared {', '.join(left)} with others: without them no rank is known."] if left else []
+    )
     if most is None:
-        return [f"{leads} No rank changes."]
+        return [f"{leads} No rank changes.", *alone]
     old, new = most
-    return [f"{leads} {len(moved)} items change rank; the most is {new.item}, from {old.rank} to {new.rank}."]
+    return [f"{leads} {len(moved)} items change rank; the most is {new.item}, from {old.rank} to {new.rank}.", *alone]
 
 
 def _advice(found: Audit) -> list[str]:
@@ -177,17 +206,23 @@ def _advice(found: Audit) -> list[str]:
             )
     results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
     leader = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
-    if leader is not None and leader.found is not None:
-        share = leader.found / leader.votes
-        if share < _FRAGILE:
-            advice.append(
-                f"Do not announce {leader.loses} as the winner: {leader.found:,} of {leader.votes:,} votes "
-                f"({share:.2%}) would make {leader.gains} the leader. Call them tied, or collect more votes between "
-                "the two."
-            )
-        else:
-            advice.append(
-                f"{leader.loses} leads safely against few false votes: it takes {leader.found:,} of {leader.votes:,} "
-                f"({share:.1%}) to put {leader.gains} in front."
-            )
+    if leader is None or leader.found is None:
+        return advice
+    share = leader.found / leader.votes
+    how_many = f"{leader.found:,} of {leader.votes:,} votes ({share:.2%})"
+    standing = next(standing for standing in found.trusted.standings if standing.item == leader.loses)
+    if share < _FRAGILE or leader.found <= max(_FEW, math.sqrt(leader.votes)):
+        advice.append(
+            f"Do not announce {leader.loses} as the winner: {how_many} would make {leader.gains} the leader. Call them "
+            "tied, or collect more votes between the two."
+        )
+    elif standing.rank_high > 1:
+        advice.append(
+            f"Do not announce {leader.loses} as the winner: its true rank may be {standing.rank_low} to "
+            f"{standing.rank_high}. Collect more votes on the first items."
+        )
+    else:
+        advice.append(
+            f"{leader.loses} leads safely against few false votes: it takes {how_many} to put {leader.gains} in front."
+        )
     return advice

@@ -93,7 +93,8 @@ def stress(
     Columns: size, voters, target, then its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
     (rank_weighted) and, where the file names voters, with these weights and without the votes of flagged voters
     (rank_set_aside); leader_plain, leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left.
-    Rank 1 is the best. Flips without a target follow the leader of the votes as they are.
+    Rank 1 is the best. Flips without a target follow the leader of the votes as they are. Ranks and leaders are those
+    of the target's component of the comparison graph; a target that is left without any other item has no rank.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, _ = arena(liars={}, seed=3)
@@ -101,7 +102,7 @@ def stress(
     [0, 4]
     """
     leads = target is None and attack in FLIPS
-    followed = int(np.argmax(_plain(votes, ties))) if leads else _item(votes, target)
+    followed = _leader(_plain(votes, ties), votes.components() == 0) if leads else _item(votes, target)
     rows: list[dict[str, Any]] = []
     for size in sizes:
         attacked = inject(votes, attack, votes.items[followed], size=size, voters=max(1, min(voters, size)), seed=seed)
@@ -110,23 +111,29 @@ def stress(
             "voters": len(attacked.liars) if size else 0,
             "target": votes.items[followed],
         }
-        scores = {"plain": _plain(attacked.votes, ties), "weighted": _weighted(attacked.votes, ties)}
+        compared = _compared(attacked.votes, ties, followed)
+        fits = {
+            "plain": (_plain(attacked.votes, ties), compared),
+            "weighted": (_weighted(attacked.votes, ties), compared),
+        }
         if votes.voter is not None:
             evidence = audit_voters(attacked.votes, level=level, duels_assigned=duels_assigned)
             flagged = evidence.flagged_votes(attacked.votes)
-            scores["set_aside"] = _weighted(attacked.votes.without(flagged), ties)
+            left = attacked.votes.without(flagged)
+            fits["set_aside"] = _weighted(left, ties), _compared(left, ties, followed)
             names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
             row |= {
                 "liars_flagged": len(names & set(attacked.liars)),
                 "others_flagged": len(names - set(attacked.liars)),
                 "fake_votes_left": int((attacked.fake & ~flagged).sum()),
             }
-        for name, each in scores.items():
-            row |= {f"rank_{name}": rank_of(each, followed), f"leader_{name}": votes.items[int(np.argmax(each))]}
+        for name, (scores, among) in fits.items():
+            row[f"rank_{name}"] = rank_of(scores[among], int(among[:followed].sum())) if among.sum() > 1 else None
+            row[f"leader_{name}"] = votes.items[_leader(scores, among)]
         rows.append(row)
         if progress:
             progress(1)
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def rank_of(scores: Vector, item: int) -> int:
@@ -136,6 +143,16 @@ def rank_of(scores: Vector, item: int) -> int:
     2
     """
     return int((scores > scores[item]).sum()) + 1
+
+
+def _compared(votes: Votes, ties: Ties, item: int) -> Mask:
+    """The items that votes compare with this one, perhaps through others, and itself, shape (K,)."""
+    component = votes.select((votes.result != 0.5) | (ties == "half")).components()
+    return np.asarray(component == component[item])
+
+
+def _leader(scores: Vector, among: Mask) -> int:
+    return int(np.argmax(np.where(among, scores, -np.inf)))
 
 
 def _plain(votes: Votes, ties: Ties) -> Vector:

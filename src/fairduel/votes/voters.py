@@ -238,7 +238,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         settings={
             "level": level,
             "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
-            "needed_log10_evidence": needed / np.log(10.0),
+            "needed_log10_evidence": (needed if judged.any() else np.log(3.0 / level)) / np.log(10.0),
             "voters_tested": int(judged.sum()),
             "voters_not_tested": int(((voted > 0) & ~judged).sum()),
             "needed_votes_of_others": f"{LEAST_OF_OTHERS} an item",
