@@ -319,6 +319,12 @@ def test_items_and_features_must_agree(settings, reason):
         RobustPreferenceModel(inputs="pairs", **settings).fit([["a", "b"]], [1])
 
 
+@pytest.mark.parametrize("other", [1, None])
+def test_items_are_of_one_kind(other):
+    with pytest.raises(BadInputError, match="all be names or all be numbers"):
+        RobustPreferenceModel(inputs="pairs").fit(np.array([["a", other], ["b", "a"]], dtype=object), [1, 0])
+
+
 def test_a_score_needs_a_vote_that_counts():
     X, y = problem()
     model = RobustPreferenceModel(ties="drop").fit(X, y)

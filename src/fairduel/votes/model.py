@@ -257,7 +257,10 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         by_context = self.features is not None and np.ndim(self.features) == 3
         if given.ndim != 2 or given.shape[1] != 2 + by_context or len(given) == 0:
             raise BadInputError(f"pairs must have shape (n, {2 + by_context}), not {given.shape}.")
-        names, codes = np.unique(given[:, :2], return_inverse=True)
+        try:
+            names, codes = np.unique(given[:, :2], return_inverse=True)
+        except TypeError as error:
+            raise BadInputError("items must all be names or all be numbers, none of them missing.") from error
         if learn:
             self.n_features_in_ = given.shape[1]
             self.items_ = self._all_items(names, before)
@@ -266,7 +269,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         pairs = code_of[codes.reshape(-1, 2)]
         if (pairs < 0).any() and (learn or self.features is not None):
             raise BadInputError(
-                f"the item {names[np.argmin(code_of)]!r} is not among those that the model was made for."
+                f"the item {names.tolist()[np.argmin(code_of)]!r} is not among those that the model was made for."
             )
         context = given[:, 2].astype(np.int32) if by_context else np.zeros(len(given), dtype=np.int32)
         if by_context and not (context.min() >= 0 and context.max() < len(self._table())):
