@@ -43,7 +43,8 @@ def fairduel_command(
     Contextual dueling bandits under adversarial feedback: RCDB and RCDB-S,
     their rivals, attacks on them, and the experiments that compare them.
 
-    Start with:  [bold]fairduel reproduce figure1[/bold]
+    Start with:  [bold]fairduel demo[/bold]  (a file of votes with liars), or
+    [bold]fairduel reproduce figure1[/bold]  (the paper).
     """
 
 
