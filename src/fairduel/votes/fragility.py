@@ -42,6 +42,7 @@ from fairduel.checks import whole
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, Ties, fit_scores
+from fairduel.votes.robust import one_thread
 from fairduel.votes.votes import Votes
 
 How = Literal["dropped", "flipped"]
@@ -156,13 +157,15 @@ def _prepared(votes: Votes, ties: Ties) -> tuple[Votes, _Kinds, Scores]:
 def _bounds(
     votes: Votes, kinds: _Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], top: int, how: How
 ) -> Fragility:
-    size, taken, (loses, gains) = _search(kinds, fitted, pairs, how)
+    with one_thread():
+        size, taken, (loses, gains) = _search(kinds, fitted, pairs, how)
+        at_least = least_needed(kinds, fitted, pairs, how)
     return Fragility(
         top=top,
         how=how,
         votes=int(kinds.count.sum()),
         found=size,
-        at_least=least_needed(kinds, fitted, pairs, how),
+        at_least=at_least,
         rows=tuple(votes.row[kinds.members(taken)].tolist()),
         loses=votes.items[loses],
         gains=votes.items[gains],
