@@ -48,6 +48,7 @@ from fairduel.votes.votes import Votes
 How = Literal["dropped", "flipped"]
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
 _TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
+_HOPELESS = 2.0  # times the votes found so far: a pair that is predicted to need more is not searched
 _CHANGED = 1e-9  # log-odds: less is rounding
 _RADII = np.geomspace(1e-3, 1e4, 400)
 _STRIDE = 8
@@ -283,6 +284,8 @@ def _search(
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, NDArray[np.int64], tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
     for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
+        if best[0] is not None and predicted[place] > _HOPELESS * best[0]:
+            break
         taken = _take(kinds, fitted, pairs[place], how)
         if taken is not None and (best[0] is None or taken.sum() < best[0]):
             best = int(taken.sum()), taken, pairs[place]
