@@ -4,12 +4,12 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel.action_sets import ActionSet, Pair
+from fairduel.action_sets import ActionSet
 from fairduel.actions import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent
 from fairduel.checks import at_least_zero, positive, whole
@@ -105,7 +105,8 @@ class ContextualAgent(DuelingAgent):
     def _duel_in(self, actions: ActionSet) -> Duel:
         """The next duel of a set that is not listed."""
         self._check_dimension(actions)
-        if not self._takes_sets:  # said before a warm-up, which could do without
+        steering = self._steering
+        if steering is None:  # said before a warm-up, which could do without
             raise BadInputError(
                 f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
             )
@@ -117,7 +118,9 @@ class ContextualAgent(DuelingAgent):
             while np.array_equal(first, second):
                 second = actions.random(self._rng)
         else:
-            pair = self._choose_in(actions)
+            pair = actions.best_pair(
+                self._theta, steering.inverse, self.current_radius, self._rng, self_duels=self.self_duels
+            )
             first, second, gap = pair.first, pair.second, pair.gap
         if self._rng.random() < 0.5:
             first, second = second, first
@@ -219,12 +222,13 @@ class ContextualAgent(DuelingAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         """Which pair to ask, given all that was told."""
 
-    _takes_sets: ClassVar[bool] = False
-    """Whether the agent writes :meth:`_choose_in`."""
+    @property
+    def _steering(self) -> Information | None:
+        """What an agent with the symmetric rule (line 6) explores by; ``None`` for one with another rule.
 
-    def _choose_in(self, actions: ActionSet) -> Pair:
-        """Which pair to ask of a set that is not listed."""
-        raise NotImplementedError
+        Only the symmetric rule can be answered for a set that is not listed.
+        """
+        return None
 
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:
@@ -265,11 +269,6 @@ class ContextualAgent(DuelingAgent):
         if information.gram is not None:
             return symmetric_pair_by_gram(actions @ self._theta, information.gram, radius, self.self_duels, tie)
         return symmetric_pair(actions, self._theta, information.inverse, radius, self.self_duels, tie)
-
-    def _symmetric_pair_in(self, actions: ActionSet, information: Information) -> Pair:
-        """The same in a set that is not listed."""
-        inverse = information.inverse
-        return actions.best_pair(self._theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels)
 
     def _horizon_or(self, round_number: int) -> int:
         return self.horizon if self.horizon is not None else max(round_number, 2)

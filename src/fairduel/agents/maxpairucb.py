@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.action_sets import ActionSet, Pair
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.duel import Matrix
+from fairduel.information import Information
 from fairduel.radius import confidence_radius, horizon_noise, practical_radius
 
 
@@ -24,10 +24,9 @@ class MaxPairUCB(ContextualAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         return self._symmetric_pair(actions, self._information)
 
-    _takes_sets = True
-
-    def _choose_in(self, actions: ActionSet) -> Pair:
-        return self._symmetric_pair_in(actions, self._information)
+    @property
+    def _steering(self) -> Information:
+        return self._information
 
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.action_sets import ActionSet, Pair
 from fairduel.agents.robust import RobustAgent
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
+from fairduel.information import Information
 from fairduel.radius import determinant_noise, horizon_noise, practical_radius
 
 
@@ -41,10 +41,9 @@ class RCDB(RobustAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 6
         return self._symmetric_pair(actions, self._information)
 
-    _takes_sets = True
-
-    def _choose_in(self, actions: ActionSet) -> Pair:
-        return self._symmetric_pair_in(actions, self._information)
+    @property
+    def _steering(self) -> Information:
+        return self._information
 
     def _slope(self, difference: Vector, width: float) -> float:  # noqa: ARG002  # line 3
         return self._design_slope

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fairduel.action_sets import ActionSet, Pair
 from fairduel.agents.robust import RobustAgent
 from fairduel.duel import Duel, Matrix, Vector
 from fairduel.errors import BadInputError
@@ -44,10 +43,9 @@ class RCDBS(RobustAgent):
     def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 10
         return self._symmetric_pair(actions, self._local_information)
 
-    _takes_sets = True
-
-    def _choose_in(self, actions: ActionSet) -> Pair:
-        return self._symmetric_pair_in(actions, self._local_information)
+    @property
+    def _steering(self) -> Information:
+        return self._local_information
 
     def _slope(self, difference: Vector, width: float) -> float:
         largest = abs(dot(difference, self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
