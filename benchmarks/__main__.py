@@ -18,6 +18,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import twins
+from benchmarks.measures import seconds
 from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet
@@ -31,16 +32,6 @@ from fairduel.worlds.base import random_parameter
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=120)
 Row = dict[str, object]
-
-
-def seconds(call: Callable[[], object], times: int = 3) -> float:
-    """The shortest of a few runs: the least disturbed."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
 
 
 def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:
@@ -94,7 +85,7 @@ def end_to_end() -> list[Row]:
         ).stdout.split()
     rows.append(
         {
-            "work": f"10,000 runs of RCDB/greedy, peak {int(done[1]) / 2**20:.2f} GiB",
+            "work": f"10,000 runs of RCDB/greedy, peak {float(done[1]):.2f} GiB",
             "here": float(done[0]),
             "goal": 120.0,
         }
@@ -105,12 +96,12 @@ def end_to_end() -> list[Row]:
 _TEN_THOUSAND = """
 import os, sys, time
 from pathlib import Path
+from benchmarks.measures import peak_memory
 from fairduel.experiments.paper_setup import GREEDY, paper_cell
 from fairduel.simulation import Store, run_cells
 began = time.perf_counter()
 run_cells([paper_cell("rcdb", GREEDY)], range(10_000), Store(Path(sys.argv[1])), jobs=os.cpu_count())
-peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]  # ru_maxrss would be the parent's too
-print(time.perf_counter() - began, peak)
+print(time.perf_counter() - began, peak_memory())
 """
 
 

@@ -1,7 +1,6 @@
 """Recorded votes: from strings to scores beside evalica, a million votes with features, ten million rows of a file."""
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ import evalica
 import numpy as np
 import polars as pl
 
+from benchmarks.measures import peak_memory, seconds
 from fairduel.votes import RobustPreferenceModel, read_votes
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.reading import votes_of
@@ -52,16 +52,7 @@ def strings_to_scores() -> tuple[float, float]:
         return np.log(scores.to_numpy()) - np.log(scores.to_numpy()).mean()
 
     assert np.abs(here() - there()).max() < 1e-3  # evalica's own tolerance
-    return shortest(here), shortest(there)
-
-
-def shortest(call, times: int = 5) -> float:
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
+    return seconds(here, times=5), seconds(there, times=5)
 
 
 def million_with_features(weights: str) -> dict[str, float]:
@@ -85,9 +76,9 @@ def fit_a_million(weights: str) -> dict[str, float]:
     results = (rng.random(MILLION) < 1 / (1 + np.exp(-differences @ theta))).astype(float)
     began = time.perf_counter()
     model.fit(differences, results)
-    seconds = time.perf_counter() - began
+    taken = time.perf_counter() - began
     assert np.abs(model.coef_ - theta).max() < 0.2
-    return {"seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    return {"seconds": taken, "peak": peak_memory()}
 
 
 def recorded_votes() -> list[dict[str, object]]:
@@ -104,8 +95,8 @@ def recorded_votes() -> list[dict[str, object]]:
         for name, write in (("parquet", table.write_parquet), ("csv", table.write_csv)):
             path = Path(folder) / f"votes.{name}"
             write(path)
-            seconds = shortest(lambda path=path: wins(read_votes(path).votes), times=2)
-            rows.append({"work": f"10,000,000 rows of {name}, read and collapsed", "here": seconds, "goal": 10.0})
+            here = seconds(lambda path=path: wins(read_votes(path).votes), times=2)
+            rows.append({"work": f"10,000,000 rows of {name}, read and collapsed", "here": here, "goal": 10.0})
             path.unlink()
     return rows
 
