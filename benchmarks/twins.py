@@ -16,26 +16,50 @@ def fit(differences, weights, outcomes, ridge, start):
     return minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-8}).x
 
 
-def best_pair(actions, theta, inverse, radius):
-    """argmax over all pairs, by one large array."""
+def pair_widths(actions, inverse):
+    """‖x_a − x_b‖_Σ⁻¹ of all pairs, by one large array."""
     gaps = actions[:, None, :] - actions[None, :, :]
-    widths = np.sqrt(np.maximum(np.einsum("abi,ij,abj->ab", gaps, inverse, gaps), 0.0))
+    return np.sqrt(np.maximum(np.einsum("abi,ij,abj->ab", gaps, inverse, gaps), 0.0))
+
+
+def best_pair(actions, theta, inverse, radius, rng=None):  # noqa: ARG001
+    """argmax over all pairs (RCDB and MaxPairUCB)."""
     rewards = actions @ theta
-    scores = rewards[:, None] + rewards[None, :] + radius * widths
+    scores = rewards[:, None] + rewards[None, :] + radius * pair_widths(actions, inverse)
     return np.unravel_index(np.argmax(scores), scores.shape)
 
 
-def rcdb_run(actions, theta_star, horizon, budget, rng):
-    """RCDB at its practical setting under the greedy attack, Algorithm 1 line by line; return its regret."""
+def widest_pair(actions, theta, inverse, radius, rng=None):  # noqa: ARG001
+    """The widest pair of actions that no other is surely better than (MaxInP)."""
+    rewards, widths = actions @ theta, pair_widths(actions, inverse)
+    margins = rewards[:, None] - rewards[None, :] + radius * widths
+    np.fill_diagonal(margins, np.inf)
+    left = np.flatnonzero((margins > 0.0).all(axis=1))
+    if left.size == 0:
+        return np.argmax(rewards), np.argmax(rewards)
+    inside = widths[np.ix_(left, left)]
+    return left[list(np.unravel_index(np.argmax(inside), inside.shape))]
+
+
+def perturbed_pair(actions, theta, inverse, radius, rng):
+    """The leader under noise and its toughest rival (CoLSTIM, all noise its own)."""
+    rewards = actions @ theta
+    noise = np.clip(rng.gumbel(size=len(actions)), -radius, radius)
+    first = np.argmax(rewards + noise * np.sqrt(np.einsum("ai,ij,aj->a", actions, inverse, actions)))
+    gaps = actions - actions[first]
+    return first, np.argmax(rewards + radius * np.sqrt(np.einsum("ai,ij,aj->a", gaps, inverse, gaps)))
+
+
+def run(choose, actions, theta_star, horizon, budget, rng, *, ridge, trust, radius):
+    """One run under the greedy attack, in the order of Algorithm 1's lines; return its regret."""
     dimension = actions.shape[1]
-    ridge, trust, radius = 0.25, np.sqrt(dimension) / budget, np.sqrt(dimension)
     information, theta = ridge * np.eye(dimension), np.zeros(dimension)
     history: list[tuple[np.ndarray, float, float]] = []
     rewards = actions @ theta_star
     regret = 0.0
     for t in range(horizon):
         inverse = np.linalg.inv(information)
-        a, b = best_pair(actions, theta, inverse, radius)
+        a, b = choose(actions, theta, inverse, radius, rng)
         difference = actions[a] - actions[b]
         width = np.sqrt(difference @ inverse @ difference)
         weight = 1.0 if width <= trust else trust / width

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairduel.information import HIGH_DIMENSION, Information
+from fairduel.information import HIGH_DIMENSION, Information, combination, products
 
 any_seed = st.integers(0, 2**32 - 1)
 
@@ -106,6 +106,15 @@ def test_width_and_norm_are_the_two_dual_norms(seed):
     matrix = information.matrix
     assert information.width(vector) == pytest.approx(math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9)
     assert information.norm(vector) == pytest.approx(math.sqrt(vector @ matrix @ vector), rel=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 8, 9, 40])
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_products_by_hand_are_those_of_numpy(dimension, count):
+    rng = np.random.default_rng(dimension)
+    rows, vector, factors = rng.normal(size=(count, dimension)), rng.normal(size=dimension), rng.normal(size=count)
+    np.testing.assert_allclose(products(rows, vector), rows @ vector, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(combination(factors, rows), factors @ rows, rtol=1e-12, atol=1e-13)
 
 
 def test_nothing_has_no_width():

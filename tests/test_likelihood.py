@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, clipped_linear
-from fairduel.likelihood import TOLERANCE, Comparisons, derivatives, loss, maximum_likelihood, newton
+from fairduel.likelihood import (
+    TOLERANCE,
+    Comparisons,
+    gradient_at,
+    hessian_of,
+    loss,
+    maximum_likelihood,
+    newton,
+    predicted,
+    solve_by_root,
+)
 from fairduel.links import potential
 
 LINKS = [LOGISTIC, PROBIT, clipped_linear(0.7), Link("logistic", 1.6)]
@@ -18,10 +28,10 @@ any_ridge = st.floats(0.05, 5.0)
 
 def loss_gradient_hessian(theta, differences, weights, wins, ridge, link):
     arguments = (theta, differences, weights, wins, ridge, link.kind, link.scale)
-    gradient, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
-    largest = derivatives(*arguments, gradient, hessian)
+    gradient, curvatures = np.empty(theta.size), np.empty(len(weights))
+    largest = gradient_at(*arguments, gradient, curvatures)
     assert largest == np.abs(gradient).max()
-    return loss(*arguments), gradient, hessian
+    return loss(*arguments), gradient, hessian_of(differences, curvatures, ridge)
 
 
 def random_duels(seed, dimension=None, count=None):
@@ -85,6 +95,16 @@ def test_every_row_is_counted_once_across_blocks(link, count, score_equation):
     assert value == pytest.approx(slow_loss, rel=1e-11)
     np.testing.assert_allclose(gradient, score_equation(theta, differences, weights, outcomes, 0.3, link), rtol=1e-9)
     np.testing.assert_allclose(hessian, curvature, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 40])
+def test_a_root_solves_like_its_matrix(dimension):
+    rng = np.random.default_rng(dimension)
+    factor, vector = rng.normal(size=(dimension, dimension)), rng.normal(size=dimension)
+    matrix = factor @ factor.T + np.eye(dimension)
+    np.testing.assert_allclose(
+        solve_by_root(np.linalg.cholesky(matrix), vector), np.linalg.solve(matrix, vector), rtol=1e-9
+    )
 
 
 @given(any_seed, any_link, any_ridge)
@@ -232,6 +252,27 @@ def test_a_million_distinct_duels_are_fitted():
     assert len(told) == 10**6
     np.testing.assert_allclose(estimate.theta, truth, atol=0.03)
     assert estimate.steps < 20
+
+
+@given(any_seed, st.sampled_from([LOGISTIC, PROBIT]), st.booleans())
+def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won):
+    told = gathered(*random_duels(seed))
+    before = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(told.differences.shape[1]))
+    difference = np.random.default_rng(seed).uniform(-1, 1, before.theta.size)
+    errors = []
+    for weight in (0.02, 0.01):
+        more = Comparisons.from_state(told.state())
+        more.add(difference, weight=weight, first_won=first_won)
+        after = maximum_likelihood(more, ridge=0.25, link=link, start=before.theta).theta
+        start = predicted(before.theta, before.root, difference, weight, first_won, link.kind, link.scale)
+        errors.append(np.linalg.norm(start - after) / np.linalg.norm(before.theta - after))
+    assert errors[1] < 0.02
+    assert errors[1] < 0.75 * errors[0] + 1e-4  # halves with the weight
+
+
+def test_without_a_fit_the_prediction_is_the_estimate_itself():
+    theta = np.array([0.3, -0.4])
+    assert predicted(theta, np.empty((0, 0)), np.array([1.0, 0.0]), 1.0, True, LOGISTIC.kind, 1.0) is theta
 
 
 @given(any_seed, any_link, st.floats(0.1, 60))

@@ -21,6 +21,7 @@ from fairduel.selection import (
     promising,
     random_pair,
     symmetric_pair,
+    symmetric_pair_by_gram,
     toughest_rival,
     uncertainty_weight,
 )
@@ -113,6 +114,24 @@ def test_symmetric_pair_gives_every_tie_the_same_share_of_the_uniform_number(pro
     assert chosen == dict.fromkeys(tied, 3)
 
 
+@pytest.mark.parametrize("radius", [0.0, 0.1, 2.0, 40.0])
+@pytest.mark.parametrize("self_duels", [True, False])
+@pytest.mark.parametrize("dimension", [1, 4, 5, 7])
+def test_no_pair_is_missed_in_rows_that_are_passed_over(dimension, self_duels, radius):
+    """Hypercubes have many ties: every one must be found, in the order of the triangle of pairs."""
+    rng = np.random.default_rng(dimension)
+    actions = hypercube(dimension)
+    asked = actions[rng.integers(len(actions), size=9)] - actions[rng.integers(len(actions), size=9)]
+    gram = actions @ np.linalg.inv(0.25 * np.eye(dimension) + asked.T @ asked) @ actions.T
+    places = [(a, b) for a in range(len(actions)) for b in range(a + 1)]
+    for theta in (np.zeros(dimension), np.eye(dimension)[0], rng.normal(size=dimension)):
+        rewards, widths = actions @ theta, pair_widths(gram)
+        scores = np.array([rewards[a] + rewards[b] + radius * widths[a, b] for a, b in places])
+        scores[[a == b and not self_duels for a, b in places]] = -np.inf
+        for tie in (0.0, 0.3, 0.77, ALMOST_ONE):
+            assert symmetric_pair_by_gram(rewards, gram, radius, self_duels, tie) == places[pick(scores, tie)]
+
+
 @given(problems(), ties, st.data())
 def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
     actions, theta, inverse, radius = problem
@@ -131,7 +150,7 @@ def test_promising_is_its_definition(problem):
     actions, theta, inverse, radius = problem
     expected = slow_promising(*problem)
     points, rewards = actions @ np.linalg.cholesky(inverse), actions @ theta
-    assert set(promising(pair_widths(actions @ inverse @ actions.T), rewards, radius)) == expected
+    assert set(promising(actions @ inverse @ actions.T, rewards, radius)) == expected
     assert set(_promising_among_many(points, rewards, radius)) == expected
 
 
@@ -165,7 +184,7 @@ def test_a_lone_promising_action_meets_its_toughest_rival_where_self_duels_are_n
 def test_where_nothing_is_promising_the_greedy_action_duels_itself():
     actions = np.array([[1.0, 0.0], [1.0, 0.5], [-1.0, 0.0]]) / 2
     theta = np.array([1.0, 0.0])  # the first two are equally good, and the radius is 0
-    assert promising(pair_widths(actions @ actions.T), actions @ theta, 0.0).size == 0
+    assert promising(actions @ actions.T, actions @ theta, 0.0).size == 0
     assert _promising_among_many(actions, actions @ theta, 0.0).size == 0
     chosen = {informative_pair(actions, theta, np.eye(2), 0.0, True, tie) for tie in (0.0, 0.49, 0.51, 0.99)}
     assert chosen == {(0, 0), (1, 1)}

@@ -9,9 +9,11 @@ from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
-_AFRESH = 1024
+AFRESH = 1024
+"""After so many updates an inverse or a Gram matrix is computed afresh, so that rounding cannot pile up."""
 HIGH_DIMENSION = 64
 """From this dimension on a fixed set's Gram matrix is kept."""
+_BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
 _LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
 
@@ -25,7 +27,8 @@ def multiply(inverse: Matrix, direction: Vector) -> Vector:
     """
     result = np.zeros_like(direction)
     for i in range(direction.size):
-        result += direction[i] * inverse[i]
+        for j in range(direction.size):
+            result[j] += direction[i] * inverse[i, j]
     return result
 
 
@@ -36,6 +39,29 @@ def dot(first: Vector, second: Vector) -> float:
     for i in range(first.size):
         total += first[i] * second[i]
     return total
+
+
+@compiled
+def products(rows: Matrix, vector: Vector) -> Vector:
+    """Return xᵀv of each of the ``rows`` (n, d), shape (n,)."""
+    if vector.size > _BY_HAND:
+        return rows @ vector
+    result = np.empty(len(rows))
+    for i in range(result.size):
+        result[i] = dot(rows[i], vector)
+    return result
+
+
+@compiled
+def combination(factors: Vector, rows: Matrix) -> Vector:
+    """Return Σ_i f_i x_i of the ``rows`` (n, d), shape (d,)."""
+    if rows.shape[1] > _BY_HAND:
+        return factors @ rows
+    result = np.zeros(rows.shape[1])
+    for i in range(factors.size):
+        for j in range(result.size):
+            result[j] += factors[i] * rows[i, j]
+    return result
 
 
 @compiled
@@ -57,7 +83,7 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
     for i in range(d):
         for j in range(d):
             matrix[i, j] += coefficient * (direction[i] * direction[j])
-    if pivot < _SMALLEST_PIVOT or updates % max(_AFRESH, d) == 0:
+    if pivot < _SMALLEST_PIVOT or updates % max(AFRESH, d) == 0:
         fresh = np.linalg.inv(matrix)
         for i in range(d):
             for j in range(d):
@@ -149,7 +175,7 @@ class Information:
         is_new = self._actions is None or not np.array_equal(self._actions, actions)
         if is_new:
             self._actions, self.gram = actions.copy(), None
-        if (not is_new or actions.dtype == np.float32) and (self.gram is None or self._gram_updates >= _AFRESH):
+        if (not is_new or actions.dtype == np.float32) and (self.gram is None or self._gram_updates >= AFRESH):
             half = actions @ self.inverse.astype(actions.dtype, copy=False)
             self.gram = np.ascontiguousarray(half @ actions.T, dtype=np.float64)
             self._gram_updates = 0

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.information import HIGH_DIMENSION
+from fairduel.information import HIGH_DIMENSION, combination, dot, products
 from fairduel.links import Link, potential, probability_and_slope
 
-TOLERANCE = 1e-8
-"""The gradient's largest entry at the estimate is at most this times (1 + Σw)."""
+TOLERANCE = 1e-12
+"""The gradient's largest entry at the estimate is at most this times (1 + Σw).
+
+So little that scores which tie stay within ``selection.TIE``: else rounding would break ties, not the agent's coin.
+"""
 _MOST_STEPS = 200
 _LOG_TWO = math.log(2.0)
 _BLOCK = 512  # rows at a time: they stay in the processor's cache between the three products
@@ -38,7 +41,7 @@ def loss(
 
 
 @compiled
-def derivatives(
+def gradient_at(
     theta: Vector,
     differences: Matrix,
     weights: Vector,
@@ -47,35 +50,60 @@ def derivatives(
     kind: int,
     scale: float,
     gradient: Vector,
-    hessian: Matrix,
+    curvatures: Vector,
 ) -> float:
-    """Fill the gradient (d,) and Hessian (d, d) of :func:`loss`; return the gradient's largest entry.
+    """Fill the gradient (d,) of :func:`loss`, the left side of eq. (MLE); return its largest entry.
 
-    One pass over the rows; the gradient is the left side of eq. (MLE).
+    One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
     """
-    d = theta.size
-    for i in range(d):
-        gradient[i] = ridge * theta[i]
-        for j in range(d):
-            hessian[i, j] = 0.0
-        hessian[i, i] = ridge
+    for j in range(theta.size):
+        gradient[j] = ridge * theta[j]
     for start in range(0, weights.size, _BLOCK):
         rows = differences[start : start + _BLOCK]
-        margins = rows @ theta
-        residuals = np.empty_like(margins)
-        curved = np.empty_like(rows)
-        for i in range(margins.size):
-            p, s = probability_and_slope(kind, scale, margins[i])
+        residuals = products(rows, theta)
+        for i in range(residuals.size):
+            p, s = probability_and_slope(kind, scale, residuals[i])
             residuals[i] = weights[start + i] * p - wins[start + i]
-            curvature = weights[start + i] * s
-            for j in range(d):
-                curved[i, j] = curvature * rows[i, j]
-        gradient += residuals @ rows
-        hessian += curved.T @ rows
+            curvatures[start + i] = weights[start + i] * s
+        sums = combination(residuals, rows)
+        for j in range(theta.size):
+            gradient[j] += sums[j]
     largest = 0.0
-    for i in range(d):
-        largest = max(largest, abs(gradient[i]))
+    for entry in gradient:
+        largest = max(largest, abs(entry))
     return largest
+
+
+@compiled
+def hessian_of(differences: Matrix, curvatures: Vector, ridge: float) -> Matrix:
+    """λI + Σ c φφᵀ (d, d), the Hessian of :func:`loss`, from the rows (n, d) and their ``curvatures`` (n,)."""
+    d = differences.shape[1]
+    hessian = np.zeros((d, d))
+    for start in range(0, curvatures.size, _BLOCK):
+        rows = differences[start : start + _BLOCK]
+        curved = np.empty_like(rows)
+        for i in range(len(rows)):
+            for j in range(d):
+                curved[i, j] = curvatures[start + i] * rows[i, j]
+        hessian += curved.T @ rows
+    for j in range(d):
+        hessian[j, j] += ridge
+    return hessian
+
+
+@compiled
+def solve_by_root(root: Matrix, vector: Vector) -> Vector:
+    """Return (LLᵀ)⁻¹v, shape (d,), for a lower triangle L (d, d)."""
+    solution = vector.copy()
+    for i in range(vector.size):
+        for j in range(i):
+            solution[i] -= root[i, j] * solution[j]
+        solution[i] /= root[i, i]
+    for i in range(vector.size - 1, -1, -1):
+        solution[i] /= root[i, i]
+        for j in range(i):
+            solution[j] -= root[i, j] * solution[i]
+    return solution
 
 
 @compiled
@@ -87,25 +115,34 @@ def newton(
     ridge: float,
     kind: int,
     scale: float,
-) -> tuple[Vector, float, float, int]:
-    """Minimise :func:`loss` by Newton's method; return θ, its largest gradient entry, the tolerance, the steps.
+) -> tuple[Vector, Matrix, float, float, int]:
+    """Minimise :func:`loss` by Newton's method; return θ, L, its largest gradient entry, the tolerance, the steps.
 
-    A full step is taken while each halves the gradient, as it does near the solution. From the first
-    that does not, steps are halved until the loss itself falls enough, which always ends.
+    LLᵀ is the last Hessian that was taken, at or near θ; L is empty where no step was.
+
+    A Hessian serves for another step where that should be the last: where the gradient, if it falls by the same factor
+    again, is small enough. A full step is taken while each halves the gradient, as it does near the solution. From the
+    first that does not, every step has its own Hessian and is halved until the loss itself falls enough, which always
+    ends.
     """
-    d = start.size
     tolerance = 1.0
     for weight in weights:
         tolerance += weight
     tolerance *= TOLERANCE
     theta = start.copy()
-    gradient, hessian = np.empty(d), np.empty((d, d))
-    next_gradient, next_hessian = np.empty(d), np.empty((d, d))
-    largest = derivatives(theta, differences, weights, wins, ridge, kind, scale, gradient, hessian)
+    gradient, curvatures = np.empty_like(start), np.empty_like(weights)
+    next_gradient, next_curvatures = np.empty_like(start), np.empty_like(weights)
+    largest = gradient_at(theta, differences, weights, wins, ridge, kind, scale, gradient, curvatures)
+    root = np.empty((0, 0))
     steps = 0
-    full_steps = True
+    needs_root = full_steps = True
+    root_is_here = False  # whether the Hessian was taken at this θ
     while largest > tolerance and steps < _MOST_STEPS:
-        step = np.linalg.solve(hessian, gradient)
+        if needs_root:
+            hessian = hessian_of(differences, curvatures, ridge)
+            root = np.linalg.cholesky(hessian)  # type: ignore[assignment]  # it stays float64
+            root_is_here = True
+        step = solve_by_root(root, gradient)
         candidate = theta - step
         if not full_steps:
             decrement = np.dot(step, gradient)
@@ -118,17 +155,36 @@ def newton(
             ):
                 size *= 0.5
                 candidate = theta - size * step
-        next_largest = derivatives(
-            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_hessian
+        next_largest = gradient_at(
+            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
         )
         if full_steps and not next_largest <= max(0.5 * largest, tolerance):
-            full_steps = False
+            needs_root = full_steps = not root_is_here
             continue
+        needs_root = not (full_steps and next_largest * next_largest <= tolerance * largest)
+        root_is_here = False
         theta, largest = candidate, next_largest
         gradient, next_gradient = next_gradient, gradient
-        hessian, next_hessian = next_hessian, hessian
+        curvatures, next_curvatures = next_curvatures, curvatures
         steps += 1
-    return theta, largest, tolerance, steps
+    return theta, root, largest, tolerance, steps
+
+
+@compiled
+def predicted(
+    theta: Vector, root: Matrix, difference: Vector, weight: float, first_won: bool, kind: int, scale: float
+) -> Vector:
+    """Where one more outcome will take the estimate θ, to first order, shape (d,): a good start for :func:`newton`.
+
+    The gradient at θ was zero before that outcome, so that now it is the outcome's own; and the Hessian is LLᵀ of the
+    last fit, ``root`` = L (d, d), and the outcome's share. With an empty ``root`` the start is θ itself.
+    """
+    if root.size == 0:
+        return theta
+    p, s = probability_and_slope(kind, scale, dot(difference, theta))
+    image = solve_by_root(root, difference)
+    length = weight * (p - first_won) / (1.0 + weight * s * dot(difference, image))
+    return theta - length * image
 
 
 @compiled
@@ -268,6 +324,8 @@ class Estimate:
 
     theta: Vector
     """The estimate, shape (d,)."""
+    root: Matrix
+    """L (d, d) with LLᵀ the Hessian, nearly, for :func:`predicted`; or empty."""
     gradient: float
     """No entry of the gradient there is larger; θ is within √d · gradient / λ of the exact solution."""
     steps: int
@@ -316,12 +374,12 @@ def _solve(told: Comparisons, ridge: float, link: Link, start: Vector) -> Estima
     basis, triangle = np.linalg.qr(told.differences.T)  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
     small = _newton(np.ascontiguousarray(triangle.T), told, ridge, link, np.ascontiguousarray(start @ basis))
     # No entry of the gradient is larger than its length, which Q keeps.
-    return replace(small, theta=basis @ small.theta, gradient=math.sqrt(rows) * small.gradient)
+    return replace(small, theta=basis @ small.theta, root=np.empty((0, 0)), gradient=math.sqrt(rows) * small.gradient)
 
 
 def _newton(differences: Matrix, told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
     try:
-        theta, gradient, tolerance, steps = newton(
+        theta, root, gradient, tolerance, steps = newton(
             start, differences, told.weights, told.wins, ridge, link.kind, link.scale
         )
     except np.linalg.LinAlgError:
@@ -333,4 +391,4 @@ def _newton(differences: Matrix, told: Comparisons, ridge: float, link: Link, st
             f"the estimate was not reached: after {steps} Newton steps the gradient is {gradient:.2g}, "
             f"allowed is {tolerance:.2g}; a larger ridge than {ridge:g} helps."
         )
-    return Estimate(theta, gradient, steps, ridge)
+    return Estimate(theta, root, gradient, steps, ridge)

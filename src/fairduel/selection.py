@@ -26,12 +26,26 @@ _WORTH = 64  # looking at one pair by itself costs about as much as this many in
 def pair_widths(gram: Matrix) -> Matrix:
     """‖x_i − x_j‖_Σ⁻¹ for all pairs, shape (K, K), from the Gram matrix XΣ⁻¹Xᵀ."""
     count = len(gram)
+    squares = np.diag(gram).copy()
     widths = np.empty((count, count))
     for i in range(count):
-        for j in range(i + 1):
-            squared = gram[i, i] + gram[j, j] - 2.0 * gram[i, j]
-            widths[i, j] = widths[j, i] = math.sqrt(max(squared, 0.0)) if i != j else 0.0
+        for j in range(i):
+            widths[i, j] = math.sqrt(max(squares[i] + squares[j] - 2.0 * gram[i, j], 0.0))
+        widths[i, i] = 0.0
+        for j in range(i):
+            widths[j, i] = widths[i, j]
     return widths
+
+
+@compiled
+def widths_in_row(gram: Matrix, first: int) -> Vector:
+    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    result = np.empty(len(gram))
+    for i in range(result.size):
+        squared = gram[i, i] + gram[first, first] - 2.0 * gram[first, i]
+        result[i] = math.sqrt(max(squared, 0.0))
+    result[first] = 0.0
+    return result
 
 
 @compiled
@@ -80,17 +94,54 @@ def symmetric_pair_by_gram(
     rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
 ) -> tuple[int, int]:
     """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    widths = pair_widths(gram)
-    count = rewards.size
-    scores = np.empty(count * (count + 1) // 2)
-    k = 0
-    for a in range(count):
-        for b in range(a + 1):
-            scores[k] = rewards[a] + rewards[b] + radius * widths[a, b]
-            if a == b and not self_duels:
-                scores[k] = -np.inf
-            k += 1
-    return _pair_of(pick(scores, tie))
+    first = int(np.argmax(rewards))
+    scores = rewards + (rewards[first] + radius * widths_in_row(gram, first))
+    if not self_duels:
+        scores[first] = -np.inf
+    squares, best = np.diag(gram).copy(), np.max(scores)
+    found, values = [0], [-np.inf]
+    best = _look_at(gram, 0, squares, rewards, radius, self_duels, best, found, values)
+    return _pair_of(_tied(found, values, best, tie))
+
+
+@compiled
+def _look_at(
+    products: Matrix,
+    start: int,
+    squares: Vector,
+    rewards: Vector,
+    radius: float,
+    self_duels: bool,
+    best: float,
+    found: list[int],
+    values: list[float],
+) -> float:
+    """Look at all pairs (a, b), b ≤ a, whose a has a row in ``products``: z_aᵀz_b for a = ``start``, ``start`` + 1, ….
+
+    ``squares`` are ‖z‖² (K,), and ``best`` is a score that some pair has. Places in the triangle of pairs within
+    ``TIE`` of the best so far are added to ``found``, their scores to ``values``; returns the best then. Most rows have
+    no such pair, which is seen without a square root or a branch.
+    """
+    steepness = radius * radius
+    for a in range(start, start + len(products)):
+        needed = best - TIE - rewards[a]
+        hopeful = 0
+        for b in range(a):
+            gap = max(needed - rewards[b], 0.0)
+            squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
+            hopeful += steepness * squared >= gap * gap
+        for b in range(a if hopeful else 0):
+            squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
+            value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
+            if value >= best - TIE:
+                best = max(best, value)
+                found.append(a * (a + 1) // 2 + b)
+                values.append(value)
+        if self_duels and 2.0 * rewards[a] >= best - TIE:
+            best = max(best, 2.0 * rewards[a])
+            found.append(a * (a + 1) // 2 + a)
+            values.append(2.0 * rewards[a])
+    return best
 
 
 @compiled
@@ -173,27 +224,11 @@ def _best_pair_of_all(
     squares = np.empty(count)
     for i in range(count):
         squares[i] = np.dot(points[i], points[i])
-    found = [0]
-    values = [-np.inf]
+    found, values = [0], [-np.inf]
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
         products = points[start:stop] @ points[:stop].T
-        for a in range(start, stop):
-            for b in range(a + 1):
-                if a == b:
-                    squared = 0.0
-                    if not self_duels:
-                        continue
-                else:
-                    squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
-                needed = best - TIE - rewards[a] - rewards[b]
-                if needed > 0.0 and radius * radius * squared < needed * needed:
-                    continue
-                value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
-                if value >= best - TIE:
-                    best = max(best, value)
-                    found.append(a * (a + 1) // 2 + b)
-                    values.append(value)
+        best = _look_at(products, start, squares, rewards, radius, self_duels, best, found, values)
     return _pair_of(_tied(found, values, best, tie))
 
 
@@ -206,12 +241,18 @@ def _tied(found: list[int], values: list[float], best: float, tie: float) -> int
 
 
 @compiled
-def promising(widths: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
-    """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i; ``widths`` is (K, K)."""
+def promising(gram: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
+    """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i, from XΣ⁻¹Xᵀ (K, K)."""
+    leader = int(np.argmax(rewards))  # rules most others out, so that it is asked first
     result = np.ones(rewards.size, np.bool_)
     for i in range(rewards.size):
-        for j in range(rewards.size):
-            if widths[i, j] > 0.0 and rewards[i] - rewards[j] + radius * widths[i, j] <= 0.0:
+        for j in range(-1, rewards.size):
+            rival = leader if j < 0 else j
+            lead = rewards[rival] - rewards[i]
+            if lead < 0.0 or rival == i:
+                continue
+            squared = gram[i, i] + gram[rival, rival] - 2.0 * gram[i, rival]
+            if squared > 0.0 and lead * lead >= radius * radius * squared:
                 result[i] = False
                 break
     return np.flatnonzero(result)
@@ -273,20 +314,13 @@ def informative_pair_by_gram(
     rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
 ) -> tuple[int, int]:
     """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    widths = pair_widths(gram)
-    candidates = promising(widths, rewards, radius)
+    candidates = promising(gram, rewards, radius)
     if candidates.size < 2:
         first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
-        return first, first if self_duels else toughest_rival(widths[first], rewards, radius, first, False, tie)
-    count = candidates.size
-    scores = np.empty(count * (count - 1) // 2)
-    k = 0
-    for i in range(1, count):
-        for j in range(i):
-            scores[k] = widths[candidates[i], candidates[j]]
-            k += 1
-    i, j = _pair_of(pick(scores, tie))
-    return candidates[i + 1], candidates[j]
+        widths = widths_in_row(gram, first)
+        return first, first if self_duels else toughest_rival(widths, rewards, radius, first, False, tie)
+    i, j = symmetric_pair_by_gram(np.zeros(candidates.size), gram[candidates][:, candidates], 1.0, False, tie)
+    return candidates[i], candidates[j]
 
 
 @compiled
@@ -296,10 +330,11 @@ def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) ->
     Without ``own`` noise all actions share the first.
     """
     noise = np.empty_like(draws)
-    for i in range(draws.size):
-        draw = draws[i] if own else draws[0]
-        value = draw if gaussian else -np.log(-np.log(draw))
+    for i in range(draws.size if own else 1):
+        value = draws[i] if gaussian else -np.log(-np.log(draws[i]))
         noise[i] = min(max(value, -threshold), threshold)
+    if not own:
+        noise[1:] = noise[0]
     return noise
 
 
@@ -330,14 +365,11 @@ def perturbed_pair_by_gram(
     rewards: Vector, gram: Matrix, radius: float, noise: Vector, self_duels: bool, ties: tuple[float, float]
 ) -> tuple[int, int]:
     """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    norms, widths = np.empty_like(rewards), np.empty_like(rewards)
+    scores = np.empty_like(rewards)
     for i in range(rewards.size):
-        norms[i] = math.sqrt(max(gram[i, i], 0.0))
-    first = pick(rewards + noise * norms, ties[0])
-    for i in range(rewards.size):
-        squared = gram[i, i] + gram[first, first] - 2.0 * gram[i, first]
-        widths[i] = math.sqrt(max(squared, 0.0)) if i != first else 0.0
-    return first, toughest_rival(widths, rewards, radius, first, self_duels, ties[1])
+        scores[i] = rewards[i] + noise[i] * math.sqrt(max(gram[i, i], 0.0))
+    first = pick(scores, ties[0])
+    return first, toughest_rival(widths_in_row(gram, first), rewards, radius, first, self_duels, ties[1])
 
 
 @compiled

@@ -1,12 +1,15 @@
 """What the estimators have in common, and what sets them apart."""
 
+import math
+
 import numpy as np
 import pytest
 
-from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
+from fairduel import LOGISTIC, RCDB, RCDBS, Agent, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.agents import contextual
 from fairduel.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
+from helpers.agents import TRUTH, answer, made, played, same, sphere, sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 
@@ -151,3 +154,48 @@ def test_single_precision_asks_good_duels_too(kind):
         scores = (actions @ theta)[:, None] + (actions @ theta)[None] + radius * widths
         assert scores[duel.first, duel.second] >= scores.max() - 1e-4 * radius
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.5 else Outcome.SECOND)
+
+
+def test_the_lazy_estimate_waits_until_the_determinant_has_doubled(kind, score_equation):
+    agent, rng = made(kind, estimator="lazy"), np.random.default_rng(0)
+    history, fits, fitted_at = [], 0, -math.inf
+    for _ in range(150):
+        volume = agent.information.log_determinant
+        before = agent.estimate
+        if history and volume >= fitted_at + math.log(2):
+            residual = score_equation(before, *sums(history), agent.settings["ridge"], LOGISTIC)
+            assert np.abs(residual).max() <= 1e-8 * (1 + len(history))
+            fits, fitted_at, fitted = fits + 1, volume, before
+        elif history:
+            np.testing.assert_array_equal(before, fitted)
+        duel = agent.ask(sphere(rng))
+        outcome = answer(duel, rng.random())
+        agent.tell(duel, outcome)
+        history += [] if duel.is_self_duel else [(duel, outcome)]
+    assert 5 < fits < 75
+
+
+def test_the_one_pass_estimate_keeps_no_outcomes_and_stays_within_the_bound(kind):
+    agent = made(kind, estimator="one-pass", horizon=600)
+    played(agent, 300)
+    assert len(agent.state()["told"]["weights"]) == 0
+    played(agent, 300, seed=1)
+    assert np.linalg.norm(agent.estimate) <= 2.0 * (1 + 1e-9)
+    cosine = agent.estimate @ TRUTH / np.linalg.norm(agent.estimate) / np.linalg.norm(TRUTH)
+    assert cosine > 0.8
+
+
+@pytest.mark.parametrize("estimator", ["lazy", "one-pass"])
+def test_a_saved_agent_goes_on_with_its_estimator(kind, estimator, tmp_path):
+    agent = made(kind, estimator=estimator)
+    played(agent, 40)
+    agent.save(tmp_path / "agent.npz")
+    again = Agent.load(tmp_path / "agent.npz")
+    assert same(again.state(), agent.state())
+    assert played(again, 100, seed=5) == played(agent, 100, seed=5)
+    assert same(again.state(), agent.state())
+
+
+def test_an_unknown_estimator_is_answered_with_the_nearest(kind):
+    with pytest.raises(BadInputError, match="did you mean 'lazy'"):
+        made(kind, estimator="lasy")

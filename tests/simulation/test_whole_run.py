@@ -95,6 +95,43 @@ def test_a_table_is_played_alike(tmp_path):
     )
 
 
+REPLAYED = """a,b,winner,context
+tea,milk,a,noon
+tea,milk,tie,noon
+milk,rum,a,noon
+rum,tea,b,noon
+tea,rum,b,night
+milk,tea,b,night
+milk,rum,b,night
+rum,gin,a,night
+gin,tea,b,night
+gin,milk,b,night
+"""
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Recorded votes in two contexts, of three and of four items."""
+    (tmp_path / "votes.csv").write_text(REPLAYED)
+    features = np.random.default_rng(3).uniform(-0.5, 0.5, (4, 2))
+    np.savez(tmp_path / "features.npz", features=features, items=["gin", "milk", "rum", "tea"])
+    return {"path": str(tmp_path)}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_and_attack_meet_alike_on_recorded_votes(agent, attack, recording):
+    cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world="replay", world_settings=recording)
+    assert cell.runs_whole
+    assert_both_drivers_agree(cell)
+
+
+@pytest.mark.parametrize("target", ["second", "median", "worst", 1])
+def test_every_misleading_target_is_the_same_in_sets_of_any_size(target, recording):
+    cell = Cell("rcdb", "misleading", 15, 150, "replay", attack_settings={"target": target}, world_settings=recording)
+    assert_both_drivers_agree(cell)
+
+
 def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
     rng = np.random.default_rng(0)
     features = rng.standard_normal((6, 70))
@@ -111,8 +148,10 @@ def test_many_actions_are_played_alike():
     assert_both_drivers_agree(cell)
 
 
-def test_more_rounds_than_a_fresh_inverse_are_played_alike():
-    assert_both_drivers_agree(Cell(agent="maxpairucb", attack="greedy", budget=5, horizon=1300, world="fresh"))
+@pytest.mark.parametrize("world", ["fresh", "hypercube"])
+def test_more_rounds_than_a_fresh_inverse_are_played_alike(world):
+    cell = Cell("maxpairucb", "greedy", 5, 2500, world, {"self_duels": False})
+    assert_both_drivers_agree(cell)
 
 
 def parts():

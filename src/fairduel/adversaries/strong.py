@@ -47,7 +47,7 @@ class Misleading(StrongAdversary):
 
     def wants_flip(self, sight: Sight) -> bool:
         """If the target has truly lost to another action."""
-        return sight.first != sight.second and sight.loser == self._target_among(sight.rewards)
+        return sight.first != sight.second and sight.loser == self.target_among(sight.rewards)
 
     def rank(self, rewards: Vector) -> int:
         """The target's place among actions with these true rewards (K,), best first from 0; −1 for a given index."""
@@ -60,7 +60,8 @@ class Misleading(StrongAdversary):
         places = {"second": best, "median": max(best, count // 2), "worst": count - 1}
         return places.get(self.target, best + int(self._drawn * (count - best)))
 
-    def _target_among(self, rewards: Vector) -> int:
+    def target_among(self, rewards: Vector) -> int:
+        """The target's index among actions with these true rewards (K,)."""
         rank = self.rank(rewards)
         return self.target if isinstance(self.target, int) else ranked_action(rewards, rank)
 

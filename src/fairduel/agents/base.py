@@ -16,7 +16,7 @@ from fairduel.checks import finite, whole
 from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError, unknown_name
 
-_STATE_VERSION = 2
+_STATE_VERSION = 3
 
 Actions = ArrayLike | ActionSet | None
 """What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""

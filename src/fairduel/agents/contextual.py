@@ -16,7 +16,7 @@ from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
 from fairduel.information import Information
-from fairduel.likelihood import Comparisons, maximum_likelihood, worth_a_fit
+from fairduel.likelihood import Comparisons, maximum_likelihood, predicted, worth_a_fit
 from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.mirror_descent import STEP, mirror_step
 from fairduel.radius import rcdb_ridge
@@ -72,6 +72,7 @@ class ContextualAgent(DuelingAgent):
         self._information = Information(self.dimension, self._ridge)
         self._told = Comparisons(self.dimension)
         self._theta: Vector = np.zeros(self.dimension)
+        self._root: Matrix = np.empty((0, 0))  # of the Hessian at the last exact fit
         one_pass = self.estimator == "one-pass"
         self._curvature = Information(self.dimension, self._ridge) if one_pass else None
         self._outcomes = 0
@@ -137,6 +138,16 @@ class ContextualAgent(DuelingAgent):
             self._told.add(asked.difference, weight=asked.weight, first_won=first_won)
             self._outcomes += 1
             self._stale = True
+            if self.estimator == "exact":
+                self._theta = predicted(
+                    self._theta,
+                    self._root,
+                    asked.difference,
+                    asked.weight,
+                    first_won,
+                    self._link.kind,
+                    self._link.scale,
+                )
 
     def _cancel(self, asked: Duel) -> None:
         self._absorb(asked, sign=-1)
@@ -195,6 +206,7 @@ class ContextualAgent(DuelingAgent):
         "_warned_of_lock_in",
         "_stale",
         "_theta",
+        "_root",
         "_outcomes",
         "_fitted_at",
         "_fitted_outcomes",
@@ -277,7 +289,7 @@ class ContextualAgent(DuelingAgent):
         if self._stale and (self.estimator == "exact" or self._is_worth_a_fit()):
             ball = self.norm_bound if self.constrained else None
             estimate = maximum_likelihood(self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball)
-            self._theta = estimate.theta
+            self._theta, self._root = estimate.theta, estimate.root
             self._stale = False
             self._fitted_at, self._fitted_outcomes = self._information.log_determinant, self._outcomes
 

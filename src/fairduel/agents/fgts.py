@@ -13,7 +13,7 @@ from fairduel.agents.tsallis import draw
 from fairduel.checks import at_least_zero, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.likelihood import Comparisons, derivatives, maximum_likelihood
+from fairduel.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
 from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.selection import pick
 
@@ -194,9 +194,9 @@ class FGTS(DuelingAgent):
 
     def _root(self) -> Matrix:
         """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
-        gradient, hessian = np.empty(self.dimension), np.empty((self.dimension, self.dimension))
         told = self._told
-        derivatives(
+        gradient, curvatures = np.empty(self.dimension), np.empty(len(told))
+        gradient_at(
             self._theta,
             told.differences,
             told.weights,
@@ -205,8 +205,9 @@ class FGTS(DuelingAgent):
             LOGISTIC.kind,
             LOGISTIC.scale,
             gradient,
-            hessian,
+            curvatures,
         )
+        hessian = hessian_of(told.differences, curvatures, self._ridge)
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
 
     def _refit(self) -> None:

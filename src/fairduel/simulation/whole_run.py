@@ -1,6 +1,6 @@
 """A whole run in compiled code, out of the same functions that ``ask`` and ``tell`` call.
 
-It covers the five agents, the six attacks on duels, and every world whose actions are fixed or fresh. The order of
+It covers the five agents, the six attacks on duels, and every world that answers duels. The order of
 operations and of random draws is that of :func:`fairduel.simulation.play.play`, so that the duels are the same.
 """
 
@@ -20,20 +20,24 @@ from fairduel.agents import RCDB, RCDBS, CoLSTIM, ContextualAgent, MaxInP, MaxPa
 from fairduel.agents.contextual import EstimatorName
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError
-from fairduel.information import HIGH_DIMENSION, dot, rank_one, squared_width
-from fairduel.likelihood import add_outcome, newton, worth_a_fit
+from fairduel.information import AFRESH, HIGH_DIMENSION, dot, gram_rank_one, products, rank_one, squared_width
+from fairduel.likelihood import add_outcome, newton, predicted, worth_a_fit
 from fairduel.links import as_link, probability, slope
 from fairduel.mirror_descent import STEP, mirror_step
 from fairduel.selection import (
+    FEW,
     informative_pair,
+    informative_pair_by_gram,
     perturbations,
     perturbed_pair,
+    perturbed_pair_by_gram,
     random_pair,
     symmetric_pair,
+    symmetric_pair_by_gram,
     uncertainty_weight,
 )
 from fairduel.simulation.play import Player, Trace
-from fairduel.worlds import DuelingWorld, FixedWorld, Fresh, World
+from fairduel.worlds import DuelingWorld, FixedWorld, Fresh, Offer, Replay, World
 from fairduel.worlds.fresh import rewards_of, unit_rows
 
 _AGENTS: list[type[ContextualAgent]] = [RCDB, RCDBS, MaxPairUCB, MaxInP, CoLSTIM]
@@ -73,52 +77,67 @@ class AttackPlan(NamedTuple):
     budget: int
     probability: float
     rank: int
-    target: int
+    """Of the misleading target among fresh rewards; −1 where ``targets`` says it."""
+    targets: NDArray[np.int64]
+    """The misleading target in each of the world's sets, shape (s,)."""
 
 
 class WorldPlan(NamedTuple):
-    """A world as arrays; a fresh one draws its actions and rewards itself."""
+    """A world as arrays: s sets of up to K actions, one of them a round; a fresh one draws its own instead."""
 
     is_fresh: bool
-    actions: Matrix
-    rewards: Vector
+    counts: NDArray[np.int64]
+    """How many actions each set has, shape (s,)."""
+    sets: NDArray[np.float64]
+    """Shape (s, K, d)."""
+    rewards: Matrix
+    """Shape (s, K)."""
+    chances: NDArray[np.float64]
+    """P(row beats column), shape (s, K, K), where that is no matter of the link; else empty."""
     parameter: Vector
-    chances: Matrix
-    """P(row beats column), shape (K, K), where that is no matter of the link; else empty."""
     link_kind: int
     link_scale: float
 
 
 @compiled
-def _choose(
+def _choose(  # noqa: PLR0911  # two returns a rule
     agent: AgentPlan,
     t: int,
     actions: Matrix,
     theta: Vector,
     inverse: Matrix,
-    local_inverse: Matrix,
+    gram: Matrix,
     rng: np.random.Generator,
 ) -> tuple[int, int]:
-    """What ``ask`` chooses in round t, counted from 0, before first and second are drawn."""
+    """What ``ask`` chooses in round t, counted from 0, before first and second are drawn.
+
+    ``inverse`` is of the matrix that the agent explores by, and ``gram`` XΣ⁻¹Xᵀ by it, or empty.
+    """
     radius = agent.radius[t]
     if t < agent.warmup:
         return random_pair(len(actions), rng.random())
     if agent.kind == _MAXINP:
+        if gram.size:
+            return informative_pair_by_gram(products(actions, theta), gram, radius, agent.self_duels, rng.random())
         return informative_pair(actions, theta, inverse, radius, agent.self_duels, rng.random())
     if agent.kind == _COLSTIM:
         own = (rng.random() < agent.mixing[t]) == agent.paper_coupling
         draws = rng.standard_normal(len(actions)) if agent.gaussian else rng.random(len(actions))
         noise = perturbations(draws, own, agent.gaussian, agent.threshold[t])
         ties = (rng.random(), rng.random())
+        if gram.size:
+            return perturbed_pair_by_gram(products(actions, theta), gram, radius, noise, agent.self_duels, ties)
         return perturbed_pair(actions, theta, inverse, radius, noise, agent.self_duels, ties)
-    steering = local_inverse if agent.kind == _RCDBS else inverse
-    return symmetric_pair(actions, theta, steering, radius, agent.self_duels, rng.random())
+    if gram.size:
+        return symmetric_pair_by_gram(products(actions, theta), gram, radius, agent.self_duels, rng.random())
+    return symmetric_pair(actions, theta, inverse, radius, agent.self_duels, rng.random())
 
 
 @compiled
 def _wants_flip(  # noqa: PLR0911  # one return an attack
     attack: AttackPlan,
     rewards: Vector,
+    target: int,
     winner: int,
     loser: int,
     probability_of_outcome: float,
@@ -135,7 +154,7 @@ def _wants_flip(  # noqa: PLR0911  # one return an attack
     if winner == loser:
         return False, hidden
     if attack.kind == _MISLEADING:
-        return loser == (attack.target if attack.rank < 0 else ranked_action(rewards, attack.rank)), hidden
+        return loser == (target if attack.rank < 0 else ranked_action(rewards, attack.rank)), hidden
     if attack.kind == _HIDING and np.argmax(rewards) in (winner, loser) and hidden < attack.budget:
         return rng.random() < 0.5, hidden + 1
     return False, hidden
@@ -146,6 +165,7 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     agent: AgentPlan,
     attack: AttackPlan,
     world: WorldPlan,
+    shown: NDArray[np.int64],
     world_rng: np.random.Generator,
     label_rng: np.random.Generator,
     adversary_rng: np.random.Generator,
@@ -153,17 +173,21 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
 ) -> tuple[Matrix, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], float]:
     """Play all rounds; return the columns of :class:`Trace` and the largest gradient over its tolerance.
 
-    The float columns are (6, T): regret, weak regret, weight, width, slope, norm of the estimate.
+    ``shown`` (T,) says which of the world's sets is offered in each round. The float columns are (6, T): regret, weak
+    regret, weight, width, slope, norm of the estimate.
     """
     horizon = agent.radius.size
-    count, d = world.actions.shape
+    d = world.sets.shape[2]
     columns = np.empty((6, horizon))
     firsts, seconds = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     flipped = np.zeros(horizon, np.bool_)
 
-    theta = np.zeros(d)
+    theta, root = np.zeros(d), np.empty((0, 0))
     matrix, inverse = agent.ridge * np.eye(d), np.eye(d) / agent.ridge
     local_matrix, local_inverse = matrix.copy(), inverse.copy()
+    steering = local_inverse if agent.kind == _RCDBS else inverse
+    keeps_gram = not world.is_fresh and len(world.sets) == 1 and world.counts[0] <= FEW
+    gram = np.empty((0, 0))
     curvature, inverse_curvature = matrix.copy(), inverse.copy()
     room = 1 if agent.estimator == _ONE_PASS else horizon + 1
     differences, weights, wins = np.empty((room, d)), np.empty(room), np.empty(room)
@@ -171,15 +195,22 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     updates = told = fitted_outcomes = rows = spent = hidden = 0
     log_determinant, fitted_at = d * math.log(agent.ridge), -np.inf
     worst = 0.0
-    actions, rewards = world.actions, world.rewards
+    place, actions, rewards, best_reward = -1, world.sets[0], world.rewards[0], 0.0
 
     for t in range(horizon):
+        if shown[t] != place:
+            place = shown[t]
+            actions, rewards = world.sets[place, : world.counts[place]], world.rewards[place, : world.counts[place]]
+            best_reward = np.max(rewards)
         if world.is_fresh:
-            actions = unit_rows(world_rng.standard_normal((count, d)))
+            actions = unit_rows(world_rng.standard_normal(actions.shape))
             rewards = rewards_of(actions, world.parameter)
+            best_reward = np.max(rewards)
 
         # The agent asks.
-        first, second = _choose(agent, t, actions, theta, inverse, local_inverse, agent_rng)
+        if keeps_gram and updates % AFRESH == 0:
+            gram = (actions @ steering) @ actions.T
+        first, second = _choose(agent, t, actions, theta, steering, gram, agent_rng)
         if agent_rng.random() < 0.5:
             first, second = second, first
         difference = actions[first] - actions[second]
@@ -195,11 +226,13 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
             log_determinant += math.log(pivot)
             if agent.kind == _RCDBS:
                 rank_one(local_matrix, local_inverse, difference, weight * steering_slope, updates)
+            if keeps_gram:
+                gram_rank_one(gram, first, second, weight * steering_slope)
 
         # The world answers, and the adversary flips.
         low, high = min(first, second), max(first, second)
         if world.chances.size:
-            p_low = world.chances[low, high]
+            p_low = world.chances[place, low, high]
         else:
             p_low = probability(world.link_kind, world.link_scale, rewards[low] - rewards[high])
         low_won = label_rng.random() < p_low
@@ -207,7 +240,8 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
         if spent < attack.budget:
             winner, loser = (first, second) if first_won else (second, first)
             p_outcome = p_low if low_won else 1.0 - p_low
-            flipped[t], hidden = _wants_flip(attack, rewards, winner, loser, p_outcome, hidden, adversary_rng)
+            target = attack.targets[place]
+            flipped[t], hidden = _wants_flip(attack, rewards, target, winner, loser, p_outcome, hidden, adversary_rng)
             spent += flipped[t]
 
         # The agent is told.
@@ -233,8 +267,11 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
             gain = log_determinant - fitted_at
             if agent.estimator == _EXACT or (agent.estimator == _LAZY and worth_a_fit(gain, fitted_outcomes, told)):
                 fitted_at, fitted_outcomes = log_determinant, told
-                theta, gradient, tolerance, _ = newton(
-                    theta,
+                start = theta
+                if agent.estimator == _EXACT:
+                    start = predicted(theta, root, difference, weight, told_first, agent.link_kind, agent.link_scale)
+                theta, root, gradient, tolerance, _ = newton(
+                    start,
                     differences[:rows],
                     weights[:rows],
                     wins[:rows],
@@ -244,7 +281,6 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
                 )
                 worst = max(worst, gradient / tolerance)
 
-        best_reward = np.max(rewards)
         firsts[t], seconds[t] = first, second
         columns[0, t] = 2.0 * best_reward - rewards[first] - rewards[second]
         columns[1, t] = best_reward - max(rewards[first], rewards[second])
@@ -267,13 +303,14 @@ def play_whole_run(
     assert isinstance(agent, ContextualAgent)
     if agent.dimension != world.dimension:
         raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
-    if not world_plan.is_fresh:
-        checked_actions(world_plan.actions, agent.dimension)
+    for actions, count in zip(world_plan.sets, world_plan.counts, strict=True):
+        checked_actions(actions[:count], agent.dimension)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = world.rng if isinstance(world, Fresh) else agent_rng
+    shown = [world.draw() for _ in range(horizon)] if isinstance(world, Replay) else [0] * horizon
     began = time.thread_time()
     columns, first, second, flipped, worst = run(
-        agent_plan, attack_plan, world_plan, world_rng, labels, adversary.rng, agent_rng
+        agent_plan, attack_plan, world_plan, np.array(shown), world_rng, labels, adversary.rng, agent_rng
     )
     if not worst <= 1.0:
         raise ConvergenceError(f"an estimate was not reached: its gradient is {worst:.2g} times what is allowed.")
@@ -300,34 +337,47 @@ def can_run_whole(agent: Player, world: World, adversary: Adversary) -> bool:
 def _plan_attack(adversary: Adversary, world: WorldPlan) -> AttackPlan | None:
     if type(adversary) not in _ATTACKS or adversary.spent:
         return None
-    rank, target = 0, -1
+    rank, targets = -1, np.zeros(len(world.sets), np.int64)
     if isinstance(adversary, Misleading):
-        # Fresh rewards have no ties, so that any other without ties ranks alike.
-        rank = adversary.rank(np.arange(len(world.actions), dtype=float) if world.is_fresh else world.rewards)
-        target = adversary.target if isinstance(adversary.target, int) else -1
+        if world.is_fresh:  # fresh rewards have no ties, so that any other without ties ranks alike
+            rank = adversary.rank(np.arange(world.counts[0], dtype=float))
+        rewards = zip(world.rewards, world.counts, strict=True)
+        targets = np.array([adversary.target_among(row[:count]) for row, count in rewards])
     return AttackPlan(
         kind=_ATTACKS.index(type(adversary)),
         budget=int(adversary.budget),
         probability=adversary.probability if isinstance(adversary, Random) else 0.0,
         rank=rank,
-        target=target,
+        targets=targets,
     )
 
 
 def _plan_world(world: World) -> WorldPlan | None:
+    """Return the plan of a built-in world, or ``None`` where only the plain driver serves."""
+    if not isinstance(world, DuelingWorld) or world.dimension >= HIGH_DIMENSION:
+        return None
+    chances = None
     if type(world) is Fresh:
-        actions, rewards = np.zeros((world.count, world.dimension)), np.zeros(world.count)
-        parameter = world.parameter
-    elif isinstance(world, FixedWorld) and type(world).offer is FixedWorld.offer and world.dimension < HIGH_DIMENSION:
-        actions, rewards = world.offer(1)
-        parameter = np.zeros(world.dimension)
+        offers = [Offer(np.zeros((world.count, world.dimension)), np.zeros(world.count))]
+    elif type(world) is Replay:
+        offers = [Offer(context.actions, context.rewards) for context in world.contexts]
+        chances = [context.shares for context in world.contexts]
+    elif isinstance(world, FixedWorld) and type(world).offer is FixedWorld.offer:
+        offers = [world.offer(1)]
+        if type(world).win_probability is not DuelingWorld.win_probability:
+            rewards, places = offers[0].rewards, range(world.arms)
+            chances = [np.array([[world.win_probability(rewards, i, j) for j in places] for i in places])]
     else:
         return None
-    chances = np.empty((0, 0))
-    if type(world).win_probability is not DuelingWorld.win_probability:
-        indices = range(len(actions))
-        chances = np.array([[world.win_probability(rewards, i, j) for j in indices] for i in indices])
-    return WorldPlan(type(world) is Fresh, actions, rewards, parameter, chances, world.link.kind, world.link.scale)
+    counts = np.array([len(offer.rewards) for offer in offers])
+    sets, rewards = np.zeros((len(offers), max(counts), world.dimension)), np.zeros((len(offers), max(counts)))
+    table = np.zeros((len(offers), max(counts), max(counts)) if chances else (0, 0, 0))
+    for place, (count, offer) in enumerate(zip(counts, offers, strict=True)):
+        sets[place, :count], rewards[place, :count] = offer
+        if chances:
+            table[place, :count, :count] = chances[place]
+    parameter = world.parameter if type(world) is Fresh else np.zeros(world.dimension)
+    return WorldPlan(type(world) is Fresh, counts, sets, rewards, table, parameter, world.link.kind, world.link.scale)
 
 
 def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:

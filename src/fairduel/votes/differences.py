@@ -94,7 +94,7 @@ class Rows:
         Returns θ (d,), the Newton steps and λ: ``ridge``, or for None ``TINY_RIDGE``.
         """
         ridge = TINY_RIDGE if ridge is None else ridge
-        theta, gradient, tolerance, steps = newton(
+        theta, _, gradient, tolerance, steps = newton(
             np.zeros(self.dimension), self.values, totals, wins, ridge, LOGISTIC.kind, LOGISTIC.scale
         )
         if not gradient <= tolerance:

@@ -22,7 +22,6 @@ from fairduel.votes.votes import Codes, Mask, Votes
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
-_AT_ONCE = 50  # draws
 _MOST_SUMMARISED = 3  # groups
 _LEAST_FREEDOM = 0.1  # nothing can be told apart there, and Student's law is still finite
 _ONE_VOICE = "The votes are all by one voter: the ranges say how sure that voter is, not what others think."
@@ -228,15 +227,12 @@ def rank_places(
     best = np.bincount(np.argmax(scores + wider * noise, axis=1), minlength=count) / draws
     variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
     errors = np.sqrt(np.maximum(variances, 0.0))
-    one, other = np.triu_indices(count, 1)
-    known = errors[one, other] > 0.0
-    one, other = one[known], other[known]
-    used = noise[: max(400, int(_MOST_NUMBERS / max(len(one), 1)))]
+    used = noise[: max(400, int(2 * _MOST_NUMBERS / count**2))]
+    scales = np.divide(1.0, errors, out=np.zeros_like(errors), where=errors > 0.0)
     largest = np.zeros(len(used))
-    for start in range(0, len(used), _AT_ONCE):
-        block = used[start : start + _AT_ONCE]
-        ratios = np.abs(block[:, one] - block[:, other]) / errors[one, other]
-        largest[start : start + _AT_ONCE] = ratios.max(axis=1, initial=0.0)
+    for item in range(count - 1):
+        ratios = np.abs(used[:, item + 1 :] - used[:, item, None]) * scales[item, item + 1 :]
+        np.maximum(largest, ratios.max(axis=1), out=largest)
     quantile = float(np.quantile(largest, CONFIDENCE))
     if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
         quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))

@@ -137,9 +137,13 @@ class Replay(DuelingWorld):
         self._rng = rng
         self._current = self.contexts[0]
 
+    def draw(self) -> int:
+        """Draw the place among ``contexts`` of the next round's."""
+        return int(self._rng.integers(len(self.contexts)))
+
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
-        """Draw the context of the next round."""
-        self._current = self.contexts[int(self._rng.integers(len(self.contexts)))]
+        """Offer the items of the next round's context."""
+        self._current = self.contexts[self.draw()]
         return Offer(self._current.actions, self._current.rewards)
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
