@@ -8,7 +8,7 @@ from scipy import optimize
 
 from fairduel import BadInputError, ConvergenceError
 from fairduel.votes import Votes
-from fairduel.votes.bradley_terry import TINY_RIDGE, _derivatives, _loss, fit_scores, wins
+from fairduel.votes.bradley_terry import TINY_RIDGE, _derivatives, _loss, fit_scores, moved_scores, wins
 
 WINNERS = {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}
 
@@ -158,3 +158,33 @@ def test_scores_do_not_depend_on_names_or_scale(seed, scale):
         np.testing.assert_allclose(fit_scores(won[np.ix_(order, order)]).scores, fitted.scores[order], atol=1e-8)
         np.testing.assert_allclose(fit_scores(scale * won).scores, fitted.scores, atol=1e-8)
         np.testing.assert_allclose(fit_scores(won.T).scores, -fitted.scores, atol=1e-8)
+
+
+def random_wins(seed, items=12):
+    return np.random.default_rng(seed).integers(1, 30, (items, items)) * (1.0 - np.eye(items))
+
+
+@pytest.mark.parametrize("ridge", [None, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_after_a_few_votes_are_found_from_those_before(seed, ridge):
+    before = fit_scores(random_wins(seed), ridge=ridge)
+    won = random_wins(seed)
+    won[seed, 7] += 3.0
+    won[7, 8] -= 1.0
+    moved = moved_scores(won, before)
+    np.testing.assert_allclose(moved, fit_scores(won, ridge=ridge).scores, atol=1e-8)
+    assert np.abs(moved - before.scores).max() > 1e-3
+
+
+def test_scores_of_other_votes_are_not_found_from_those_before():
+    won = random_wins(0)
+    won[3], won[:, 3] = 400.0, 1.0
+    won[3, 3] = 0.0
+    assert moved_scores(won, fit_scores(random_wins(0))) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_start_does_not_matter(seed):
+    won = random_wins(seed)
+    far = 3.0 * np.random.default_rng(seed).standard_normal(len(won))
+    np.testing.assert_allclose(fit_scores(won, start=far).scores, fit_scores(won).scores, atol=1e-8)

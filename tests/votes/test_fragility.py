@@ -9,7 +9,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import _influence, _kinds, _Proof, challengers, fragility
+from fairduel.votes.fragility import _closing, _influence, _kinds, _Proof, challengers, fragility
 
 
 def random_votes(seed: int, items: int, count: int, *, tie_share: float = 0.0, spread: float = 1.0) -> Votes:
@@ -174,6 +174,20 @@ def test_influence_is_the_derivative(how):
         after = fit_scores(kinds.after(taken, how)).scores
         narrowed = (fitted.scores[0] - fitted.scores[3]) - (after[0] - after[3])
         assert narrowed == pytest.approx(predicted[kind], rel=0.01, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("gap", [0.0, 0.3, 4.0, 40.0, 1e6])
+def test_the_most_influential_votes_close_a_gap(seed, gap, monkeypatch):
+    monkeypatch.setattr("fairduel.votes.fragility._LOOKED_AT", 2)
+    rng = np.random.default_rng(seed)
+    influence, available = rng.integers(-3, 9, 50) / 4, rng.integers(0, 4, 50)
+    one_by_one, total = np.zeros_like(available), 0.0
+    for kind in np.argsort(-influence, kind="stable"):
+        while influence[kind] > 0.0 and total <= gap and one_by_one[kind] < available[kind]:
+            one_by_one[kind] += 1
+            total += influence[kind]
+    np.testing.assert_array_equal(_closing(influence, available, gap), one_by_one)
 
 
 def test_weights_count():

@@ -23,6 +23,7 @@ MOST_ITEMS = 5000
 """A matrix of wins of more items than these does not fit into memory a few times over."""
 _SMALL_STEP = 1e-9  # Newton squares it: what is left is rounding
 _MOST_STEPS = 100
+_MOST_NEAR_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,8 @@ def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
     return np.asarray((won + lost).reshape(count, count), dtype=np.float64)
 
 
-def fit_scores(won: Matrix, *, ridge: float | None = None) -> Scores:
-    """Maximise the likelihood of ``won`` (K, K), the wins of row over column, less λ/2 ‖θ‖².
+def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None = None) -> Scores:
+    """Maximise the likelihood of ``won`` (K, K), the wins of row over column, less λ/2 ‖θ‖², from ``start`` (K,) or 0.
 
     Without ``ridge``, λ = 0 wherever that has a finite solution: where every item of a component can be reached from
     every other along wins. A component where some items never lost to the others gets ``TINY_RIDGE``, and ``why``
@@ -84,7 +85,8 @@ def fit_scores(won: Matrix, *, ridge: float | None = None) -> Scores:
             raise ConvergenceError("some items only won or only lost, so no finite scores exist: use a ridge above 0.")
         unbounded += len(items) * is_unbounded
         penalty = ridge if ridge is not None else TINY_RIDGE if is_unbounded else 0.0
-        scores[items], covariance[np.ix_(items, items)], taken = _solve(inner, penalty)
+        begin = np.zeros(len(items)) if start is None else start[items]
+        scores[items], covariance[np.ix_(items, items)], taken = _solve(inner, penalty, begin)
         steps, largest = max(steps, taken), max(largest, penalty)
     why = "it was asked for" if ridge else ""
     if unbounded and ridge is None:
@@ -95,21 +97,40 @@ def fit_scores(won: Matrix, *, ridge: float | None = None) -> Scores:
     return Scores(scores, covariance, steps, largest, why)
 
 
-def _solve(won: Matrix, ridge: float) -> tuple[Vector, Matrix, int]:
-    """Scores (K,), covariance (K, K) and Newton steps for one component."""
+def moved_scores(won: Matrix, near: Scores) -> Vector | None:
+    """Scores of ``won`` (K, K), shape (K,), where they are so near those of ``near`` that its covariance serves.
+
+    ``near`` is a fit of nearly the same votes. Each step takes its covariance for the inverse Hessian, so that it costs
+    K² and not K³. Returns None where that leads nowhere soon.
+    """
+    games, theta = won + won.T, near.scores
+    for _ in range(_MOST_NEAR_STEPS):
+        step = near.covariance @ _gradient(theta, _chances(theta), won, games, near.ridge)
+        theta = theta - step
+        if np.abs(step).max() <= _SMALL_STEP:
+            return theta
+    return None
+
+
+def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, int]:
+    """Scores (K,), covariance (K, K) and Newton steps for one component, from ``start`` (K,)."""
     count = len(won)
-    games, theta = won + won.T, np.zeros(count)
+    games, theta = won + won.T, start - start.mean()
+    gradient, hessian = _derivatives(theta, won, games, ridge)
     for steps in range(1, _MOST_STEPS + 1):
-        gradient, hessian = _derivatives(theta, won, games, ridge)
         # votes say nothing of a constant that is added to all scores: 1/K fills that direction, and is not used
         step = linalg.solve(hessian + 1.0 / count, gradient, assume_a="pos")
-        theta = theta - _step_size(theta, step, gradient, won, ridge) * step
-        theta -= theta.mean()
-        if np.abs(step).max() <= _SMALL_STEP:
+        step -= step.mean()
+        is_last = np.abs(step).max() <= _SMALL_STEP
+        after = _derivatives(theta - step, won, games, ridge)
+        if not is_last and not np.abs(after[0]).max() <= 0.5 * np.abs(gradient).max():  # far from the solution
+            step *= _step_size(theta, step, gradient, won, ridge)
+            after = _derivatives(theta - step, won, games, ridge)
+        theta, (gradient, hessian) = theta - step, after
+        if is_last:
             break
         if steps == _MOST_STEPS:
             raise ConvergenceError(f"the scores were not reached in {steps} Newton steps: a ridge above 0 helps.")
-    _, hessian = _derivatives(theta, won, games, ridge)
     covariance = linalg.inv(hessian + 1.0 / count)
     covariance -= covariance.mean(axis=0)
     covariance -= covariance.mean(axis=1, keepdims=True)
@@ -140,11 +161,19 @@ def _groups(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
 
 def _derivatives(theta: Vector, won: Matrix, games: Matrix, ridge: float) -> tuple[Vector, Matrix]:
     """Gradient (K,) and Hessian (K, K) of the loss."""
-    chance = special.expit(theta[:, None] - theta[None, :])
-    gradient = (games * chance - won).sum(axis=1) + ridge * theta
+    chance = _chances(theta)
     hessian = -games * chance * chance.T
     np.fill_diagonal(hessian, ridge - hessian.sum(axis=1))
-    return gradient, hessian
+    return _gradient(theta, chance, won, games, ridge), hessian
+
+
+def _gradient(theta: Vector, chance: Matrix, won: Matrix, games: Matrix, ridge: float) -> Vector:
+    return np.asarray((games * chance - won).sum(axis=1) + ridge * theta)
+
+
+def _chances(theta: Vector) -> Matrix:
+    """P(row beats column), shape (K, K)."""
+    return np.asarray(special.expit(theta[:, None] - theta[None, :]))
 
 
 def _loss(theta: Vector, won: Matrix, ridge: float) -> float:

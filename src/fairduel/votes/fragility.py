@@ -41,13 +41,14 @@ from scipy.special import expit
 from fairduel.checks import whole
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, Ties, fit_scores
+from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, moved_scores
 from fairduel.votes.robust import one_thread
 from fairduel.votes.votes import Votes
 
 How = Literal["dropped", "flipped"]
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
 _TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
+_LOOKED_AT = 4096  # kinds of votes, the most influential, before all are
 _HOPELESS = 2.0  # times the votes found so far: a pair that is predicted to need more is not searched
 _CHANGED = 1e-9  # log-odds: less is rounding
 _RADII = np.geomspace(1e-3, 1e4, 400)
@@ -105,11 +106,11 @@ class _Kinds:
 
     def won(self, count: NDArray[np.int64]) -> Matrix:
         """Matrix of wins if each kind had ``count`` votes, shape (K, K)."""
-        won, mass = np.zeros((self.items, self.items)), self.weight * count
-        half = np.where(self.tie, 0.5, 1.0)
-        np.add.at(won, (self.winner, self.loser), half * mass)
-        np.add.at(won, (self.loser, self.winner), np.where(self.tie, 0.5, 0.0) * mass)
-        return won
+        mass, size = self.weight * count, self.items**2
+        forth, back = self.winner * self.items + self.loser, self.loser * self.items + self.winner
+        won = np.bincount(forth, np.where(self.tie, 0.5, 1.0) * mass, size)
+        won += np.bincount(back[self.tie], 0.5 * mass[self.tie], size)
+        return np.asarray(won.reshape(self.items, self.items))
 
     def after(self, taken: NDArray[np.int64], how: How) -> Matrix:
         """Matrix of wins once ``taken`` (q,) votes of each kind are dropped or flipped."""
@@ -324,13 +325,22 @@ def _predicted(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -
 def _closing(influence: Vector, available: NDArray[np.int64], gap: float) -> NDArray[np.int64]:
     """The fewest votes (q,) of the most influential kinds whose influences add up to more than the gap, or all."""
     chosen = np.where(influence > 0.0, available, 0)
-    order = np.argsort(-influence, kind="stable")
-    reached = np.cumsum(influence[order] * chosen[order])
-    last = int(np.searchsorted(reached, gap, side="right"))
+    looked = min(_LOOKED_AT, len(influence))
+    while True:  # at the most influential first, since to put all in order takes long
+        least = np.partition(influence, len(influence) - looked)[len(influence) - looked]
+        order = np.flatnonzero(influence >= least)
+        order = order[np.argsort(-influence[order], kind="stable")]
+        reached = np.cumsum(influence[order] * chosen[order])
+        last = int(np.searchsorted(reached, gap, side="right"))
+        if last < len(order) or len(order) == len(influence):
+            break
+        looked = min(8 * looked, len(influence))
     if last < len(order):
-        chosen[order[last + 1 :]] = 0
+        inside = np.zeros_like(chosen)
+        inside[order[:last]] = chosen[order[:last]]
         rest = gap - (reached[last - 1] if last else 0.0)
-        chosen[order[last]] = min(chosen[order[last]], int(rest / influence[order[last]]) + 1)
+        inside[order[last]] = min(chosen[order[last]], int(rest / influence[order[last]]) + 1)
+        return inside
     return chosen
 
 
@@ -338,12 +348,14 @@ def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDA
     """Votes of each kind (q,) after whose removal the outside item of the pair is above the inside one; or None."""
     taken = np.zeros_like(kinds.count)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
+    order = np.argsort(-influences, kind="stable")
     while _gap(now, pair) >= -_CHANGED:
         influences = _influence(kinds, now, pair, how)
-        chosen = _closing(influences, kinds.count - taken, _gap(now, pair))
+        chosen = _closing(influences, kinds.count - taken, max(_gap(now, pair), 0.0))  # a tie may round below 0
         if not chosen.any():
             return None
-        chosen = _first(chosen, influences, -(-int(chosen.sum()) // 2))  # half of them, then look again
+        order = np.argsort(-influences, kind="stable")
+        chosen = _first(chosen, order, -(-int(chosen.sum()) // 2))  # half of them, then look again
         steps.append(chosen)
         taken = taken + chosen
         if not _compared(kinds, taken, how, pair):
@@ -353,26 +365,31 @@ def _take(kinds: _Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDA
     def by_path(size: int) -> NDArray[np.int64]:
         result = np.zeros_like(taken)
         for step in steps:
-            result = result + _first(step, influences, max(0, size - int(result.sum())))
+            result = result + _first(step, order, max(0, size - int(result.sum())))
         return result
 
     mean = 0.5 * (_influence(kinds, fitted, pair, how) + influences)
+    mean_order = np.argsort(-mean, kind="stable")
+    near = now if now.ridge == fitted.ridge else fitted
 
     def at_once(size: int) -> NDArray[np.int64]:
-        return _first(np.where(mean > 0.0, kinds.count, 0), mean, size)
+        return _first(np.where(mean > 0.0, kinds.count, 0), mean_order, size)
 
     def changes(chosen: NDArray[np.int64]) -> bool:
-        compared = _compared(kinds, chosen, how, pair)
-        return compared and _gap(_refit(kinds, fitted, chosen, how), pair) < -_CHANGED
+        if not _compared(kinds, chosen, how, pair):
+            return False
+        scores = moved_scores(kinds.after(chosen, how), near)
+        if scores is None:
+            scores = _refit(kinds, fitted, chosen, how).scores
+        return bool(scores[pair[0]] - scores[pair[1]] < -_CHANGED)
 
     smallest = _shrink(by_path, changes, int(taken.sum()))
     other = _shrink(at_once, changes, int(smallest.sum()))
     return other if other.sum() < smallest.sum() and changes(other) else smallest
 
 
-def _first(chosen: NDArray[np.int64], influence: Vector, size: int) -> NDArray[np.int64]:
-    """The ``size`` most influential among the chosen votes (q,)."""
-    order = np.argsort(-influence, kind="stable")
+def _first(chosen: NDArray[np.int64], order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The first ``size`` of the chosen votes (q,), kinds being taken in this ``order`` (q,)."""
     before = np.cumsum(chosen[order]) - chosen[order]
     result = np.zeros_like(chosen)
     result[order] = np.clip(size - before, 0, chosen[order])
@@ -403,7 +420,7 @@ def _compared(kinds: _Kinds, taken: NDArray[np.int64], how: How, pair: tuple[int
 
 def _refit(kinds: _Kinds, fitted: Scores, taken: NDArray[np.int64], how: How) -> Scores:
     """Scores after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before if there was one."""
-    return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None)
+    return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None, start=fitted.scores)
 
 
 def _largest_component(votes: Votes) -> Votes:
