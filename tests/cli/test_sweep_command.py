@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 from fairduel import BadInputError
 from fairduel.cli import main
-from fairduel.simulation import cluster
+from fairduel.simulation import Cell, Store, cluster, run_cells
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]
@@ -233,6 +233,25 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
     done = fairduel("sweep", "grid.toml", "--out", "lost", "--jobs", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert_same_as_serial(out)
+
+
+@pytest.mark.parametrize("scheduler", [1], indirect=True)
+def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "_DESERTED", 1.0)
+    cell = Cell("slow:Agent", "greedy", 3, 40)
+    monkeypatch.chdir(scheduler.folder)
+    store, done = Store(tmp_path), []
+
+    def leave(runs):
+        done.append(runs)
+        scheduler.workers[0].kill()
+
+    with (
+        cluster.Cluster(scheduler.address) as workers,
+        pytest.raises(BadInputError, match="has had no worker for 1 seconds: finished runs are kept"),
+    ):
+        run_cells([cell], range(200), store, workers=workers, progress=leave)
+    assert 0 < len(store.seeds(cell)) == sum(done) < 200
 
 
 @pytest.mark.parametrize("scheduler", [0], indirect=True)

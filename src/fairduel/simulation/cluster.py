@@ -2,10 +2,11 @@
 
 import logging
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.simulation.cell import Run, versions
@@ -14,6 +15,8 @@ from fairduel.simulation.many import Batch, Finished, report_fatal, run_elsewher
 
 _PATIENCE = 5.0
 """Seconds to wait for the scheduler, and for its first worker."""
+_DESERTED = 120.0
+"""Seconds without any worker after which nobody waits for another."""
 
 _IMPORT = f"import {__name__}"
 
@@ -77,7 +80,7 @@ class Cluster:
         finished = self._dask.as_completed(futures, loop=self._client.loop)
         del futures  # so that the cluster can forget each result once it is here
         fatal = []
-        for future in finished:
+        for future in self._arriving(finished):
             batch = batch_of[future.key]
             try:
                 runs = future.result()
@@ -93,6 +96,29 @@ class Cluster:
                 raise BadInputError(f"on a worker of {self.address}: {error}") from error
             yield batch.key, runs
         report_fatal(fatal)
+
+    def _arriving(self, finished: Any) -> Iterator[Any]:
+        """The futures of Dask's ``as_completed``, for as long as there are workers."""
+        last_seen = time.monotonic()
+        while not finished.is_empty():
+            if finished.has_ready():
+                yield next(finished)
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > _DESERTED:
+                raise BadInputError(
+                    f"the Dask scheduler at {self.address} has had no worker for {_DESERTED:g} seconds: finished runs "
+                    "are kept, and the same command goes on from there."
+                )
+            else:
+                time.sleep(0.05)
+                if self._has_workers():
+                    last_seen = time.monotonic()
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self._client.nthreads())
+        except OSError:  # the scheduler is lost: its futures will say so
+            return False
 
 
 def _run_remote(batch: Batch, here: dict[str, str]) -> list[Run]:
