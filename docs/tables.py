@@ -22,13 +22,17 @@ def table1(record: dict[str, Any]) -> list[str]:
     """One line an algorithm."""
     lines = []
     for row in record["rows"]:
-        published = row["regret_as_published"]
+        published = "the same" if row["regret_as_published"] is None else _text(row["regret_as_published"])
+        if row["published_is_uniform"]:
+            published = "uniform"
+        elif row["last_epoch_as_published"] == 1:
+            published += ", first epoch"
         measured = [
             _text(row["exponent_in_horizon"], 2),
             "noise" if row["exponent_in_budget"]["value"] is None else _text(row["exponent_in_budget"], 2),
             _text(row["regret_per_corruption"], 2),
             _text(row["regret_at_reference"]),
-            "uniform" if row["published_is_uniform"] else _text(published) if published else "the same",
+            published,
         ]
         name = f"{row['algorithm']} ({row['source']})"
         lines.append(_line([name, row["adversary"], row["needs"], row["bound"], *measured]))

@@ -63,7 +63,10 @@ class Written:
         self.regret = regret
 
     def records(self, cell, seeds):
-        rows = [{"seed": s, "regret": float(self.regret(cell, s)), "seconds": 0.08 + s} for s in sorted(seeds)]
+        rows = [
+            {"seed": s, "regret": float(self.regret(cell, s)), "seconds": 0.08 + s, "epoch": 1 + s % 2}
+            for s in sorted(seeds)
+        ]
         return pl.DataFrame(rows)
 
 
@@ -140,6 +143,7 @@ def test_a_row_recovers_the_law_that_made_its_regrets():
     values = [regret(row.cell(horizon=8000, budget=100), seed) for seed in SEEDS]
     assert filled.reference.value == pytest.approx(np.mean(values))
     assert filled.reference.error == pytest.approx(np.std(values, ddof=1) / math.sqrt(3))
+    assert filled.published_epoch == 2
     assert filled.published == pytest.approx((1001.0, 1 / math.sqrt(3), filled.published.low, filled.published.high))
     assert filled.seconds_a_round == pytest.approx(1.08 / 8000)
     assert filled.by_horizon.shape == filled.by_budget.shape == (3, 5)
@@ -237,6 +241,7 @@ def filled(**changed):
         "per_corruption": one,
         "reference": Mean(1234.0, 10.0, 0.0, 0.0),
         "published": Mean(2000.0, 20.0, 0.0, 0.0),
+        "published_epoch": 0,
         "uniform": 4000.0,
         "seconds_a_round": 2.5e-5,
     }
@@ -251,6 +256,17 @@ def test_published_constants_that_only_explore_are_said_to(published, is_uniform
     assert row.published_is_uniform is is_uniform
     assert ("as uniform play" in table1_page.texts(row)["published"]) is is_uniform
     assert table1_page.texts(filled(published=None))["published"] == "the same"
+
+
+@pytest.mark.parametrize(("epoch", "is_said"), [(0, False), (1, True), (2, False)])
+def test_an_algorithm_that_never_left_its_first_epoch_is_said_to(epoch, is_said):
+    assert ("first epoch" in table1_page.texts(filled(published_epoch=epoch))["published"]) is is_said
+
+
+def test_wiwr_as_published_never_leaves_its_first_epoch():
+    [row] = [row for row in table1.ALGORITHMS if row.agent == "wiwr"]
+    assert row.published_cell.run(0).epoch == 1
+    assert row.cells_in_horizon[0].run(0).epoch > 1
 
 
 def test_words_of_a_row():

@@ -98,6 +98,7 @@ def test_a_record_is_complete():
         "locked_in": trace.locked_in,
         "norm_exceeded_share": (trace.estimate_norm > 2.0).mean(),
         "mean_slope": 1.0,
+        "epoch": 0,
         "seconds": trace.seconds,
     }
     assert {name: record[name] for name in expected} == expected

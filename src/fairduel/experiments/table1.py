@@ -173,6 +173,8 @@ class Measured:
     """Regret at the reference point."""
     published: Mean | None
     """The same with the constants as published, where they differ."""
+    published_epoch: int
+    """The last epoch that any run with these came to, from 1; 0 for an algorithm without epochs."""
     uniform: float
     """What playing uniformly at random would cost at the reference horizon, mean over the seeds."""
     seconds_a_round: float
@@ -219,6 +221,7 @@ def _filled(algorithm: Algorithm, store: Store, seeds: Sequence[int]) -> Measure
         per_corruption=mean(slopes),
         reference=mean(regret(reference)),
         published=mean(regret(published)) if published else None,
+        published_epoch=int(store.records(published, seeds)["epoch"].to_numpy().max()) if published else 0,
         uniform=float(np.mean([_uniform_regret(reference, seed) for seed in seeds])),
         seconds_a_round=float(store.records(reference, seeds)["seconds"].to_numpy().mean()) / REFERENCE_HORIZON,
     )

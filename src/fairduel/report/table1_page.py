@@ -53,6 +53,8 @@ def texts(row: Measured) -> dict[str, str]:
     published = "the same" if row.published is None else with_error(row.published)
     if row.published_is_uniform:
         published += ", as uniform play"
+    elif row.published_epoch == 1:
+        published += ", never past its first epoch"
     return {
         "in_horizon": with_error(row.in_horizon, digits=2),
         "in_budget": "within the noise" if np.isnan(row.in_budget.value) else with_error(row.in_budget, digits=2),
@@ -82,6 +84,7 @@ def _record(row: Measured) -> dict[str, Any]:
         "regret_at_reference": row.reference.as_json(),
         "regret_as_published": row.published.as_json() if row.published else None,
         "published_is_uniform": row.published_is_uniform,
+        "last_epoch_as_published": row.published_epoch,
         "uniform_play": row.uniform,
         "microseconds_a_round": 1e6 * row.seconds_a_round,
     }

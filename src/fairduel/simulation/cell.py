@@ -51,8 +51,9 @@ class Cell:
         trace = play_whole_run(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
         if trace is None:
             trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
-        settings = getattr(agent, "settings", None)
-        return Run(self, seed, trace, {"dimension": world.dimension, **(settings or self.agent_settings)})
+        settings = {"dimension": world.dimension, **(getattr(agent, "settings", None) or self.agent_settings)}
+        epoch = getattr(agent, "epoch", 0)
+        return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0)
 
     @property
     def runs_whole(self) -> bool:
@@ -126,6 +127,8 @@ class Run:
     seed: int
     trace: Trace
     settings: dict[str, Any]
+    epoch: int
+    """Number of the epoch that the agent ended in, from 1; 0 for one without epochs."""
 
     def record(self) -> dict[str, Any]:
         """Return one flat row of final values, settings, seeds and diagnostics."""
@@ -148,6 +151,7 @@ class Run:
             "locked_in": trace.locked_in,
             "norm_exceeded_share": float(exceeded.mean()),
             "mean_slope": float(np.mean(trace.slope[informative])) if informative.any() else math.nan,
+            "epoch": self.epoch,
             "seconds": trace.seconds,
             "agent_settings": json.dumps(self.settings, sort_keys=True, default=str),
             "agent_given": json.dumps(dict(self.cell.agent_settings), sort_keys=True, default=str),
