@@ -1,0 +1,67 @@
+"""Means with errors, drawn from what a sweep kept."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel import BadInputError
+from fairduel.report.figures import draw_points, image
+from fairduel.report.points import points_of
+from helpers.sweeps import kept
+
+
+def test_points_are_means_with_standard_errors(swept):
+    points, mixed = points_of(
+        swept,
+        x="budget",
+        y="regret",
+        by=["agent", "agent_radius"],
+        panel=["attack", "attack_target"],
+        where="horizon=30",
+    )
+    assert mixed == []
+    assert {point.line for point in points} == {"RCDB", "MaxPairUCB, radius 2", "MaxPairUCB, radius 4"}
+    assert {point.panel for point in points} == {"greedy", "misleading, target random", "misleading, target worst"}
+    [point] = [p for p in points if (p.panel, p.line, p.x) == ("greedy", "RCDB", 4.0)]
+    frame = pl.concat(kept(swept).values()).filter(agent="rcdb", attack="greedy", horizon=30, budget=4)
+    regret = frame["regret"].to_numpy()
+    assert point.runs == 3
+    assert point.mean == pytest.approx(regret.mean(), rel=1e-12)
+    assert point.error == pytest.approx(regret.std(ddof=1) / np.sqrt(3), rel=1e-12)
+    assert point.agent == "rcdb"
+
+
+def test_what_a_mean_mixes_is_told(swept):
+    _, mixed = points_of(swept, x="budget", y="regret", by=["agent"], panel=["attack"])
+    assert mixed == ["horizon", "agent_radius", "attack_target"]
+
+
+def test_one_run_has_no_error_and_words_stand_on_the_axis(swept):
+    points, _ = points_of(
+        swept, x="attack", y="locked_in", by=["horizon"], panel=[], where="seed = 10 AND agent = 'rcdb' AND budget = 2"
+    )
+    assert {point.x for point in points} == {"greedy", "misleading"}
+    assert {point.line for point in points} == {"horizon 20", "horizon 30"}
+    assert all(math.isnan(point.error) for point in points if point.x == "greedy")
+    figure = draw_points(points, x_label="attack", y_label="locked in")
+    assert image(figure, "png").startswith(b"\x89PNG")
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["greedy", "misleading"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"x": "bugdet"}, "did you mean 'budget'"),
+        ({"by": ["agnet"]}, "did you mean 'agent'"),
+        ({"y": "agent"}, "no number"),
+        ({"where": "horizon = 1"}, "nothing to draw"),
+        ({"where": "horizn = 1"}, "horizn"),
+        ({"where": "true) --"}, "syntax"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_refused(swept, changes, words):
+    wanted = {"x": "budget", "y": "regret", "by": ["agent"], "panel": ["attack"]} | changes
+    with pytest.raises(BadInputError, match=words):
+        points_of(swept, **wanted)
