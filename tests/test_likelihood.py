@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, clipped_linear
+from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, MaxPairUCB, Outcome, clipped_linear
+from fairduel.actions import hypercube
 from fairduel.likelihood import (
     TOLERANCE,
     Comparisons,
@@ -19,6 +20,7 @@ from fairduel.likelihood import (
     solve_by_root,
 )
 from fairduel.links import potential
+from fairduel.selection import TIE
 
 LINKS = [LOGISTIC, PROBIT, clipped_linear(0.7), Link("logistic", 1.6)]
 any_link = st.sampled_from(LINKS)
@@ -268,6 +270,59 @@ def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won)
         errors.append(np.linalg.norm(start - after) / np.linalg.norm(before.theta - after))
     assert errors[1] < 0.02
     assert errors[1] < 0.75 * errors[0] + 1e-4  # halves with the weight
+
+
+def test_a_prediction_that_would_go_too_far_stays():
+    """Where σ is flat and the ridge tiny, a Newton step leads out of the world."""
+    theta, root = np.array([-30.0]), np.array([[1e-3]])
+    assert predicted(theta, root, np.array([1.0]), 1.0, True, LOGISTIC.kind, 1.0) is theta
+
+
+def test_an_agent_surprised_by_an_outcome_still_finds_its_estimate():
+    agent = MaxPairUCB(dimension=2, norm_bound=100.0, ridge=1e-4, kappa=0.1, radius=1.0, self_duels=False)
+    for features, wins, times in (([-0.6, 0.3], True, 1), ([-0.8, -0.5], True, 116), ([-0.6, 0.3], False, 1)):
+        for _ in range(times):
+            duel = agent.ask([features, [0.0, 0.0]])
+            agent.tell(duel, Outcome.FIRST if (duel.first == 0) == wins else Outcome.SECOND)
+            assert np.isfinite(agent.estimate).all()
+
+
+def test_heavy_rows_do_not_stall_the_last_steps():
+    """The loss is lost in rounding there, and only the gradient tells that a step is good."""
+    rows = np.array([[1.0], [0.1]]), np.array([4304.0, 23610.0]), np.array([4303.0, 23609.0])
+    _, _, gradient, tolerance, steps = newton(np.zeros(1), *rows, 0.25, LOGISTIC.kind, 1.0)
+    assert gradient <= tolerance
+    assert steps < 30
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 3e5])
+def test_long_differences_are_fitted_too(size):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = size * rng.uniform(-1, 1, (20, 5))
+        wins = (rng.random(20) < 0.7).astype(float)
+        _, _, gradient, tolerance, _ = newton(np.zeros(5), rows, np.ones(20), wins, 0.01, LOGISTIC.kind, 1.0)
+        assert gradient <= tolerance
+
+
+def test_estimates_are_exact_enough_to_see_ties():
+    """Scores of the estimate against those of one polished in extended precision, in rounds where ties are common."""
+    agent, rng, actions = MaxPairUCB(dimension=5, norm_bound=2.0, horizon=200), np.random.default_rng(0), hypercube(5)
+    truth = np.array([1.2, -0.8, 0.5, 0.9, -0.6])
+    for _ in range(80):
+        duel = agent.ask(actions)
+        agent.tell(
+            duel, Outcome.FIRST if rng.random() < LOGISTIC.probability(duel.difference @ truth) else Outcome.SECOND
+        )
+        told = agent.state()["told"]
+        rows, weights, wins = (np.asarray(told[name], np.longdouble) for name in ("differences", "weights", "wins"))
+        theta = np.asarray(agent.estimate, np.longdouble)
+        for _ in range(3):
+            chances = 1 / (1 + np.exp(-rows @ theta))
+            gradient = agent.settings["ridge"] * theta + (weights * chances - wins) @ rows
+            curved = (rows.T * (weights * chances * (1 - chances))) @ rows + agent.settings["ridge"] * np.eye(5)
+            theta = theta - np.linalg.solve(curved.astype(float), gradient.astype(float))
+        assert np.abs(actions @ (agent.estimate - theta.astype(float))).max() < TIE / 8
 
 
 def test_without_a_fit_the_prediction_is_the_estimate_itself():

@@ -132,6 +132,22 @@ def test_no_pair_is_missed_in_rows_that_are_passed_over(dimension, self_duels, r
             assert symmetric_pair_by_gram(rewards, gram, radius, self_duels, tie) == places[pick(scores, tie)]
 
 
+@pytest.mark.parametrize("radius", [0.3, 1e3, 1e9])
+@pytest.mark.parametrize("self_duels", [True, False])
+def test_rounding_of_the_gram_matrix_loses_no_pair(self_duels, radius):
+    """In single precision it is symmetric to 1e-7 only; with huge scores all differ by more than ``TIE``."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        actions = (rng.normal(size=(50, 64)) / 9).astype(np.float32)
+        gram = ((actions @ np.diag(rng.uniform(0.01, 4, 64)).astype(np.float32)) @ actions.T).astype(np.float64)
+        rewards = rng.normal(size=50)
+        scores = rewards[:, None] + rewards + radius * pair_widths(gram)
+        if not self_duels:
+            np.fill_diagonal(scores, -np.inf)
+        chosen = symmetric_pair_by_gram(rewards, gram, radius, self_duels, 0.5)
+        assert scores[chosen] >= scores.max() - 2e-9 - 1e-14 * abs(scores.max())
+
+
 @given(problems(), ties, st.data())
 def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
     actions, theta, inverse, radius = problem

@@ -12,7 +12,7 @@ _SMALLEST_PIVOT = 1e-6
 AFRESH = 1024
 """After so many updates an inverse or a Gram matrix is computed afresh, so that rounding cannot pile up."""
 HIGH_DIMENSION = 64
-"""From this dimension on a fixed set's Gram matrix is kept."""
+"""From this dimension on an agent keeps the Gram matrix of a fixed set; compiled runs, which stay below, always do."""
 _BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
 _LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB

@@ -19,13 +19,13 @@ from fairduel.information import HIGH_DIMENSION, combination, dot, products
 from fairduel.links import Link, potential, probability_and_slope
 
 TOLERANCE = 1e-12
-"""The gradient's largest entry at the estimate is at most this times (1 + Σw).
+"""The gradient's largest entry at the estimate is at most this times (1 + Σw), or 1 + Σw·max|φ_j| for φ beyond 1.
 
 So little that scores which tie stay within ``selection.TIE``: else rounding would break ties, not the agent's coin.
 """
 _MOST_STEPS = 200
 _LOG_TWO = math.log(2.0)
-_BLOCK = 512  # rows at a time: they stay in the processor's cache between the three products
+_BLOCK = 512  # rows at a time: they stay in the processor's cache between two products
 
 
 @compiled
@@ -120,23 +120,25 @@ def newton(
 
     LLᵀ is the last Hessian that was taken, at or near θ; L is empty where no step was.
 
-    A Hessian serves for another step where that should be the last: where the gradient, if it falls by the same factor
-    again, is small enough. A full step is taken while each halves the gradient, as it does near the solution. From the
-    first that does not, every step has its own Hessian and is halved until the loss itself falls enough, which always
-    ends.
+    A full step is taken where it leaves at most half of the smallest gradient so far, as it does near the solution;
+    otherwise the step is halved until the loss itself falls enough. A Hessian serves for another step where that should
+    be the last: where the gradient, if it falls by the same factor again, is small enough.
     """
     tolerance = 1.0
-    for weight in weights:
-        tolerance += weight
+    for i in range(weights.size):
+        longest = 1.0
+        for j in range(start.size):
+            longest = max(longest, abs(differences[i, j]))
+        tolerance += weights[i] * longest
     tolerance *= TOLERANCE
     theta = start.copy()
     gradient, curvatures = np.empty_like(start), np.empty_like(weights)
     next_gradient, next_curvatures = np.empty_like(start), np.empty_like(weights)
     largest = gradient_at(theta, differences, weights, wins, ridge, kind, scale, gradient, curvatures)
+    smallest = largest
     root = np.empty((0, 0))
     steps = 0
-    needs_root = full_steps = True
-    root_is_here = False  # whether the Hessian was taken at this θ
+    needs_root, root_is_here = True, False  # whether a Hessian is due, and whether the last was taken at this θ
     while largest > tolerance and steps < _MOST_STEPS:
         if needs_root:
             hessian = hessian_of(differences, curvatures, ridge)
@@ -144,7 +146,14 @@ def newton(
             root_is_here = True
         step = solve_by_root(root, gradient)
         candidate = theta - step
-        if not full_steps:
+        next_largest = gradient_at(
+            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
+        )
+        is_full = next_largest <= max(0.5 * smallest, tolerance)
+        if not is_full and not root_is_here:
+            needs_root = True
+            continue
+        if not is_full:
             decrement = np.dot(step, gradient)
             current = loss(theta, differences, weights, wins, ridge, kind, scale)
             allowed = current + 1e-14 * (1.0 + abs(current))  # rounding
@@ -155,15 +164,13 @@ def newton(
             ):
                 size *= 0.5
                 candidate = theta - size * step
-        next_largest = gradient_at(
-            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
-        )
-        if full_steps and not next_largest <= max(0.5 * largest, tolerance):
-            needs_root = full_steps = not root_is_here
-            continue
-        needs_root = not (full_steps and next_largest * next_largest <= tolerance * largest)
+            next_largest = gradient_at(
+                candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
+            )
+        needs_root = not (is_full and next_largest * next_largest <= tolerance * largest)
         root_is_here = False
         theta, largest = candidate, next_largest
+        smallest = min(smallest, largest)
         gradient, next_gradient = next_gradient, gradient
         curvatures, next_curvatures = next_curvatures, curvatures
         steps += 1
@@ -176,14 +183,18 @@ def predicted(
 ) -> Vector:
     """Where one more outcome will take the estimate θ, to first order, shape (d,): a good start for :func:`newton`.
 
-    The gradient at θ was zero before that outcome, so that now it is the outcome's own; and the Hessian is LLᵀ of the
-    last fit, ``root`` = L (d, d), and the outcome's share. With an empty ``root`` the start is θ itself.
+    At the last fit the gradient was zero, so that now it is the outcome's own; and the Hessian is LLᵀ of that fit,
+    ``root`` = L (d, d), and the outcome's share. The start is θ itself where ``root`` is empty, and where φᵀθ would
+    move so far that σ is no straight line on the way.
     """
     if root.size == 0:
         return theta
     p, s = probability_and_slope(kind, scale, dot(difference, theta))
     image = solve_by_root(root, difference)
-    length = weight * (p - first_won) / (1.0 + weight * s * dot(difference, image))
+    squared = dot(difference, image)
+    length = weight * (p - first_won) / (1.0 + weight * s * squared)
+    if not abs(scale * length * squared) <= 1.0:
+        return theta
     return theta - length * image
 
 

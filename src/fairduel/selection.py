@@ -3,7 +3,7 @@
 ``actions`` is (K, d), θ is (d,), ``inverse`` is Σ⁻¹ (d, d). Scores within ``TIE`` of the best count as
 equal; ``tie`` is one uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
 
-Few actions (up to ``FEW``, or up to d) have all their pairs scored, from the Gram matrix XΣ⁻¹Xᵀ. Among many, most
+Few actions (up to ``FEW``, or up to d) have all their pairs looked at, in the Gram matrix XΣ⁻¹Xᵀ. Among many, most
 pairs are ruled out unseen: with Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b, and distances
 can be bounded (:func:`_best_pair_among_many`). Either way memory is O(K·d).
 """
@@ -17,9 +17,25 @@ from fairduel._compiled import compiled
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
+"""Scores so near to the best count as equal to it; where they are so large that rounding is more, by that."""
 FEW = 128
 _BLOCK = 256  # actions at a time where all pairs must be looked at
+_ROUNDING = 1e-12  # relative: what is less may be rounding
+_SLACK = 1e-14  # of the largest score: what rounding may take from a bound
 _WORTH = 64  # looking at one pair by itself costs about as much as this many in a block
+
+
+@compiled
+def _tie_level(best: float) -> float:
+    """The lowest score that ties with the ``best``."""
+    return best - max(TIE, _ROUNDING * abs(best))
+
+
+@compiled
+def _squared(own: float, other: float, product: float) -> float:
+    """‖z_a − z_b‖² of ‖z_a‖², ‖z_b‖² and z_aᵀz_b; 0 where that is rounding, or it would tell equal actions apart."""
+    squared = own + other - 2.0 * product
+    return squared if squared > _ROUNDING * (own + other) else 0.0
 
 
 @compiled
@@ -30,7 +46,7 @@ def pair_widths(gram: Matrix) -> Matrix:
     widths = np.empty((count, count))
     for i in range(count):
         for j in range(i):
-            widths[i, j] = math.sqrt(max(squares[i] + squares[j] - 2.0 * gram[i, j], 0.0))
+            widths[i, j] = math.sqrt(_squared(squares[i], squares[j], gram[i, j]))
         widths[i, i] = 0.0
         for j in range(i):
             widths[j, i] = widths[i, j]
@@ -39,11 +55,10 @@ def pair_widths(gram: Matrix) -> Matrix:
 
 @compiled
 def widths_in_row(gram: Matrix, first: int) -> Vector:
-    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,), from the lower triangle of the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
     result = np.empty(len(gram))
     for i in range(result.size):
-        squared = gram[i, i] + gram[first, first] - 2.0 * gram[first, i]
-        result[i] = math.sqrt(max(squared, 0.0))
+        result[i] = math.sqrt(_squared(gram[i, i], gram[first, first], gram[max(i, first), min(i, first)]))
     result[first] = 0.0
     return result
 
@@ -64,13 +79,13 @@ def widths_from(points: Matrix, centre: Vector) -> Vector:
 @compiled
 def pick(scores: Vector, tie: float) -> int:
     """Index of the largest score; ties are broken by ``tie``. −∞ marks what may not be picked."""
-    best = np.max(scores)
+    least = _tie_level(np.max(scores))
     level = 0
     for i in range(scores.size):
-        level += scores[i] >= best - TIE
+        level += scores[i] >= least
     chosen = int(tie * level)
     for i in range(scores.size):
-        if scores[i] >= best - TIE:
+        if scores[i] >= least:
             if chosen == 0:
                 return i
             chosen -= 1
@@ -95,18 +110,18 @@ def symmetric_pair_by_gram(
 ) -> tuple[int, int]:
     """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
     first = int(np.argmax(rewards))
-    scores = rewards + (rewards[first] + radius * widths_in_row(gram, first))
+    scores = (rewards + rewards[first]) + radius * widths_in_row(gram, first)
     if not self_duels:
         scores[first] = -np.inf
     squares, best = np.diag(gram).copy(), np.max(scores)
     found, values = [0], [-np.inf]
-    best = _look_at(gram, 0, squares, rewards, radius, self_duels, best, found, values)
-    return _pair_of(_tied(found, values, best, tie))
+    _look_at(gram, 0, squares, rewards, radius, self_duels, best, found, values)
+    return _pair_of(_tied(found, values, tie))
 
 
 @compiled
 def _look_at(
-    products: Matrix,
+    block: Matrix,
     start: int,
     squares: Vector,
     rewards: Vector,
@@ -116,28 +131,27 @@ def _look_at(
     found: list[int],
     values: list[float],
 ) -> float:
-    """Look at all pairs (a, b), b ≤ a, whose a has a row in ``products``: z_aᵀz_b for a = ``start``, ``start`` + 1, ….
+    """Look at all pairs (a, b), b ≤ a, whose a has a row in ``block``: z_aᵀz_b for a = ``start``, ``start`` + 1, ….
 
     ``squares`` are ‖z‖² (K,), and ``best`` is a score that some pair has. Places in the triangle of pairs within
     ``TIE`` of the best so far are added to ``found``, their scores to ``values``; returns the best then. Most rows have
     no such pair, which is seen without a square root or a branch.
     """
-    steepness = radius * radius
-    for a in range(start, start + len(products)):
-        needed = best - TIE - rewards[a]
+    steepness, largest = radius * radius, np.max(np.abs(rewards))
+    for a in range(start, start + len(block)):
+        needed = _tie_level(best) - _SLACK * (abs(best) + largest) - rewards[a]
         hopeful = 0
         for b in range(a):
             gap = max(needed - rewards[b], 0.0)
-            squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
-            hopeful += steepness * squared >= gap * gap
+            hopeful += steepness * _squared(squares[a], squares[b], block[a - start, b]) >= gap * gap
         for b in range(a if hopeful else 0):
-            squared = max(squares[a] + squares[b] - 2.0 * products[a - start, b], 0.0)
+            squared = _squared(squares[a], squares[b], block[a - start, b])
             value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
-            if value >= best - TIE:
+            if value >= _tie_level(best):
                 best = max(best, value)
                 found.append(a * (a + 1) // 2 + b)
                 values.append(value)
-        if self_duels and 2.0 * rewards[a] >= best - TIE:
+        if self_duels and 2.0 * rewards[a] >= _tie_level(best):
             best = max(best, 2.0 * rewards[a])
             found.append(a * (a + 1) // 2 + a)
             values.append(2.0 * rewards[a])
@@ -161,7 +175,7 @@ def _good_pair(points: Matrix, rewards: Vector, radius: float, self_duels: bool)
     first = second = int(np.argmax(rewards))
     best = -np.inf
     for _ in range(8):
-        scores = rewards + (rewards[first] + radius * widths_from(points, points[first]))
+        scores = (rewards + rewards[first]) + radius * widths_from(points, points[first])
         if not self_duels:
             scores[first] = -np.inf
         rival = int(np.argmax(scores))
@@ -184,18 +198,19 @@ def _best_pair_among_many(
     first, second, best = _good_pair(points, rewards, radius, self_duels)
     bounds = rewards + radius * widths_from(points, 0.5 * (points[first] + points[second]))
     highest = np.max(bounds)
-    candidates = np.flatnonzero(bounds >= best - TIE - highest)
+    slack = _SLACK * (abs(best) + abs(highest) + np.max(np.abs(rewards)))
+    candidates = np.flatnonzero(bounds >= _tie_level(best) - slack - highest)
     candidates = candidates[np.argsort(-bounds[candidates])]
     found = [0]  # places in the triangle of pairs within TIE of the best so far
     values = [-np.inf]
     looked = 0
     for p in range(candidates.size):
         a = candidates[p]
-        if 2.0 * bounds[a] < best - TIE:
+        if 2.0 * bounds[a] < _tie_level(best) - slack:
             break
         for q in range(p, candidates.size):
             b = candidates[q]
-            if bounds[a] + bounds[b] < best - TIE:
+            if bounds[a] + bounds[b] < _tie_level(best) - slack:
                 break
             looked += 1
             if a == b and not self_duels:
@@ -205,14 +220,14 @@ def _best_pair_among_many(
                 gap = points[a, j] - points[b, j]
                 squared += gap * gap
             value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
-            if value >= best - TIE:
+            if value >= _tie_level(best):
                 best = max(best, value)
                 high, low = max(a, b), min(a, b)
                 found.append(int(high * (high + 1) // 2 + low))
                 values.append(value)
         if _WORTH * looked > rewards.size * rewards.size:
             return _best_pair_of_all(points, rewards, radius, self_duels, tie, best)
-    return _pair_of(_tied(found, values, best, tie))
+    return _pair_of(_tied(found, values, tie))
 
 
 @compiled
@@ -224,18 +239,20 @@ def _best_pair_of_all(
     squares = np.empty(count)
     for i in range(count):
         squares[i] = np.dot(points[i], points[i])
+    best = _tie_level(best) - 2.0 * radius * math.sqrt(_ROUNDING * np.max(squares))  # what rounding may leave of it
     found, values = [0], [-np.inf]
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
-        products = points[start:stop] @ points[:stop].T
-        best = _look_at(products, start, squares, rewards, radius, self_duels, best, found, values)
-    return _pair_of(_tied(found, values, best, tie))
+        block = points[start:stop] @ points[:stop].T
+        best = _look_at(block, start, squares, rewards, radius, self_duels, best, found, values)
+    return _pair_of(_tied(found, values, tie))
 
 
 @compiled
-def _tied(found: list[int], values: list[float], best: float, tie: float) -> int:
-    """One of the places whose value is within ``TIE`` of the best, in the order of the triangle, by ``tie``."""
-    level = np.array([found[i] for i in range(len(found)) if values[i] >= best - TIE])
+def _tied(found: list[int], values: list[float], tie: float) -> int:
+    """One of the places whose value is within ``TIE`` of the largest, in the order of the triangle, by ``tie``."""
+    least = _tie_level(max(values))
+    level = np.array([found[i] for i in range(len(found)) if values[i] >= least])
     level.sort()
     return int(level[int(tie * level.size)])
 
@@ -251,7 +268,7 @@ def promising(gram: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]
             lead = rewards[rival] - rewards[i]
             if lead < 0.0 or rival == i:
                 continue
-            squared = gram[i, i] + gram[rival, rival] - 2.0 * gram[i, rival]
+            squared = _squared(gram[i, i], gram[rival, rival], gram[i, rival])
             if squared > 0.0 and lead * lead >= radius * radius * squared:
                 result[i] = False
                 break

@@ -148,6 +148,27 @@ def test_many_actions_are_played_alike():
     assert_both_drivers_agree(cell)
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_actions_that_nearly_coincide_are_played_alike(agent, tmp_path):
+    """The two drivers round their Gram matrices differently, and must not see a width in that."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-0.5, 0.5, (8, 3))
+    rewards = features @ [1.0, -1.0, 0.5]
+    features[(int(np.argmax(rewards)) + 1) % 8] = features[np.argmax(rewards)] + 1e-8
+    np.savez(tmp_path / "table.npz", features=features, rewards=features @ [1.0, -1.0, 0.5])
+    settings = {"path": str(tmp_path / "table.npz"), "norm_bound": 2.0}
+    assert_both_drivers_agree(Cell(agent, "greedy", 5, 500, "table", world_settings=settings))
+
+
+@pytest.mark.parametrize(("world", "settings"), [("hypercube", {}), ("fresh", {"count": 200})])
+def test_a_huge_radius_is_played_alike(world, settings):
+    """With B = 10 the theorem's β is 4e9, so that scores differ by rounding more than ties may."""
+    world_settings = {"norm": 10.0, "dimension": 3, **settings}
+    cell = Cell("maxpairucb", "greedy", 5, 200, world, {"radius": "theory", "self_duels": False}, {}, world_settings)
+    trace = assert_both_drivers_agree(cell)
+    assert (trace.first != trace.second).all()
+
+
 @pytest.mark.parametrize("world", ["fresh", "hypercube"])
 def test_more_rounds_than_a_fresh_inverse_are_played_alike(world):
     cell = Cell("maxpairucb", "greedy", 5, 2500, world, {"self_duels": False})

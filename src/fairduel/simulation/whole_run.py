@@ -1,6 +1,6 @@
 """A whole run in compiled code, out of the same functions that ``ask`` and ``tell`` call.
 
-It covers the five agents, the six attacks on duels, and every world that answers duels. The order of
+It covers the five agents, the six attacks on duels, and every world that answers duels, for d < 64. The order of
 operations and of random draws is that of :func:`fairduel.simulation.play.play`, so that the duels are the same.
 """
 
@@ -83,17 +83,19 @@ class AttackPlan(NamedTuple):
 
 
 class WorldPlan(NamedTuple):
-    """A world as arrays: s sets of up to K actions, one of them a round; a fresh one draws its own instead."""
+    """A world as arrays: s sets of actions, one of them a round; a fresh one draws its own instead."""
 
     is_fresh: bool
-    counts: NDArray[np.int64]
-    """How many actions each set has, shape (s,)."""
-    sets: NDArray[np.float64]
-    """Shape (s, K, d)."""
-    rewards: Matrix
-    """Shape (s, K)."""
-    chances: NDArray[np.float64]
-    """P(row beats column), shape (s, K, K), where that is no matter of the link; else empty."""
+    starts: NDArray[np.int64]
+    """Where each set begins among all actions, and how many there are, shape (s + 1,)."""
+    actions: Matrix
+    """Of all sets, one after another, shape (n, d)."""
+    rewards: Vector
+    """Shape (n,)."""
+    chance_starts: NDArray[np.int64]
+    """Where each set begins in ``chances``, shape (s + 1,); empty where chances are a matter of the link."""
+    chances: Vector
+    """P(row beats column) for the K² pairs of each set, one set after another."""
     parameter: Vector
     link_kind: int
     link_scale: float
@@ -177,7 +179,7 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     regret, weight, width, slope, norm of the estimate.
     """
     horizon = agent.radius.size
-    d = world.sets.shape[2]
+    d = world.actions.shape[1]
     columns = np.empty((6, horizon))
     firsts, seconds = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     flipped = np.zeros(horizon, np.bool_)
@@ -186,7 +188,7 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     matrix, inverse = agent.ridge * np.eye(d), np.eye(d) / agent.ridge
     local_matrix, local_inverse = matrix.copy(), inverse.copy()
     steering = local_inverse if agent.kind == _RCDBS else inverse
-    keeps_gram = not world.is_fresh and len(world.sets) == 1 and world.counts[0] <= FEW
+    keeps_gram = not world.is_fresh and world.starts.size == 2 and len(world.actions) <= FEW
     gram = np.empty((0, 0))
     curvature, inverse_curvature = matrix.copy(), inverse.copy()
     room = 1 if agent.estimator == _ONE_PASS else horizon + 1
@@ -195,12 +197,13 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     updates = told = fitted_outcomes = rows = spent = hidden = 0
     log_determinant, fitted_at = d * math.log(agent.ridge), -np.inf
     worst = 0.0
-    place, actions, rewards, best_reward = -1, world.sets[0], world.rewards[0], 0.0
+    place, actions, rewards, best_reward = -1, world.actions, world.rewards, 0.0
 
     for t in range(horizon):
         if shown[t] != place:
             place = shown[t]
-            actions, rewards = world.sets[place, : world.counts[place]], world.rewards[place, : world.counts[place]]
+            begin, end = world.starts[place], world.starts[place + 1]
+            actions, rewards = world.actions[begin:end], world.rewards[begin:end]
             best_reward = np.max(rewards)
         if world.is_fresh:
             actions = unit_rows(world_rng.standard_normal(actions.shape))
@@ -231,8 +234,8 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
 
         # The world answers, and the adversary flips.
         low, high = min(first, second), max(first, second)
-        if world.chances.size:
-            p_low = world.chances[place, low, high]
+        if world.chance_starts.size:
+            p_low = world.chances[world.chance_starts[place] + low * len(actions) + high]
         else:
             p_low = probability(world.link_kind, world.link_scale, rewards[low] - rewards[high])
         low_won = label_rng.random() < p_low
@@ -303,15 +306,20 @@ def play_whole_run(
     assert isinstance(agent, ContextualAgent)
     if agent.dimension != world.dimension:
         raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
-    for actions, count in zip(world_plan.sets, world_plan.counts, strict=True):
-        checked_actions(actions[:count], agent.dimension)
+    if not world_plan.is_fresh:
+        checked_actions(world_plan.actions, agent.dimension)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = world.rng if isinstance(world, Fresh) else agent_rng
     shown = [world.draw() for _ in range(horizon)] if isinstance(world, Replay) else [0] * horizon
     began = time.thread_time()
-    columns, first, second, flipped, worst = run(
-        agent_plan, attack_plan, world_plan, np.array(shown), world_rng, labels, adversary.rng, agent_rng
-    )
+    try:
+        columns, first, second, flipped, worst = run(
+            agent_plan, attack_plan, world_plan, np.array(shown), world_rng, labels, adversary.rng, agent_rng
+        )
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(
+            "an estimate was not reached, because its Hessian is singular: use a larger ridge."
+        ) from None
     if not worst <= 1.0:
         raise ConvergenceError(f"an estimate was not reached: its gradient is {worst:.2g} times what is allowed.")
     return Trace(
@@ -337,12 +345,12 @@ def can_run_whole(agent: Player, world: World, adversary: Adversary) -> bool:
 def _plan_attack(adversary: Adversary, world: WorldPlan) -> AttackPlan | None:
     if type(adversary) not in _ATTACKS or adversary.spent:
         return None
-    rank, targets = -1, np.zeros(len(world.sets), np.int64)
-    if isinstance(adversary, Misleading):
+    rank, targets = -1, np.zeros(len(world.starts) - 1, np.int64)
+    if isinstance(adversary, Misleading) and adversary.budget:
+        sets = np.split(world.rewards, world.starts[1:-1])
         if world.is_fresh:  # fresh rewards have no ties, so that any other without ties ranks alike
-            rank = adversary.rank(np.arange(world.counts[0], dtype=float))
-        rewards = zip(world.rewards, world.counts, strict=True)
-        targets = np.array([adversary.target_among(row[:count]) for row, count in rewards])
+            rank = adversary.rank(np.arange(len(sets[0]), dtype=float))
+        targets = np.array([adversary.target_among(rewards) for rewards in sets])
     return AttackPlan(
         kind=_ATTACKS.index(type(adversary)),
         budget=int(adversary.budget),
@@ -369,15 +377,23 @@ def _plan_world(world: World) -> WorldPlan | None:
             chances = [np.array([[world.win_probability(rewards, i, j) for j in places] for i in places])]
     else:
         return None
-    counts = np.array([len(offer.rewards) for offer in offers])
-    sets, rewards = np.zeros((len(offers), max(counts), world.dimension)), np.zeros((len(offers), max(counts)))
-    table = np.zeros((len(offers), max(counts), max(counts)) if chances else (0, 0, 0))
-    for place, (count, offer) in enumerate(zip(counts, offers, strict=True)):
-        sets[place, :count], rewards[place, :count] = offer
-        if chances:
-            table[place, :count, :count] = chances[place]
-    parameter = world.parameter if type(world) is Fresh else np.zeros(world.dimension)
-    return WorldPlan(type(world) is Fresh, counts, sets, rewards, table, parameter, world.link.kind, world.link.scale)
+    sizes = np.array([len(offer.rewards) for offer in offers])
+    return WorldPlan(
+        is_fresh=type(world) is Fresh,
+        starts=_starts(sizes),
+        actions=np.concatenate([offer.actions for offer in offers]),
+        rewards=np.concatenate([offer.rewards for offer in offers]),
+        chance_starts=_starts(sizes**2) if chances else np.empty(0, np.int64),
+        chances=np.concatenate([table.ravel() for table in chances]) if chances else np.empty(0),
+        parameter=world.parameter if type(world) is Fresh else np.zeros(world.dimension),
+        link_kind=world.link.kind,
+        link_scale=world.link.scale,
+    )
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of things of these ``sizes`` (s,) begins if they stand one after another, and where all end."""
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _plan_agent(agent: Player, horizon: int) -> AgentPlan | None:

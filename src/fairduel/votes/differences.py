@@ -94,9 +94,14 @@ class Rows:
         Returns θ (d,), the Newton steps and λ: ``ridge``, or for None ``TINY_RIDGE``.
         """
         ridge = TINY_RIDGE if ridge is None else ridge
-        theta, _, gradient, tolerance, steps = newton(
-            np.zeros(self.dimension), self.values, totals, wins, ridge, LOGISTIC.kind, LOGISTIC.scale
-        )
+        try:
+            theta, _, gradient, tolerance, steps = newton(
+                np.zeros(self.dimension), self.values, totals, wins, ridge, LOGISTIC.kind, LOGISTIC.scale
+            )
+        except np.linalg.LinAlgError:
+            raise ConvergenceError(
+                f"the estimate was not reached, because its Hessian is singular: a larger ridge than {ridge:g} helps."
+            ) from None
         if not gradient <= tolerance:
             raise ConvergenceError(
                 f"the estimate was not reached: the gradient is {gradient:.2g}, allowed is {tolerance:.2g}; a larger "
