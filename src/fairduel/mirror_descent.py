@@ -47,7 +47,10 @@ def mirror_step(
     if norm > ball and theta.size >= HIGH_DIMENSION:
         result *= ball / norm  # the projection in H̃'s norm would cost d³
     elif norm > ball:
-        tilted = curvature + step * weight * s * np.outer(difference, difference)
+        tilted = curvature.copy()
+        for i in range(theta.size):
+            for j in range(theta.size):
+                tilted[i, j] += step * weight * s * (difference[i] * difference[j])
         result = _into_ball(result, tilted, ball)
     margin = dot(difference, result)
     rank_one(curvature, inverse, difference, weight * slope(kind, scale, margin), updates)
@@ -61,17 +64,25 @@ def _into_ball(theta: Vector, metric: Matrix, ball: float) -> Vector:
     It is (M + μI)⁻¹Mθ for the one μ that puts it on the sphere; its norm falls with μ.
     """
     target = metric @ theta
-    identity = np.eye(theta.size)
     low, high = 0.0, np.trace(metric)
-    while _norm(np.linalg.solve(metric + high * identity, target)) > ball:
+    while _norm(_pulled(metric, high, target)) > ball:
         high *= 2.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        if _norm(np.linalg.solve(metric + middle * identity, target)) > ball:
+        if _norm(_pulled(metric, middle, target)) > ball:
             low = middle
         else:
             high = middle
-    return np.linalg.solve(metric + high * identity, target)
+    return _pulled(metric, high, target)
+
+
+@compiled
+def _pulled(metric: Matrix, pull: float, target: Vector) -> Vector:
+    """(M + μI)⁻¹v, shape (d,)."""
+    shifted = metric.copy()
+    for i in range(target.size):
+        shifted[i, i] += pull
+    return np.linalg.solve(shifted, target)  # type: ignore[return-value]  # it stays float64
 
 
 @compiled

@@ -114,8 +114,8 @@ def symmetric_pair_by_gram(
     if not self_duels:
         scores[first] = -np.inf
     squares, best = np.diag(gram).copy(), np.max(scores)
-    found, values = [0], [-np.inf]
-    _look_at(gram, 0, squares, rewards, radius, self_duels, best, found, values)
+    found, values, start = [0], [-np.inf], int(np.int64(0))  # a literal 0 would be compiled for itself
+    _look_at(gram, start, squares, rewards, radius, self_duels, best, found, values)
     return _pair_of(_tied(found, values, tie))
 
 
