@@ -1,0 +1,139 @@
+"""How many votes are needed at least to change the top k, proved: no set of fewer can do it.
+
+Let θ̂ minimise F, the loss of all votes, with Hessian H
+there; κ_ij = ‖e_i − e_j‖ in the norm of H⁻¹; κ the largest among pairs that met. Let S be any m votes and θ' = θ̂ + Δ
+minimise the loss after S is dropped (or flipped), r = ‖Δ‖_H. Then ∇F(θ') = Σ_S γ_t, where γ_t is the part of the
+gradient that vote t took along: for i over j it is −σ(−m')(e_i − e_j) if dropped, with margin m' = θ'_i − θ'_j, and
+exactly −(e_i − e_j) if flipped.
+
+1. *θ' is near.* |σ''| ≤ σ' gives Δᵀ(∇F(θ') − ∇F(θ̂)) ≥ r²(1 − e^{−κr})/(κr), and |Δᵀγ_t| ≤ r·κ_ij·σ(κ_ij r − m).
+   So (1 − e^{−κr})/κ ≤ A_m(r), the sum of the m largest κ_ij·σ(κ_ij r − m). Take the votes away little by little: θ'
+   moves continuously from θ̂, and the inequality holds all the way. So r never passes a value where it fails: r ≤ r*.
+2. *Near, the problem is linear.* Let a lead b by g, d = H⁻¹(e_a − e_b). If b catches up, then −dᵀHΔ ≥ g, and
+   −dᵀ∇F(θ') ≥ g − ε(r) with ε(r)² = r² Σ_pairs n_ij δ_ij² (d_i − d_j)² / v_ij, where v = σ'(m) and δ_ij is the most
+   that the mean slope on the way can differ from v, by |σ''| ≤ σ' ≤ ¼ (Cauchy and Schwarz do the rest).
+3. But −dᵀ∇F(θ') is at most T_m(r), the sum of the m largest (d_i − d_j)·σ(κ_ij r − m). So m is not enough whenever
+   T_m(r*) < g − ε(r*).
+4. *Most pairs need no sums.* |d_i − d_j| ≤ κ_ab κ_ij (Cauchy and Schwarz), so T_m(r) ≤ κ_ab A_m(r); and as
+   Σ n_ij v_ij (d_i − d_j)² ≤ κ_ab², ε(r) ≤ κ_ab r max(δ_ij/v_ij). With thousands of pairs, only those that this does
+   not rule out are looked at one by one.
+
+For flips σ(·) is 1 throughout. A tie that counts as two half wins can be dropped, with (½ − σ(m')) in place of σ(−m').
+A vote of weight w counts w times in all sums. A ridge only adds to H, and stays the same. If no r* exists the proof
+ends there. Where r* exists there is a finite θ' without a ridge too: otherwise r would pass every value.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fairduel.duel import Vector
+from fairduel.votes.bradley_terry import Scores
+from fairduel.votes.kinds import How, Kinds, standard_gaps
+
+_RADII = np.geomspace(1e-3, 1e4, 400)
+_STRIDE = 8
+
+
+def least_needed(kinds: Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How) -> int:
+    """The smallest m that the proof above cannot rule out for any (inside, outside) pair."""
+    low, high = 1, int(kinds.count.sum()) + 1  # low cannot be ruled out only if nothing below can
+    proof = _Proof(kinds, fitted, how)
+    sorted_pairs = np.array(pairs)[np.argsort(standard_gaps(fitted, pairs), kind="stable")]
+    while low < high:
+        middle = (low + high) // 2
+        if proof.possible(middle, sorted_pairs):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+class _Proof:
+    """The quantities of the proof for one set of votes."""
+
+    def __init__(self, kinds: Kinds, fitted: Scores, how: How) -> None:
+        self._kinds, self._fitted, self._how = kinds, fitted, how
+        variance = np.diag(fitted.covariance)
+        kappa = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * fitted.covariance, 0.0))
+        self._kappa = kappa[kinds.winner, kinds.loser]
+        self._margin = fitted.scores[kinds.winner] - fitted.scores[kinds.loser]
+        games = kinds.won(kinds.count)
+        self._one, self._other = np.nonzero(np.triu(games + games.T))
+        self._games = (games + games.T)[self._one, self._other]
+        self._pair_kappa = kappa[self._one, self._other]
+        self._largest = float(self._pair_kappa.max(initial=0.0))
+        slope = expit(fitted.scores[self._one] - fitted.scores[self._other])
+        self._slope = slope * (1.0 - slope)
+
+    def possible(self, size: int, pairs: NDArray[np.int64]) -> bool:
+        """Whether the proof leaves it open that ``size`` votes let one of the ``pairs`` (p, 2) change places."""
+        radius = self._radius(size)
+        if radius is None:
+            return True
+        bend = self._bend(radius)
+        reach = self._moved(size, radius) + radius * float((bend / self._slope).max(initial=0.0))
+        scores, covariance = self._fitted.scores, self._fitted.covariance
+        for inside, outside in pairs[standard_gaps(self._fitted, pairs) <= reach]:
+            d = covariance[inside] - covariance[outside]
+            pull = d[self._kinds.winner] - d[self._kinds.loser]
+            most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
+            if most >= scores[inside] - scores[outside] - self._error(radius, d, bend):
+                return True
+        return False
+
+    def _bend(self, radius: float) -> Vector:
+        """δ of each pair of items that met: how far the mean slope can be from v on a way of length ``radius``."""
+        stretch = self._pair_kappa * radius
+        with np.errstate(over="ignore"):
+            more = np.minimum(self._slope * (np.expm1(stretch) / stretch - 1.0), 0.25 - self._slope)
+        return np.maximum(more, self._slope * (1.0 + np.expm1(-stretch) / stretch))
+
+    def _error(self, radius: float, d: Vector, bend: Vector) -> float:
+        """ε(r): by how much dᵀ∇F(θ') can differ from dᵀHΔ where ‖Δ‖_H = r."""
+        return radius * float(np.sqrt((self._games * bend**2 / self._slope) @ (d[self._one] - d[self._other]) ** 2))
+
+    def _radius(self, size: int) -> float | None:
+        """r*: a small radius that the minimiser cannot pass when ``size`` votes go; None without any."""
+        radii = _RADII / self._largest
+        inner = -np.expm1(-_RADII) / self._largest
+        at_zero = self._moved(size, 0.0)  # A_m grows with r, so smaller radii need no look
+        start = int(np.searchsorted(inner, at_zero, side="right"))
+        for coarse in range(
+            start, len(radii), _STRIDE
+        ):  # any radius that fails the inequality will do: coarse, then fine
+            if inner[coarse] > self._moved(size, radii[coarse]):
+                places = range(max(start, coarse - _STRIDE + 1), coarse + 1)
+                fine = (place for place in places if inner[place] > self._moved(size, radii[place]))
+                return float(radii[next(fine)])
+        return None
+
+    def _moved(self, size: int, radius: float) -> float:
+        """A_m(r)."""
+        against = np.maximum(self._share(radius, np.ones(1)), self._share(radius, -np.ones(1)))
+        return self._most(size, against * self._kappa)
+
+    def _share(self, radius: float, direction: Vector) -> Vector:
+        """The largest part of its difference vector that a vote takes along in this direction, w·σ(κr − m) or so.
+
+        ``direction`` is +1 where the difference winner − loser is to be pulled down, −1 where it is to be pushed up
+        (only a tie can do that).
+        """
+        kinds = self._kinds
+        if self._how == "flipped":
+            return np.where(kinds.tie | (direction < 0), 0.0, kinds.weight)
+        reach = self._kappa * radius
+        win = np.where(direction > 0, expit(reach - self._margin), 0.0)
+        tie = np.maximum(0.5 - expit(direction * self._margin - reach), 0.0)
+        return np.asarray(kinds.weight * np.where(kinds.tie, tie, win))
+
+    def _most(self, size: int, values: Vector) -> float:
+        """Sum of the ``size`` largest values, each kind's as often as it has votes."""
+        largest = np.arange(len(values))
+        if size < len(values):  # each kind has a vote at least, so more kinds than votes are never needed
+            largest = np.argpartition(values, -size)[-size:]
+        order = largest[np.argsort(-values[largest])]
+        before = np.cumsum(self._kinds.count[order]) - self._kinds.count[order]
+        return float(values[order] @ np.clip(size - before, 0, self._kinds.count[order]))
