@@ -2,7 +2,7 @@
 
 from fairduel.experiments.experiment import Entry, Experiment, Lines
 from fairduel.experiments.paper_setup import BASELINES, BUDGET, GREEDY, paper_cell
-from fairduel.experiments.tuning import baseline_problem, published
+from fairduel.experiments.tuning import published, tuning_problem
 
 BUDGETS = tuple(range(20, 201, 20))
 
@@ -16,7 +16,7 @@ def figure2() -> Experiment:
             is_reference = agent == "rcdb"
             entries.append(Entry(cell, "practical", GREEDY.panel, x=float(budget), is_reference=is_reference))
         for agent in BASELINES:
-            tuning = published(baseline_problem(agent, GREEDY, warmup=0))
+            tuning = published(tuning_problem(agent, GREEDY, warmup=0))
             cell = paper_cell(agent, GREEDY, tuning.winner.settings, budget=budget)
             entries.append(Entry(cell, f"tuned at C = {BUDGET}", GREEDY.panel, tuning=tuning, x=float(budget)))
     return Experiment(

@@ -1,84 +1,144 @@
-"""The inequalities of the proof, checked in every round of a run of RCDB at its theory radius."""
+"""The inequalities of the proofs, checked in every round of a run of RCDB or RCDB-S at its theory radii."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fairduel.agents import RCDB
-from fairduel.duel import Duel, Matrix, Outcome, Vector
+from fairduel.agents import RCDB, RCDBS
+from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import Information
+from fairduel.links import LOGISTIC
 from fairduel.radius import corruption_term, rcdb_regret_bound
-from fairduel.simulation import Cell, Trace, play
-from fairduel.worlds import DuelingWorld
+from fairduel.simulation import Cell, Trace
+from fairduel.worlds import FixedWorld
 
 
 @dataclass(frozen=True, slots=True)
-class ProofAudit:
-    """How close one run came to each inequality: the left side over the right; up to 1 it held."""
+class Inequality:
+    """How close a run came to an inequality."""
 
-    confidence: float
-    """max over t of ‖θ_t − θ*‖_Σ_t / β (Lemma MLE)."""
-    round_regret: float
-    """max over t of r_t / min(4B, 2β‖φ_t‖_Σ_t⁻¹) (Lemma r, with 4B where the paper's 4 assumes B ≤ 1)."""
-    potential: float
-    """Σ min(1, ‖√(w_t κ) φ_t‖²_Σ_t⁻¹) / (2d log(1 + TL²/(dλ))), L² = 4κ (Lemma abbasi)."""
-    corruption: float
-    """max over t of ‖Σ_{i<t, flipped} w_i φ_i‖_Σ_t⁻¹ / (αC) (eq. I20); 0 where nothing was flipped."""
-    regret: float
-    """Regret(T) over the bound that the proof of Theorem main ends in."""
-    bound: float
-    """That bound."""
+    ratio: float
+    """The left side over the right, the largest over the rounds; up to 1 it held."""
+    reach: float
+    """The largest ratio that any run of this world could have had; up to 1 it could not have failed."""
 
 
+Audit = Mapping[str, Inequality]
+"""By name; of RCDB
+
+- ``confidence``: ‖θ_t − θ*‖_Σ_t ≤ β (Lemma MLE);
+- ``round_regret``: r_t ≤ min(4B, 2β‖φ_t‖_Σ_t⁻¹) (Lemma r, with 4B where the paper's 4 assumes B ≤ 1);
+- ``potential``: Σ min(1, ‖√(w_t κ) φ_t‖²_Σ_t⁻¹) ≤ 2d log(1 + TL²/(dλ)), L² = 4κ (Lemma abbasi);
+- ``corruption``: ‖Σ_{i<t, flipped} w_i φ_i‖_Σ_t⁻¹ ≤ αC (eq. I20);
+- ``regret``: Regret(T) is at most the bound that the proof of Theorem main ends in;
+
+and of RCDB-S
+
+- ``confidence``: ‖θ_t − θ*‖_Σ_t ≤ β_t (event E_1 of Lemma cE);
+- ``local_confidence``: ‖θ_t − θ*‖_Λ_t ≤ β̃_t (event E_2);
+- ``slope``: v_t ≤ σ′(φ_tᵀθ*) (proof of Theorem new).
+"""
+
+
+@dataclass(frozen=True)
 class _Watched:
-    """An agent that measures itself against θ* before each duel, and otherwise plays as it would."""
+    """A finished run of an agent, with what an onlooker who knows θ* sees in each round."""
 
-    def __init__(self, agent: RCDB, parameter: Vector) -> None:
-        self.agent = agent
-        self.parameter = parameter
-        self.confidence = 0.0
-        self.duels: list[Duel] = []
+    agent: RCDB | RCDBS
+    settings: dict[str, Any]
+    trace: Trace
+    parameter: Vector
+    """θ*, shape (d,)."""
+    differences: Matrix
+    """φ_t, shape (T, d)."""
+    largest_regret: float
+    """What the worst duel of this world costs."""
 
-    def ask(self, actions: Matrix) -> Duel:
-        error = self.agent.information.norm(self.agent.estimate - self.parameter)
-        self.confidence = max(self.confidence, error / self.agent.current_radius)
-        self.duels.append(self.agent.ask(actions))
-        return self.duels[-1]
+    @property
+    def errors(self) -> Matrix:
+        """θ_t − θ*, shape (T, d), where θ_1 = 0."""
+        before = np.vstack([np.zeros_like(self.parameter), self.trace.estimates[:-1]])
+        return before - self.parameter
 
-    def tell(self, duel: Duel, outcome: Outcome) -> None:
-        self.agent.tell(duel, outcome)
+    def information(self, slopes: Vector | float) -> Matrix:
+        """λI + Σ_{i<t} w_i s_i φ_i φ_iᵀ for t = 1 … T + 1, shape (T + 1, d, d); Σ for s = κ, Λ for s = v."""
+        gains = (
+            (self.trace.weight * slopes)[:, None, None] * self.differences[:, :, None] * self.differences[:, None, :]
+        )
+        start = self.settings["ridge"] * np.eye(len(self.parameter))
+        return np.asarray(start + np.concatenate([np.zeros_like(gains[:1]), np.cumsum(gains, axis=0)]))
+
+    def confidence(self, information: Matrix, radii: Vector) -> Inequality:
+        """‖θ_t − θ*‖ in the norm of ``information`` against ``radii`` (T,)."""
+        errors = self.errors
+        norms = np.sqrt(np.einsum("ti,tij,tj->t", errors, information[:-1], errors))
+        # The farthest estimate within ‖θ‖ ≤ B is −θ*; both the matrix and, more slowly, the radius grow with t.
+        farthest = 2.0 * np.linalg.norm(self.parameter) * math.sqrt(np.linalg.eigvalsh(information[-2])[-1])
+        return Inequality(float(np.max(norms / radii)), float(farthest / radii[-1]))
 
 
-def audit(cell: Cell, seed: int) -> ProofAudit:
+def audit(cell: Cell, seed: int) -> Audit:
     """Play one run and check every inequality in it."""
-    agent, world, adversary, streams = cell.start(seed)
-    if not isinstance(agent, RCDB) or not isinstance(world, DuelingWorld) or world.parameter is None:
-        raise BadInputError("the proof's inequalities are about RCDB in a world with a known θ*.")
-    watched = _Watched(agent, world.parameter)
-    trace = play(watched, world, adversary, horizon=cell.horizon, labels=streams.labels)
+    agent, world, _, _ = cell.start(seed)
+    if not isinstance(agent, RCDB | RCDBS) or not isinstance(world, FixedWorld) or world.parameter is None:
+        raise BadInputError("the proofs' inequalities are about RCDB and RCDB-S where θ* is known and actions stay.")
+    trace, offer = cell.run(seed).trace, world.offer(1)
+    worst = 2.0 * float(np.ptp(offer.rewards))
+    differences = offer.actions[trace.first] - offer.actions[trace.second]
+    watched = _Watched(agent, agent.settings, trace, world.parameter, differences, worst)
+    return _audit_rcdbs(watched, agent) if isinstance(agent, RCDBS) else _audit_rcdb(watched, agent, cell.horizon)
+
+
+def _audit_rcdb(watched: _Watched, agent: RCDB, horizon: int) -> Audit:
+    trace, settings = watched.trace, watched.settings
+    radius = agent.radius_at(horizon)
+    information = watched.information(settings["kappa"])
+    allowed = np.minimum(4.0 * agent.norm_bound, 2.0 * radius * np.maximum(trace.width, 1e-300))
+    costs = trace.regret > 1e-9  # a self-duel of the best action has 0 on both sides
+    bound = regret_bound(agent, horizon)
+    return {
+        "confidence": watched.confidence(information, np.full(horizon, radius)),
+        "round_regret": Inequality(
+            float(np.max(trace.regret[costs] / allowed[costs], initial=0.0)),
+            float(np.max(watched.largest_regret / allowed)),
+        ),
+        # The next two are true of any duels and flips: they check the implementation, not the algorithm.
+        "potential": Inequality(_potential(trace, settings), 1.0),
+        "corruption": Inequality(_corruption(watched, information), 1.0),
+        "regret": Inequality(float(trace.regret.sum()) / bound, watched.largest_regret * horizon / bound),
+    }
+
+
+def _audit_rcdbs(watched: _Watched, agent: RCDBS) -> Audit:
+    trace, kappa = watched.trace, watched.settings["kappa"]
+    rounds = range(1, len(trace.regret) + 1)
+    radii = np.array([agent.slope_radius_at(t) for t in rounds])
+    local_radii = np.array([agent.radius_at(t) for t in rounds])
+    true_slopes = LOGISTIC.slope(watched.differences @ watched.parameter)
+    duels = ~trace.self_duels
+    return {
+        "confidence": watched.confidence(watched.information(kappa), radii),
+        "local_confidence": watched.confidence(watched.information(trace.slope), local_radii),
+        "slope": Inequality(
+            float(np.max(trace.slope[duels] / true_slopes[duels], initial=0.0)),
+            float(np.max(trace.slope[duels] / kappa, initial=0.0)),
+        ),
+    }
+
+
+def regret_bound(agent: RCDB, horizon: int) -> float:
+    """The bound on Regret(T) that the proof of Theorem main ends in, for the agent's settings."""
     settings = agent.settings
-    radius = agent.current_radius
-    width = np.maximum(trace.width, 1e-300)
-    largest_regret = np.minimum(4.0 * agent.norm_bound, 2.0 * radius * width)
-    active = trace.regret > 1e-9  # a self-duel of the best action has 0 on both sides
-    bound = rcdb_regret_bound(
+    return rcdb_regret_bound(
         dimension=agent.dimension,
-        horizon=cell.horizon,
+        horizon=horizon,
         ridge=settings["ridge"],
         trust=settings["trust"],
         kappa=settings["kappa"],
-        radius=radius,
-    )
-    return ProofAudit(
-        confidence=watched.confidence,
-        round_regret=float(np.max(trace.regret[active] / largest_regret[active], initial=0.0)),
-        potential=_potential(trace, settings),
-        corruption=_corruption(trace, watched.duels, settings),
-        regret=float(trace.regret.sum()) / bound,
-        bound=bound,
+        radius=agent.radius_at(horizon),
     )
 
 
@@ -90,16 +150,10 @@ def _potential(trace: Trace, settings: dict[str, Any]) -> float:
     return total / (2.0 * d * math.log(1.0 + len(trace.width) * 4.0 * kappa / (d * ridge)))
 
 
-def _corruption(trace: Trace, duels: list[Duel], settings: dict[str, Any]) -> float:
-    allowed = corruption_term(settings["trust"], settings["flip_budget"])
+def _corruption(watched: _Watched, information: Matrix) -> float:
+    trace, settings = watched.trace, watched.settings
     if not trace.flipped.any():
         return 0.0
-    information = Information(settings["dimension"], settings["ridge"])
-    flipped = np.zeros(settings["dimension"])
-    largest = 0.0
-    for duel, was_flipped in zip(duels, trace.flipped, strict=True):
-        largest = max(largest, information.width(flipped))
-        information.add(duel.difference, duel.weight * duel.slope)
-        if was_flipped:
-            flipped += duel.weight * duel.difference
-    return float(max(largest, information.width(flipped)) / allowed)
+    flipped = np.cumsum((trace.flipped * trace.weight)[:, None] * watched.differences, axis=0)
+    norms = np.sqrt(np.sum(flipped * np.linalg.solve(information[1:], flipped[..., None])[..., 0], axis=1))
+    return float(norms.max() / corruption_term(settings["trust"], settings["flip_budget"]))

@@ -1,6 +1,7 @@
 """Tuning: the best of a declared grid on seeds that no report uses."""
 
 import functools
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +22,7 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
+from fairduel.radius import rcdb_ridge
 from fairduel.simulation import Cell, Store
 
 FIRST_TUNING_SEED = 1_000_000
@@ -108,10 +110,9 @@ def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Store, see
 def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
     """Return every tuning that the built-in experiments rely on, as a cell and its grid."""
     problems: list[tuple[Cell, list[dict[str, Any]]]] = [
-        (baseline_problem(agent, attack, warmup), grid(agent))
-        for agent in BASELINES
+        (tuning_problem(agent, attack, warmup), grid(agent))
+        for agent, warmup in [*itertools.product(BASELINES, (0, WARMUP)), ("rcdb", WARMUP)]
         for attack in ATTACKS
-        for warmup in (0, WARMUP)
     ]
     problems += [
         (sigmoid_problem(agent, attack, norm), theory_grid())
@@ -122,14 +123,17 @@ def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
     return problems
 
 
-def baseline_problem(agent: str, attack: Attack, warmup: int) -> Cell:
-    """A baseline on the paper's set-up, to be tuned for one attack."""
+def tuning_problem(agent: str, attack: Attack, warmup: int) -> Cell:
+    """An agent on the paper's set-up, to be tuned for one attack; first come ``warmup`` random duels."""
     return paper_cell(agent, attack, {"warmup": warmup} if warmup else {})
 
 
 def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
-    """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*."""
-    return sigmoid_cell(agent, attack, norm, theory_settings(agent))
+    """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*.
+
+    Both get RCDB's ridge: Theorem new has λ = d/B, and the two would then differ in more than their exploration.
+    """
+    return sigmoid_cell(agent, attack, norm, theory_settings(agent) | {"ridge": rcdb_ridge(norm)})
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:

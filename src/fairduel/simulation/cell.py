@@ -134,7 +134,7 @@ class Run:
         """Return one flat row of final values, settings, seeds and diagnostics."""
         trace = self.trace
         informative = ~trace.self_duels
-        exceeded = trace.estimate_norm > self.settings.get("norm_bound", np.inf)
+        exceeded = np.linalg.norm(trace.estimates, axis=1) > self.settings.get("norm_bound", np.inf)
         return {
             "agent": self.cell.agent,
             "attack": self.cell.attack,
@@ -145,6 +145,7 @@ class Run:
             "seed": self.seed,
             "regret": float(trace.regret.sum()),
             "weak_regret": float(trace.weak_regret.sum()),
+            "late_regret": float(trace.regret[3 * len(trace.regret) // 4 :].mean()),
             "flips": int(trace.flipped.sum()),
             "corruption": float(trace.corruption.sum()),
             "self_duel_share": float(trace.self_duels.mean()),

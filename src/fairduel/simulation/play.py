@@ -53,7 +53,7 @@ class Streams(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened in each of the T rounds; every array has shape (T,)."""
+    """What happened in each of the T rounds; every array but ``estimates`` has shape (T,)."""
 
     regret: Vector
     """2r* − r_a − r_b of each round, the paper's average regret; of a pull r* − r_a."""
@@ -70,8 +70,8 @@ class Trace:
     """‖φ_t‖_Σ⁻¹; NaN for agents that have none."""
     slope: Vector
     """v_t of RCDB-S, κ or 1 of others; NaN for agents that have none."""
-    estimate_norm: Vector
-    """‖θ_{t+1}‖, the estimate after the round; NaN for agents that have none."""
+    estimates: Matrix
+    """θ_{t+1}, the estimate after each round, shape (T, d); (T, 0) for agents that have none."""
     seconds: float
     """Processor time of the run."""
 
@@ -109,10 +109,10 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     if horizon < 1:
         raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
     answer = referee(world, adversary)
-    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
+    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope")}
     weight = np.ones(horizon)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
-    has_estimate = hasattr(agent, "estimate")
+    estimates = np.empty((horizon, len(agent.estimate) if hasattr(agent, "estimate") else 0))
     began = time.thread_time()
     for t in range(horizon):
         offer = world.offer(t + 1)
@@ -124,9 +124,8 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         weight[t] = getattr(asked, "weight", 1.0)
         columns["width"][t] = getattr(asked, "width", np.nan)
         columns["slope"][t] = getattr(asked, "slope", np.nan)
-        if has_estimate:
-            estimate = agent.estimate  # type: ignore[attr-defined]  # asked for above
-            columns["norm"][t] = np.sqrt(estimate @ estimate)
+        if estimates.size:
+            estimates[t] = agent.estimate  # type: ignore[attr-defined]  # asked for above
     return Trace(
         regret=columns["regret"],
         weak_regret=columns["weak"],
@@ -136,7 +135,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         weight=weight,
         width=columns["width"],
         slope=columns["slope"],
-        estimate_norm=columns["norm"],
+        estimates=estimates,
         seconds=time.thread_time() - began,
     )
 

@@ -32,8 +32,9 @@ class Store:
     setting has another key, and so another file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, traces: bool = True) -> None:
         self.folder = folder
+        self._keeps_traces = traces
         try:
             (folder / "cells").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -51,7 +52,8 @@ class Store:
 
     def add(self, cell: Cell, runs: Iterable[Run]) -> None:
         """Add finished runs to the cell's last part, or begin another if that is full."""
-        rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in TRACE_COLUMNS} for run in runs]
+        kept = TRACE_COLUMNS if self._keeps_traces else ()
+        rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in kept} for run in runs]
         frame = pl.DataFrame(rows).sort("seed")
         with _locked(self.folder / "cells"):
             frame = frame.filter(~pl.col("seed").is_in(list(self.seeds(cell))))

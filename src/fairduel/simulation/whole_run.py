@@ -172,15 +172,15 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
     label_rng: np.random.Generator,
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
-) -> tuple[Matrix, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], float]:
+) -> tuple[Matrix, Matrix, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], float]:
     """Play all rounds; return the columns of :class:`Trace` and the largest gradient over its tolerance.
 
-    ``shown`` (T,) says which of the world's sets is offered in each round. The float columns are (6, T): regret, weak
-    regret, weight, width, slope, norm of the estimate.
+    ``shown`` (T,) says which of the world's sets is offered in each round. The float columns are (5, T): regret, weak
+    regret, weight, width, slope; then come the estimates (T, d).
     """
     horizon = agent.radius.size
     d = world.actions.shape[1]
-    columns = np.empty((6, horizon))
+    columns, estimates = np.empty((5, horizon)), np.empty((horizon, d))
     firsts, seconds = np.empty(horizon, np.int32), np.empty(horizon, np.int32)
     flipped = np.zeros(horizon, np.bool_)
 
@@ -288,8 +288,8 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
         columns[0, t] = 2.0 * best_reward - rewards[first] - rewards[second]
         columns[1, t] = best_reward - max(rewards[first], rewards[second])
         columns[2, t], columns[3, t], columns[4, t] = weight, width, steering_slope
-        columns[5, t] = math.sqrt(dot(theta, theta))
-    return columns, firsts, seconds, flipped, worst
+        estimates[t] = theta
+    return columns, estimates, firsts, seconds, flipped, worst
 
 
 def play_whole_run(
@@ -313,7 +313,7 @@ def play_whole_run(
     shown = [world.draw() for _ in range(horizon)] if isinstance(world, Replay) else [0] * horizon
     began = time.thread_time()
     try:
-        columns, first, second, flipped, worst = run(
+        columns, estimates, first, second, flipped, worst = run(
             agent_plan, attack_plan, world_plan, np.array(shown), world_rng, labels, adversary.rng, agent_rng
         )
     except np.linalg.LinAlgError:
@@ -331,7 +331,7 @@ def play_whole_run(
         weight=columns[2],
         width=columns[3],
         slope=columns[4],
-        estimate_norm=columns[5],
+        estimates=estimates,
         seconds=time.thread_time() - began,
     )
 

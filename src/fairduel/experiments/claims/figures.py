@@ -1,0 +1,305 @@
+"""What the paper says about its Figures 1 and 2."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, gaps, interval, judged, smallest
+from fairduel.experiments.experiment import agent_title, settings_text
+from fairduel.experiments.figure2 import BUDGETS
+from fairduel.experiments.paper_setup import (
+    ADVERSARIAL,
+    ATTACKS,
+    BASELINES,
+    GREEDY,
+    MISLEADING,
+    NO_ATTACK,
+    Attack,
+    paper_cell,
+)
+from fairduel.experiments.tuning import Trial, published, tuning_problem, variants
+from fairduel.inference import exponent, line, mean, mixed_mean
+from fairduel.simulation import Cell
+
+PAPER_ATTACKS = tuple(attack for attack in ATTACKS if attack not in (NO_ATTACK, ATTACKS[2]))
+"""The four attacks of Figure 1; the random one at p = 0.5."""
+WEAK_ATTACKS = PAPER_ATTACKS[:2]
+ALWAYS_TRUSTED = 1e9
+"""An α so large that every weight is 1."""
+
+
+def tuned(agent: str, attack: Attack, warmup: int = 0) -> Cell:
+    """The agent on the paper's set-up, as tuned for this attack."""
+    problem = tuning_problem(agent, attack, warmup)
+    return variants(problem, [published(problem).winner.settings])[0]
+
+
+def edge_of_grid(agent: str, attack: Attack, warmup: int = 0) -> str:
+    """A warning where the tuned value is the smallest or largest that was tried; else nothing."""
+    at_edge = published(tuning_problem(agent, attack, warmup)).at_edge
+    return f" ({agent_title(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
+
+
+def figure_claims() -> list[Claim]:
+    """Every claim about the figures, in the paper's order."""
+    return [
+        lowest_under_each_attack(),
+        colstim_is_the_strongest_competitor(),
+        adversarial_attack_costs_most(),
+        colstim_is_the_most_misled(),
+        weight_is_critical(),
+        one_setting_for_all_attacks(),
+        linear_in_flips(),
+        lowest_at_every_number_of_flips(),
+    ]
+
+
+def lowest_under_each_attack() -> Claim:
+    """RCDB against all three baselines, each tuned for the attack."""
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        verdicts = []
+        for attack in PAPER_ATTACKS:
+            robust = paper_cell("rcdb", attack)
+            found = gaps(evidence, {agent: (tuned(agent, attack), robust) for agent in BASELINES})
+            rival, least = smallest(found)
+            own = mean(evidence.regret(robust))
+            locked_in = int(evidence.locked_in(robust).sum())
+            verdicts.append(
+                judged(
+                    f"RCDB has the lowest regret under the {attack.name} attack, baselines tuned for it",
+                    "Figure 1",
+                    f"RCDB {own.value:.0f} ± {own.error:.0f} ({locked_in} runs locked in); nearest is "
+                    f"{agent_title(rival)}, {interval(found[rival])}{edge_of_grid(rival, attack)}",
+                    least,
+                    above=0.0,
+                    rival=rival,
+                    rcdb=own.as_json(),
+                    all_baselines={agent: each.as_json() for agent, each in found.items()},
+                )
+            )
+        return verdicts
+
+    cells = [tuned(agent, attack) for agent in BASELINES for attack in PAPER_ATTACKS]
+    return Claim(judge, [paper_cell("rcdb", attack) for attack in PAPER_ATTACKS] + cells)
+
+
+def colstim_is_the_strongest_competitor() -> Claim:
+    """CoLSTIM against the other two baselines under the weak attacks."""
+    rivals = [agent for agent in BASELINES if agent != "colstim"]
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        verdicts = []
+        for attack in WEAK_ATTACKS:
+            colstim = tuned("colstim", attack)
+            found = gaps(evidence, {agent: (tuned(agent, attack), colstim) for agent in rivals})
+            rival, least = smallest(found)
+            own = mean(evidence.regret(colstim))
+            verdicts.append(
+                judged(
+                    f"CoLSTIM is the strongest baseline under the {attack.name} attack",
+                    "Figure 1, weak attacks",
+                    f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; {agent_title(rival)} has {interval(found[rival])}",
+                    least,
+                    above=0.0,
+                    rival=rival,
+                    colstim=own.as_json(),
+                )
+            )
+        return verdicts
+
+    return Claim(judge, [tuned(agent, attack) for agent in BASELINES for attack in WEAK_ATTACKS])
+
+
+def adversarial_attack_costs_most() -> Claim:
+    """The adversarial attack against both weak ones, for RCDB and each tuned baseline."""
+
+    def cell(agent: str, attack: Attack) -> Cell:
+        return paper_cell("rcdb", attack) if agent == "rcdb" else tuned(agent, attack)
+
+    pairs = {
+        (agent, attack.name): (cell(agent, ADVERSARIAL), cell(agent, attack))
+        for agent in ("rcdb", *BASELINES)
+        for attack in WEAK_ATTACKS
+    }
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        found = gaps(evidence, pairs)
+        (agent, attack), least = smallest(found)
+        return [
+            judged(
+                "the adversarial attack costs every algorithm more than the weak attacks",
+                "Figure 1 (c)",
+                f"least for {agent_title(agent)} over the {attack} attack: {interval(found[agent, attack])}; "
+                f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
+                least,
+                above=0.0,
+                agent=agent,
+                attack=attack,
+            )
+        ]
+
+    return Claim(judge, [cell for pair in pairs.values() for cell in pair])
+
+
+def colstim_is_the_most_misled() -> Claim:
+    """CoLSTIM against the other two baselines under the misleading attack."""
+    colstim = tuned("colstim", MISLEADING)
+    pairs = {agent: (colstim, tuned(agent, MISLEADING)) for agent in BASELINES if agent != "colstim"}
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        found = gaps(evidence, pairs)
+        rival, least = smallest(found)
+        own = mean(evidence.regret(colstim))
+        return [
+            judged(
+                "CoLSTIM is the baseline that the misleading attack hurts most",
+                "Figure 1 (d)",
+                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}, which is {interval(found[rival])} more than "
+                f"{agent_title(rival)} (all tuned for this attack)",
+                least,
+                above=0.0,
+                rival=rival,
+                colstim=own.as_json(),
+            )
+        ]
+
+    return Claim(judge, [cell for pair in pairs.values() for cell in pair])
+
+
+def weight_is_critical() -> Claim:
+    """RCDB with every weight 1, and all else equal."""
+
+    def unweighted(attack: Attack) -> Cell:
+        return paper_cell("rcdb", attack, {"trust": ALWAYS_TRUSTED})
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        verdicts = []
+        for attack in PAPER_ATTACKS:
+            weighted = paper_cell("rcdb", attack)
+            found = gap(evidence, unweighted(attack), weighted)
+            locked_in = evidence.locked_in(unweighted(attack))
+            verdicts.append(
+                judged(
+                    f"the uncertainty weight lowers RCDB's regret under the {attack.name} attack",
+                    "Performance Comparison",
+                    f"with w ≡ 1 and the same radius, ridge and rule: {interval(found)}; "
+                    f"{int(locked_in.sum())} of {len(locked_in)} such runs lock in",
+                    found,
+                    above=0.0,
+                    locked_in_share=float(locked_in.mean()),
+                )
+            )
+        return verdicts
+
+    cells = [cell for attack in PAPER_ATTACKS for cell in (paper_cell("rcdb", attack), unweighted(attack))]
+    return Claim(judge, cells)
+
+
+def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comparison") -> Claim:
+    """RCDB's worst attack against the worst attack of each baseline at its best single setting."""
+    start: dict[str, Any] = {"warmup": warmup} if warmup else {}
+    best_single = {agent: start | best_single_setting(agent, warmup) for agent in BASELINES}
+
+    def worst(evidence: Evidence, agent: str, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The largest regret over the attacks, seed by seed, and whether that run locked in."""
+        cells = [paper_cell(agent, attack, settings) for attack in PAPER_ATTACKS]
+        regret = np.stack([evidence.regret(cell) for cell in cells])
+        locked_in = np.stack([evidence.locked_in(cell) for cell in cells])
+        return regret.max(axis=0), np.take_along_axis(locked_in, regret.argmax(axis=0)[None], axis=0)[0]
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        own, own_locked_in = worst(evidence, "rcdb", start)
+        verdicts = []
+        for agent, settings in best_single.items():
+            rival, locked_in = worst(evidence, agent, settings)
+            found = mixed_mean(rival - own, locked_in | own_locked_in)
+            words = f", both with {warmup} random duels first" if warmup else ""
+            verdicts.append(
+                judged(
+                    "RCDB's one setting does better in its worst attack than the best single setting of "
+                    f"{agent_title(agent)}{words}",
+                    source,
+                    f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {agent_title(agent)} "
+                    f"({settings_text(settings)}) {interval(found)}",
+                    found,
+                    above=0.0,
+                    rcdb=float(own.mean()),
+                    rival_settings=dict(settings),
+                )
+            )
+        return verdicts
+
+    settings = {"rcdb": start} | best_single
+    cells = [paper_cell(agent, attack, settings[agent]) for agent in settings for attack in PAPER_ATTACKS]
+    return Claim(judge, cells)
+
+
+def best_single_setting(agent: str, warmup: int) -> dict[str, Any]:
+    """The setting whose worst mean over the four attacks was lowest on the tuning seeds."""
+    tunings = [published(tuning_problem(agent, attack, warmup)) for attack in PAPER_ATTACKS]
+    by_setting = zip(*(tuning.trials for tuning in tunings), strict=True)
+    best: tuple[Trial, ...] = min(by_setting, key=lambda trials: max(trial.mean for trial in trials))
+    return best[0].settings
+
+
+def linear_in_flips(agent: str = "rcdb", attack: Attack = GREEDY, source: str = "Figure 2") -> Claim:
+    """The exponent of regret in C, for an agent that is told C."""
+    cells = [paper_cell(agent, attack, budget=budget) for budget in BUDGETS]
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        regret = np.stack([evidence.regret(cell) for cell in cells], axis=1)
+        flips = np.array(BUDGETS, dtype=float)
+        found, fit = exponent(flips, regret), line(flips, regret.mean(axis=0))
+        return [
+            judged(
+                f"{agent_title(agent)}'s regret is linear in the number of flips C",
+                source,
+                f"grows as C^{found.value:.3f} [{found.low:.3f}, {found.high:.3f}] over C = {BUDGETS[0]} … "
+                f"{BUDGETS[-1]}, {attack.name} attack, practical radius; {fit.slope:.1f} ± {fit.slope_error:.1f} "
+                "regret per flip; linear means an exponent from 0.9 to 1.1",
+                found,
+                above=0.9,
+                below=1.1,
+                regret_per_flip=fit.slope,
+            )
+        ]
+
+    return Claim(judge, cells)
+
+
+def lowest_at_every_number_of_flips() -> Claim:
+    """RCDB against the baselines at each C of Figure 2."""
+    settings = {agent: published(tuning_problem(agent, GREEDY, 0)).winner.settings for agent in BASELINES}
+    pairs = {
+        (agent, budget): (
+            paper_cell(agent, GREEDY, settings[agent], budget=budget),
+            paper_cell("rcdb", GREEDY, budget=budget),
+        )
+        for agent in BASELINES
+        for budget in BUDGETS
+    }
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        found = gaps(evidence, pairs)
+        (agent, budget), least = smallest(found)
+        won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in BUDGETS)
+        lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in BUDGETS)
+        return [
+            judged(
+                "RCDB has the lowest regret at every C of Figure 2",
+                "Figure 2",
+                f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the least certain is "
+                f"{agent_title(agent)} at C = {budget}: {interval(found[agent, budget])} (baselines as tuned for the "
+                "greedy attack at C = 45)",
+                least,
+                above=0.0,
+                lowest_at=won,
+                not_lowest_at=lost,
+                rival=agent,
+                flips=budget,
+            )
+        ]
+
+    return Claim(judge, [cell for pair in pairs.values() for cell in pair])

@@ -1,0 +1,48 @@
+import pytest
+
+from fairduel.experiments.claims import beyond
+from fairduel.experiments.sigmoid import NORMS
+from helpers.planted import Planted, statuses
+
+
+@pytest.mark.parametrize("tune_rcdb", [False, True])
+def test_the_same_start_for_everyone(tune_rcdb):
+    claim = beyond.lowest_with_the_same_start(tune_rcdb=tune_rcdb)
+    assert all(cell.agent_settings["warmup"] == 160 for cell in claim.cells)
+    assert statuses(claim, Planted(lambda cell: 500.0 if cell.agent == "rcdb" else 900.0)) == ["holds"] * 4
+    assert statuses(claim, Planted(lambda cell: 900.0 if cell.agent == "rcdb" else 500.0)) == ["does not hold"] * 4
+
+
+def test_a_tolerance_below_the_flips():
+    def late(small, large):
+        return Planted(lambda cell: small if cell.agent_settings["flip_budget"] == 10 else large, noise=0.1)
+
+    assert statuses(beyond.tolerance_below_the_flips(), late(3.0, 0.2)) == ["holds"]
+    assert statuses(beyond.tolerance_below_the_flips(), late(0.2, 3.0)) == ["does not hold"]
+
+
+def test_the_sigmoid_agent_is_ahead_and_its_lead_grows():
+    claim = beyond.sigmoid_agent_ahead()
+
+    def planted(lead):
+        return Planted(lambda cell: 1000.0 * (1.0 if cell.agent == "rcdb-s" else lead(cell.world_settings["norm"])))
+
+    assert statuses(claim, planted(lambda norm: 1.0 + norm)) == ["holds", "holds"]
+    assert statuses(claim, planted(lambda norm: 8.0 - norm)) == ["holds", "does not hold"]
+    assert statuses(claim, planted(lambda norm: 1 / (1.0 + norm))) == ["does not hold", "does not hold"]
+    behind_once = planted(lambda norm: 0.5 if norm == NORMS[2] else 2.0)
+    assert statuses(claim, behind_once)[0] == "does not hold"
+
+
+def test_the_sigmoid_agents_are_compared_with_the_same_ridge():
+    ridges = {}
+    for cell in beyond.sigmoid_agent_ahead().cells:
+        agent = cell.start(seed=0)[0]
+        ridges.setdefault(cell.world_settings["norm"], set()).add(agent.settings["ridge"])
+    assert all(len(each) == 1 for each in ridges.values())
+
+
+def test_the_theorems_own_radii():
+    claim = beyond.sigmoid_agent_by_its_theorem()
+    assert statuses(claim, Planted(lambda cell: 500.0 if cell.agent == "rcdb-s" else 900.0)) == ["holds"]
+    assert statuses(claim, Planted(lambda cell: 900.0 if cell.agent == "rcdb-s" else 500.0)) == ["does not hold"]

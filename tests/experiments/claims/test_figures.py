@@ -1,0 +1,113 @@
+"""Each judge of the figures' claims sees what was planted: the claim, its opposite, and a draw."""
+
+import pytest
+
+from fairduel.experiments.claims import figures
+from fairduel.experiments.claims.figures import ALWAYS_TRUSTED
+from helpers.planted import Planted, statuses
+
+LOW, HIGH = 500.0, 1000.0
+
+
+def by_agent(**regret):
+    return Planted(lambda cell: regret.get(cell.agent, HIGH))
+
+
+def test_rcdb_is_lowest_where_it_is():
+    claim = figures.lowest_under_each_attack()
+    assert statuses(claim, by_agent(rcdb=LOW)) == ["holds"] * 4
+    assert statuses(claim, by_agent(rcdb=2 * HIGH)) == ["does not hold"] * 4
+    assert statuses(claim, by_agent(rcdb=HIGH)) == ["undecided"] * 4
+
+
+@pytest.mark.parametrize("agent", ["maxpairucb", "maxinp", "colstim"])
+def test_one_better_baseline_is_enough(agent):
+    evidence = Planted(lambda cell: {"rcdb": LOW, agent: LOW - 100}.get(cell.agent, HIGH))
+    assert statuses(figures.lowest_under_each_attack(), evidence) == ["does not hold"] * 4
+
+
+def test_a_noisy_baseline_with_a_large_mean_leaves_it_undecided():
+    evidence = Planted(
+        lambda cell: {"rcdb": LOW, "maxinp": LOW + 100}.get(cell.agent, HIGH),
+        noise=lambda cell: 5000.0 if cell.agent == "colstim" else 10.0,
+    )
+    assert statuses(figures.lowest_under_each_attack(), evidence) == ["undecided"] * 4
+
+
+def test_colstim_as_the_strongest_competitor():
+    claim = figures.colstim_is_the_strongest_competitor()
+    assert statuses(claim, by_agent(colstim=LOW)) == ["holds"] * 2
+    assert statuses(claim, by_agent(colstim=2 * HIGH)) == ["does not hold"] * 2
+    assert statuses(claim, by_agent(maxinp=LOW)) == ["does not hold"] * 2
+
+
+def test_the_adversarial_attack_costs_more_for_all_or_it_does_not():
+    claim = figures.adversarial_attack_costs_most()
+    assert statuses(claim, Planted(lambda cell: HIGH if cell.attack == "adversarial" else LOW)) == ["holds"]
+    assert statuses(claim, Planted(lambda cell: LOW if cell.attack == "adversarial" else HIGH)) == ["does not hold"]
+
+    def cheaper_for_one(cell):
+        return LOW if (cell.attack == "adversarial") == (cell.agent == "maxinp") else HIGH
+
+    assert statuses(claim, Planted(cheaper_for_one)) == ["does not hold"]
+
+
+def test_colstim_as_the_most_misled():
+    claim = figures.colstim_is_the_most_misled()
+    assert statuses(claim, by_agent(colstim=2 * HIGH)) == ["holds"]
+    assert statuses(claim, by_agent(colstim=LOW)) == ["does not hold"]
+
+
+def test_the_weight_lowers_regret_or_it_does_not():
+    def planted(weighted, unweighted):
+        return Planted(lambda cell: unweighted if cell.agent_settings.get("trust") == ALWAYS_TRUSTED else weighted)
+
+    claim = figures.weight_is_critical()
+    assert statuses(claim, planted(LOW, HIGH)) == ["holds"] * 4
+    assert statuses(claim, planted(HIGH, LOW)) == ["does not hold"] * 4
+
+
+def test_without_weights_all_else_is_rcdb():
+    """The ablation really has w ≡ 1, and RCDB's radius."""
+    cell = figures.weight_is_critical().cells[1]
+    trace = cell.run(seed=0).trace
+    assert (trace.weight == 1.0).all()
+    agents = [figures.weight_is_critical().cells[i].start(0)[0] for i in (0, 1)]
+    assert agents[0].current_radius == agents[1].current_radius
+    assert agents[0].settings["ridge"] == agents[1].settings["ridge"]
+
+
+@pytest.mark.parametrize("warmup", [0, 160])
+def test_one_setting_for_all_attacks(warmup):
+    claim = figures.one_setting_for_all_attacks(warmup)
+    assert statuses(claim, by_agent(rcdb=LOW)) == ["holds"] * 3
+    assert statuses(claim, by_agent(rcdb=2 * HIGH)) == ["does not hold"] * 3
+
+
+def test_the_worst_attack_decides_and_no_other():
+    def bad_under_one(cell):
+        return (
+            3 * HIGH if (cell.agent, cell.attack) == ("rcdb", "misleading") else (LOW if cell.agent == "rcdb" else HIGH)
+        )
+
+    assert statuses(figures.one_setting_for_all_attacks(), Planted(bad_under_one)) == ["does not hold"] * 3
+
+
+@pytest.mark.parametrize(
+    ("power", "status"), [(1.0, "holds"), (0.8, "does not hold"), (1.25, "does not hold"), (0.52, "does not hold")]
+)
+def test_linear_means_an_exponent_of_one(power, status):
+    claim = figures.linear_in_flips()
+    assert statuses(claim, Planted(lambda cell: 15.0 * cell.budget**power, noise=1.0)) == [status]
+
+
+def test_lowest_at_every_number_of_flips_and_not_at_most_of_them():
+    claim = figures.lowest_at_every_number_of_flips()
+    assert statuses(claim, by_agent(rcdb=LOW)) == ["holds"]
+
+    def lost_once(cell):
+        return 2 * HIGH if (cell.agent, cell.budget) == ("rcdb", 120) else (LOW if cell.agent == "rcdb" else HIGH)
+
+    [verdict] = claim.judge(Planted(lost_once))
+    assert verdict.status == "does not hold"
+    assert (verdict.numbers["lowest_at"], verdict.numbers["not_lowest_at"]) == (9, 1)
