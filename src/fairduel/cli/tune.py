@@ -49,7 +49,7 @@ def tune(
 ) -> None:
     """Try a grid of settings on tuning seeds, and write the winner.
 
-    Without --grid, radii from 0.5 to 32 are tried (and, for CoLSTIM, both
+    Without --grid, radii from 1/8 to 32 are tried (and, for CoLSTIM, both
     couplings). Tuning seeds start at 1,000,000, where no report does.
     OUT/tuned.json then has every trial and the winner.
 

@@ -59,7 +59,9 @@ def verify(
     record = out / "verify.json"
     write_record(record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]})
     page = out / "verify.html"
-    write_whole(page, render("verify.html", verdicts=verdicts, command=typed_command()).encode())
+    tally = Counter(verdict.status for verdict in verdicts)
+    counts = {status: tally[status] for status in _COLOURS}
+    write_whole(page, render("verify.html", verdicts=verdicts, counts=counts, command=typed_command()).encode())
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
@@ -72,6 +74,5 @@ def verify(
         colour = _COLOURS[verdict.status]
         table.add_row(verdict.claim, verdict.source, verdict.measured, f"[{colour}]{verdict.status}[/{colour}]")
     console.print(table)
-    counts = Counter(verdict.status for verdict in verdicts)
-    console.print(", ".join(f"{counts[status]} {status}" for status in _COLOURS))
-    console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)
+    console.print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)

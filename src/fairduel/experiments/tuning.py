@@ -22,14 +22,15 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.radius import rcdb_ridge
+from fairduel.radius import rcdbs_ridge
 from fairduel.simulation import Cell, Store
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
 TUNING_RUNS = 50
-RADII = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-THEORY_SCALES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+RADII = (0.125, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+THEORY_SCALES = tuple(float(f"{10 ** (step / 4):.2g}") for step in range(-18, -1))
+"""From 3.2e-05 to 0.32, four per decade."""
 
 
 def tuning_seeds(runs: int = TUNING_RUNS) -> range:
@@ -131,9 +132,11 @@ def tuning_problem(agent: str, attack: Attack, warmup: int) -> Cell:
 def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
     """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*.
 
-    Both get RCDB's ridge: Theorem new has λ = d/B, and the two would then differ in more than their exploration.
+    Both get Theorem new's ridge, λ = d/B, so that they differ in nothing but how they explore; it is the better one for
+    RCDB too, whose own is 1/B².
     """
-    return sigmoid_cell(agent, attack, norm, theory_settings(agent) | {"ridge": rcdb_ridge(norm)})
+    ridge = rcdbs_ridge(DIMENSION, norm)
+    return sigmoid_cell(agent, attack, norm, theory_settings(agent) | {"ridge": ridge})
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:
