@@ -1,6 +1,7 @@
 import pytest
 
 from fairduel.experiments.claims import beyond
+from fairduel.experiments.paper_setup import NO_ATTACK
 from fairduel.experiments.sigmoid import NORMS
 from helpers.planted import Planted, statuses
 
@@ -22,7 +23,7 @@ def test_a_tolerance_below_the_flips():
 
 
 def test_the_sigmoid_agent_is_ahead_and_its_lead_grows():
-    claim = beyond.sigmoid_agent_ahead()
+    claim = beyond.sigmoid_agent_ahead(NO_ATTACK)
 
     def planted(lead):
         return Planted(lambda cell: 1000.0 * (1.0 if cell.agent == "rcdb-s" else lead(cell.world_settings["norm"])))
@@ -36,7 +37,7 @@ def test_the_sigmoid_agent_is_ahead_and_its_lead_grows():
 
 def test_the_sigmoid_agents_are_compared_with_the_same_ridge():
     ridges = {}
-    for cell in beyond.sigmoid_agent_ahead().cells:
+    for cell in beyond.sigmoid_agent_ahead(NO_ATTACK).cells:
         agent = cell.start(seed=0)[0]
         ridges.setdefault(cell.world_settings["norm"], set()).add(agent.settings["ridge"])
     assert all(len(each) == 1 for each in ridges.values())

@@ -65,6 +65,13 @@ def test_the_smallest_is_below_all_others_at_both_ends():
     assert (least.low, least.high) == (-1.0, 3.2)
 
 
+def test_the_one_that_breaks_a_claim_is_named():
+    found = {"noisy": Mean(1.0, 3.0, -5.0, 7.0), "broken": Mean(-2.0, 0.5, -3.0, -1.0)}
+    key, least = smallest(found)
+    assert key == "broken"
+    assert (least.low, least.high) == (-5.0, -1.0)
+
+
 def test_claims_with_long_runs_are_judged_on_fewer():
     seeds = range(100)
     assert list(Claim(lambda _: [], one_in=20).seeds(seeds)) == [0, 1, 2, 3, 4]

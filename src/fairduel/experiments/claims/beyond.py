@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 
+from fairduel.duel import Vector
 from fairduel.experiments.claims.figures import PAPER_ATTACKS, edge_of_grid, one_setting_for_all_attacks, tuned
 from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, gaps, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title
-from fairduel.experiments.paper_setup import ADVERSARIAL, BASELINES, NO_ATTACK, WARMUP, Attack, paper_cell
+from fairduel.experiments.paper_setup import ADVERSARIAL, BASELINES, GREEDY, NO_ATTACK, WARMUP, Attack, paper_cell
 from fairduel.experiments.sigmoid import NORMS
 from fairduel.experiments.tuning import published, sigmoid_problem, theory_settings, variants
 from fairduel.experiments.unknown_budget import FLIPS
-from fairduel.inference import line, mean, paired_difference
+from fairduel.inference import Mean, jackknifed, line, mean, paired_difference
 from fairduel.simulation import Cell
 
 LONG = 1_000_000
@@ -24,7 +25,8 @@ def beyond_claims() -> list[Claim]:
         lowest_with_the_same_start(tune_rcdb=True),
         one_setting_for_all_attacks(WARMUP, BEYOND),
         tolerance_below_the_flips(),
-        sigmoid_agent_ahead(),
+        sigmoid_agent_ahead(NO_ATTACK),
+        sigmoid_agent_ahead(GREEDY),
         sigmoid_agent_by_its_theorem(),
     ]
 
@@ -50,7 +52,7 @@ def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
                     f"with {WARMUP} random duels first for everyone, RCDB has the lowest regret under the "
                     f"{attack.name} attack, {words}",
                     BEYOND,
-                    f"RCDB {own.value:.0f} ± {own.error:.0f}; nearest is {agent_title(rival)}, "
+                    f"RCDB {own.value:.0f} ± {own.error:.0f}; {agent_title(rival)} decides, with "
                     f"{interval(found[rival])}{edges}",
                     least,
                     above=0.0,
@@ -88,52 +90,64 @@ def tolerance_below_the_flips() -> Claim:
     return Claim(judge, [below, at])
 
 
-def sigmoid_agent_ahead() -> Claim:
-    """RCDB over RCDB-S for growing B, both by their theorems with the same ridge and a tuned scale."""
+def sigmoid_agent_ahead(attack: Attack) -> Claim:
+    """RCDB and RCDB-S for growing B, both by their theorems with the same ridge and a tuned scale."""
 
     def scaled(agent: str, norm: float) -> Cell:
-        problem = sigmoid_problem(agent, NO_ATTACK, norm)
+        problem = sigmoid_problem(agent, attack, norm)
         return variants(problem, [published(problem).winner.settings])[0]
 
+    pairs = {norm: (scaled("rcdb", norm), scaled("rcdb-s", norm)) for norm in NORMS}
+    edges = [
+        f"{agent_title(agent)} at B = {norm:g}"
+        for agent in ("rcdb", "rcdb-s")
+        for norm in NORMS
+        if published(sigmoid_problem(agent, attack, norm)).at_edge
+    ]
+    setting = f"{attack.panel}, same ridge, theory radii with the scale tuned for each agent and B" + (
+        f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
+    )
+
     def judge(evidence: Evidence) -> list[Verdict]:
-        ratios = np.stack(
-            [np.log(evidence.regret(scaled("rcdb", n)) / evidence.regret(scaled("rcdb-s", n))) for n in NORMS], axis=1
-        )
-        means = {norm: mean(ratios[:, i], 1 - 0.05 / len(NORMS)) for i, norm in enumerate(NORMS)}
-        norm, least = smallest(means)
-        trend = mean(np.array([line(np.array(NORMS), row).slope for row in ratios]))
-        by_norm = ", ".join(f"{math.exp(m.value):.2f}× at B = {n:g}" for n, m in means.items())
-        edges = [
-            f"{agent_title(agent)} at B = {n:g}"
-            for agent in ("rcdb", "rcdb-s")
-            for n in NORMS
-            if published(sigmoid_problem(agent, NO_ATTACK, n)).at_edge
-        ]
-        setting = "no attack, same ridge, theory radii with the scale tuned for each agent and B" + (
-            f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
-        )
-        low, high = math.exp(means[norm].low), math.exp(means[norm].high)
+        found = gaps(evidence, pairs)
+        norm, least = smallest(found)
+        regret = np.stack([[evidence.regret(cell) for cell in pair] for pair in pairs.values()])  # (norms, 2, seeds)
+        ratios = regret[:, 0].mean(axis=1) / regret[:, 1].mean(axis=1)
+        trend = _trend(regret)
+        by_norm = ", ".join(f"{ratio:.2f}× at B = {n:g}" for n, ratio in zip(NORMS, ratios, strict=True))
         return [
             judged(
-                "RCDB-S has less regret than RCDB at every B = 1 … 5, at tuned scales of their theorems' radii",
+                f"RCDB-S has less regret than RCDB at every B = 1 … 5, at tuned scales of their theorems' radii, "
+                f"{attack.panel}",
                 BEYOND,
-                f"RCDB's regret over RCDB-S's: {by_norm}; least certain at B = {norm:g}: [{low:.2f}, {high:.2f}] "
-                f"({setting})",
+                f"RCDB's mean regret over RCDB-S's: {by_norm}; B = {norm:g} decides, with a difference of "
+                f"{interval(found[norm])} ({setting})",
                 least,
                 above=0.0,
-                ratios={f"{n:g}": math.exp(m.value) for n, m in means.items()},
+                ratios={f"{n:g}": ratio for n, ratio in zip(NORMS, ratios, strict=True)},
             ),
             judged(
-                "the lead of RCDB-S grows with B, at tuned scales",
+                f"the lead of RCDB-S grows with B, at tuned scales, {attack.panel}",
                 BEYOND,
-                f"the ratio grows by a factor of {math.exp(trend.value):.2f} [{math.exp(trend.low):.2f}, "
-                f"{math.exp(trend.high):.2f}] per unit of B ({setting})",
+                f"the ratio of mean regrets grows by a factor of {math.exp(trend.value):.2f} "
+                f"[{math.exp(trend.low):.2f}, {math.exp(trend.high):.2f}] per unit of B ({setting})",
                 trend,
                 above=0.0,
             ),
         ]
 
-    return Claim(judge, [scaled(agent, norm) for agent in ("rcdb", "rcdb-s") for norm in NORMS])
+    return Claim(judge, [cell for pair in pairs.values() for cell in pair])
+
+
+def _trend(regret: Vector) -> Mean:
+    """Growth per unit of B of the log ratio of mean regrets, of shape (norms, 2, seeds), with a jackknife error."""
+
+    def slope(sample: Vector) -> float:
+        means = sample.mean(axis=2)
+        return line(np.array(NORMS), np.log(means[:, 0] / means[:, 1])).slope
+
+    left_out = [slope(np.delete(regret, seed, axis=2)) for seed in range(regret.shape[2])]
+    return jackknifed(slope(regret), np.array(left_out))
 
 
 def sigmoid_agent_by_its_theorem() -> Claim:

@@ -70,8 +70,8 @@ def lowest_under_each_attack() -> Claim:
                 judged(
                     f"RCDB has the lowest regret under the {attack.name} attack, baselines tuned for it",
                     "Figure 1",
-                    f"RCDB {own.value:.0f} ± {own.error:.0f} ({locked_in} runs locked in); nearest is "
-                    f"{agent_title(rival)}, {interval(found[rival])}{edge_of_grid(rival, attack)}",
+                    f"RCDB {own.value:.0f} ± {own.error:.0f} ({locked_in} runs locked in); {agent_title(rival)} "
+                    f"decides, with {interval(found[rival])}{edge_of_grid(rival, attack)}",
                     least,
                     above=0.0,
                     rival=rival,
@@ -100,7 +100,8 @@ def colstim_is_the_strongest_competitor() -> Claim:
                 judged(
                     f"CoLSTIM is the strongest baseline under the {attack.name} attack",
                     "Figure 1, weak attacks",
-                    f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; {agent_title(rival)} has {interval(found[rival])}",
+                    f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; {agent_title(rival)} decides, with "
+                    f"{interval(found[rival])}",
                     least,
                     above=0.0,
                     rival=rival,
@@ -131,7 +132,7 @@ def adversarial_attack_costs_most() -> Claim:
             judged(
                 "the adversarial attack costs every algorithm more than the weak attacks",
                 "Figure 1 (c)",
-                f"least for {agent_title(agent)} over the {attack} attack: {interval(found[agent, attack])}; "
+                f"{agent_title(agent)} over the {attack} attack decides: {interval(found[agent, attack])}; "
                 f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
                 least,
                 above=0.0,
@@ -156,8 +157,8 @@ def colstim_is_the_most_misled() -> Claim:
             judged(
                 "CoLSTIM is the baseline that the misleading attack hurts most",
                 "Figure 1 (d)",
-                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}, which is {interval(found[rival])} more than "
-                f"{agent_title(rival)} (all tuned for this attack)",
+                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; over {agent_title(rival)}, which "
+                f"decides, {interval(found[rival])} (all tuned for this attack)",
                 least,
                 above=0.0,
                 rival=rival,
@@ -290,9 +291,9 @@ def lowest_at_every_number_of_flips() -> Claim:
             judged(
                 "RCDB has the lowest regret at every C of Figure 2",
                 "Figure 2",
-                f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the least certain is "
-                f"{agent_title(agent)} at C = {budget}: {interval(found[agent, budget])} (baselines as tuned for the "
-                "greedy attack at C = 45)",
+                f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; {agent_title(agent)} at "
+                f"C = {budget} decides, with {interval(found[agent, budget])} (baselines as tuned for the greedy "
+                "attack at C = 45)",
                 least,
                 above=0.0,
                 lowest_at=won,

@@ -73,14 +73,14 @@ def first_instance(kappa: float) -> Claim:
             times = {
                 horizon: mean(regret[:, i] / bounds[i], 1 - 0.05 / len(HORIZONS)) for i, horizon in enumerate(HORIZONS)
             }
-            horizon, least = smallest(times)
+            horizon, least = smallest(times, threshold=1.0)
             grown = exponent(np.array(HORIZONS, dtype=float), np.maximum(regret, 1e-9))
             verdicts.append(
                 judged(
                     f"{agent_title(agent)} has at least the regret of the lower bound in T, about d√T/(58κ), "
                     f"κ = {kappa:g}",
                     "Theorem kappa",
-                    f"{interval(times[horizon], '.2f')} times the bound at T = {horizon}, and more at the others of "
+                    f"{interval(times[horizon], '.2f')} times the bound at T = {horizon}, which decides of "
                     f"{', '.join(map(str, HORIZONS))} (d = {DIMENSION}, ridge 1, radius {1 / kappa:g}); growth "
                     f"T^{grown.value:.2f} [{grown.low:.2f}, {grown.high:.2f}]",
                     least,

@@ -130,6 +130,9 @@ def judged(
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
 
 
+_LOW, _HIGH = Mean._fields.index("low"), Mean._fields.index("high")
+
+
 def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:
     """How much more regret ``cell`` has than ``reference``, seed by seed; valid where some runs lock in."""
     locked_in = evidence.locked_in(cell) | evidence.locked_in(reference)
@@ -142,14 +145,14 @@ def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key
     return {key: gap(evidence, *pair, confidence) for key, pair in pairs.items()}
 
 
-def smallest(found: Mapping[Key, Mean]) -> tuple[Key, Mean]:
-    """Return the key with the lowest interval, and the interval of the smallest of all.
+def smallest(found: Mapping[Key, Mean], threshold: float = 0.0) -> tuple[Key, Mean]:
+    """Return the interval of the smallest of all, and the key of the one that decides.
 
-    All are above a threshold where the lowest end is; some is not where one whole interval lies below it.
+    All are above the threshold where the lowest end is; some is not where one whole interval lies below it.
     """
-    key = min(found, key=lambda each: found[each].low)
-    ends = found.values()
-    return key, Mean(found[key].value, found[key].error, min(m.low for m in ends), min(m.high for m in ends))
+    low, high = (min(found, key=lambda each: found[each][end]) for end in (_LOW, _HIGH))
+    decisive = high if found[high].high < threshold else low
+    return decisive, found[decisive]._replace(low=found[low].low, high=found[high].high)
 
 
 def interval(found: Mean, form: str = "+.0f") -> str:
