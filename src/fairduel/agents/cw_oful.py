@@ -36,21 +36,24 @@ class CWOFUL(OptimisticAgent):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._corruption_budget = tolerated(self.corruption_budget, self.horizon)
-        root = self.noise * math.sqrt(self.dimension) + math.sqrt(self.ridge) * self.norm_bound
+        root = self.noise * math.sqrt(self.dimension) + math.sqrt(self._ridge) * self.norm_bound
         if self.trust is None:
             self._trust = root / self._corruption_budget if self._corruption_budget else math.inf
         else:
             self._trust = self.trust = math.inf if self.trust == math.inf else positive("trust", self.trust)
+
+    def _default_ridge(self) -> float:
+        return (self.noise / self.norm_bound) ** 2  # the theorem's
 
     def _weight(self, width: float) -> float:
         return uncertainty_weight(self._trust, width)
 
     def _radius(self, round_number: int) -> float:
         horizon = self.horizon or round_number
-        noise = math.sqrt(self.dimension * math.log((1 + horizon / self.ridge) / self.failure_probability))
+        noise = math.sqrt(self.dimension * math.log((1 + horizon / self._ridge) / self.failure_probability))
         # All weights are 1 with α = ∞: then no αC bounds what corruption does, and β leaves it out.
         corruption = self._trust * self._corruption_budget if math.isfinite(self._trust) else 0.0
-        return self.noise * noise + math.sqrt(self.ridge) * self.norm_bound + corruption
+        return self.noise * noise + math.sqrt(self._ridge) * self.norm_bound + corruption
 
     @property
     def settings(self) -> dict[str, Any]:
