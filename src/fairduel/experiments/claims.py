@@ -24,7 +24,7 @@ from fairduel.experiments.paper_setup import (
 )
 from fairduel.experiments.proof_audit import ProofAudit, audit
 from fairduel.experiments.sigmoid import NORMS
-from fairduel.experiments.tuning import baseline_problem, published, sigmoid_problem, variants
+from fairduel.experiments.tuning import baseline_problem, published, refuse_tuning_seeds, sigmoid_problem, variants
 from fairduel.experiments.unknown_budget import FLIPS
 from fairduel.inference import exponent, line, mean, paired_difference, share
 from fairduel.simulation import Cell, Store, run_cells
@@ -82,6 +82,7 @@ def verify(
     store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Verdict]:
     """Run what is missing and judge every claim."""
+    refuse_tuning_seeds(seeds)
     claims = all_claims()
     run_cells([cell for claim in claims for cell in claim.cells], seeds, store, jobs=jobs, progress=progress)
     evidence = Evidence(store, seeds, _audits(seeds, jobs, progress))

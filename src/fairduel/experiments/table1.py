@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairduel.duel import Matrix, Vector
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.inference import Mean, excess_exponent, exponent, mean
 from fairduel.simulation import Cell, Store, run_cells
 from fairduel.worlds import RewardWorld
@@ -195,6 +196,7 @@ def measure(
     store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Measured]:
     """Run what is missing and fill the table."""
+    refuse_tuning_seeds(seeds)
     run_cells([cell for each in ALGORITHMS for cell in each.cells], seeds, store, jobs=jobs, progress=progress)
     return [_filled(algorithm, store, seeds) for algorithm in ALGORITHMS]
 
