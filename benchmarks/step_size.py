@@ -14,8 +14,11 @@ from rich.table import Table
 
 from fairduel import LockInWarning
 from fairduel.agents import contextual
+from fairduel.duel import Matrix, Vector
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
 from fairduel.experiments.tuning import tuning_seeds
+from fairduel.inference import jackknifed
+from fairduel.report.tables import with_error
 from fairduel.simulation import Cell
 from fairduel.simulation.play import play
 
@@ -38,30 +41,34 @@ def problems() -> dict[str, Cell]:
     return cells
 
 
-def regret(cell: Cell, step: float) -> float:
-    """Mean regret over the tuning seeds with this η."""
-    totals = []
-    for seed in tuning_seeds(RUNS):
-        agent, world, adversary, streams = cell.start(seed)
-        with patch.object(contextual, "STEP", step):
-            totals.append(play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels).regret.sum())
-    return float(np.mean(totals))
+def regret(cell: Cell, step: float, seed: int) -> float:
+    """What the run of this seed costs with this η."""
+    agent, world, adversary, streams = cell.start(seed)
+    with patch.object(contextual, "STEP", step):
+        return float(play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels).regret.sum())
+
+
+def over_the_present(regrets: Matrix) -> Vector:
+    """Geometric mean over problems of mean regret, over that of the present η; (problems, η, seeds) → (η,)."""
+    overall = np.exp(np.log(regrets.mean(axis=2)).mean(axis=0))
+    return np.asarray(overall / overall[STEPS.index(contextual.STEP)])
 
 
 def main() -> None:
-    """Print mean regret by η and problem, and the geometric mean over the problems."""
+    """Print mean regret by η and problem, and the geometric means over the problems with their errors."""
     warnings.simplefilter("ignore", LockInWarning)
-    measured = {name: [regret(cell, step) for step in STEPS] for name, cell in problems().items()}
     seeds = tuning_seeds(RUNS)
+    regrets = np.array([[[regret(c, step, seed) for seed in seeds] for step in STEPS] for c in problems().values()])
     table = Table(title=f"Mean regret by η, seeds {seeds[0]:,} to {seeds[-1]:,}")
     table.add_column("problem")
     for step in STEPS:
         table.add_column(f"{step:.3g}", justify="right")
-    for name, means in measured.items():
+    for name, means in zip(problems(), regrets.mean(axis=2), strict=True):
         table.add_row(name, *(f"{mean:,.0f}" for mean in means))
-    overall = np.exp(np.log(np.array(list(measured.values()))).mean(axis=0))
-    table.add_row("geometric mean", *(f"{mean:,.0f}" for mean in overall))
-    Console(width=120).print(table)
+    left_out = np.array([over_the_present(np.delete(regrets, i, axis=2)) for i in range(RUNS)])
+    ratios = [jackknifed(value, each) for value, each in zip(over_the_present(regrets), left_out.T, strict=True)]
+    table.add_row("geometric mean, over that at the present η", *(with_error(ratio, digits=2) for ratio in ratios))
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

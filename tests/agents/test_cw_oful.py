@@ -74,13 +74,13 @@ def test_least_squares_solves_the_normal_equations():
     np.testing.assert_allclose(regression.upper_bounds(xs[:5], 2.0), bounds, rtol=1e-9)
 
 
-def test_the_theory_radius_and_its_half():
+def test_the_theory_radius_and_the_practical_quarter_of_it():
     agent = CWOFUL(dimension=5, norm_bound=2.0, noise=0.2, corruption_budget=50, horizon=1000, ridge=0.5)
     root = math.sqrt(0.5) * 2.0
     alpha = (0.2 * math.sqrt(5) + root) / 50
     beta = 0.2 * math.sqrt(5 * math.log((1 + 1000 / 0.5) / 0.05)) + root + alpha * 50
     assert agent.settings["trust"] == pytest.approx(alpha)
-    assert agent.current_radius == pytest.approx(beta / 2)
+    assert agent.current_radius == pytest.approx(beta / 4)
 
 
 @pytest.mark.parametrize("scale", ["practical", "theory"])

@@ -13,9 +13,10 @@ from fairduel.selection import uncertainty_weight
 class CWOFUL(OptimisticAgent):
     """Learn from rewards although they are corrupted by C in all: trust a reward less the less its action is known.
 
-    w = min(1, α/‖x‖_Σ⁻¹) with α = (R√d + √λB)/C, and β = R√(d log((1 + T/λ)/δ)) + √λB + αC. RCDB has this weight from
-    here. With C = 0, or ``trust=math.inf``, all weights are 1 and it is OFUL. The rule was checked in public code; the
-    constants of β are uncertain. ``scale`` is a factor on β, 1/2 where it is practical.
+    w = min(1, α/‖x‖_Σ⁻¹) with α = (R√d + √λB)/C, β = R√(d log((1 + T/λ)/δ)) + √λB + αC, and the theorem's λ = R²/B².
+    RCDB has this weight from here. With C = 0, or ``trust=math.inf``, all weights are 1 and it is OFUL. The rule was
+    checked in the authors' code, which has λ = 1; the constants of β are uncertain. ``scale`` is a factor on β, 1/4
+    where it is practical.
 
     >>> agent = CWOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -26,7 +27,7 @@ class CWOFUL(OptimisticAgent):
     0
     """
 
-    _practical_scale = 1 / 2
+    _practical_scale = 1 / 4
 
     corruption_budget: float | None = None
     """C, a bound on the sum of all corruptions' sizes; ``None`` tolerates √T."""

@@ -24,7 +24,7 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
     of the margin that corruption has, and on m₀, the length of the first epoch, which stays at least 2d; m₀ =
     4d(log(1 + log d) + 18) has the inner 1 so that there is one for d = 1 and 2 too. The margin's other part is the
     published one times R, for all K actions and up to log₂T epochs at once: δ/(2K log₂T) in the place of δ. Where C is
-    unknown, the guess Ĉ that takes its place is made from the scaled m₀. The practical scale is SCALE2.
+    unknown, the guess Ĉ that takes its place is made from the scaled m₀. The practical scale is 1/100.
 
     >>> agent = PhasedElimination(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]

@@ -47,7 +47,7 @@ class WeightedOFUL(_WeightedOFUL):
     """Be optimistic by as much as a corruption of C in all could have hidden: the radius has a term C√d.
 
     β_t = 8√(d log(1 + t/((R+1)²λ)) log(4t²/δ)) + 4√d log(4t²/δ) + √λB + C√d. The authors' code has 2C√d, which the
-    proof does not need, and a factor of 0.6 on β. ``scale`` is such a factor, SCALE1 where it is practical here.
+    proof does not need, and a factor of 0.6 on β. ``scale`` is such a factor, 1/50 where it is practical here.
 
     >>> agent = WeightedOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]

@@ -32,7 +32,7 @@ class Algorithm:
     model: str
     """The setting that it is made for."""
     adversary: str
-    """Against whom its bound holds: weak adversaries commit before they could see the action."""
+    """Against whom its bound is claimed: weak adversaries commit before they could see the action."""
     bound: str
     needs: str
     """What it must be told."""
@@ -107,8 +107,8 @@ ALGORITHMS = (
         published={**_THEORY, "corruption_budget": None},
     ),
     Algorithm(
-        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "strong", "Õ(dC√T)", "B, R, C",
-        "weighted-oful", LINEAR, "bury", published=_THEORY,
+        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, C",
+        "weighted-oful", LINEAR, "swap", published=_THEORY,
     ),
     Algorithm(
         "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, T",
