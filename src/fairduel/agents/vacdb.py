@@ -83,8 +83,9 @@ class VACDB(DuelingAgent):
     constants are from secondary sources.
 
     Readings of ours: β_l is that of the present round at every level, while the source renews it only at the level that
-    was told something; so ours is the longer one, and holds too. Σ_l grows in ``ask``, as in all agents here. Where ``self_duels`` are not allowed, the runner-up
-    stays too when all but one action would be dropped. It looks at all pairs of actions in every round.
+    was told something; so ours is never the shorter one. Σ_l grows in ``ask``, as in all agents here. Where
+    ``self_duels`` are not allowed, the runner-up stays too when all but one action would be dropped. It looks at all
+    pairs of actions in every round.
 
     >>> agent = VACDB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
     >>> duel = agent.ask([[1.0, 0.0], [0.0, 1.0]])
@@ -216,7 +217,7 @@ class VACDB(DuelingAgent):
     def _theory_radius(self, number: int) -> float:
         """β_l of Di 2023, with Var_l of the outcomes told; the constants are from secondary sources.
 
-        Its last term, 2^(1−l)B, is the ridge's, 2^−2l κθ* in the equation of θ_l.
+        Its last term, 2^(1−l)B, is the price of the ridge, 2^−2l κθ* in the equation of θ_l.
         """
         level, t = self._levels[number - 1], self._asked + 1
         scale = level.width / self._kappa
