@@ -1,5 +1,10 @@
-"""Every Python example in the documents runs, and every link inside the project leads somewhere."""
+"""Every Python example in the documents runs, and every link and code name in them leads somewhere."""
 
+import ast
+import contextlib
+import functools
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -8,6 +13,7 @@ import pytest
 import fairduel
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = Path(fairduel.__file__).parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -24,6 +30,69 @@ def test_python_examples_run(path, tmp_path, monkeypatch):
 def test_links_within_the_project_lead_somewhere(path):
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+PAPER_TO_CODE = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+NAMES = sorted(
+    {
+        name
+        for line in PAPER_TO_CODE.splitlines()
+        if line.startswith("|")
+        for name in re.findall(r"`([A-Za-z_][\w.]*\.\w+)(?:\([^`]*\))?`", line.rstrip("| ").rsplit(" | ", 1)[-1])
+    }
+)
+PARENTS = [
+    "fairduel",
+    "fairduel.experiments",
+    *(f"fairduel.agents.{name}" for name in ("base", "contextual", "robust", "rcdb", "rcdbs")),
+]
+
+
+def _member(parent, name):
+    if inspect.ismodule(parent):
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(f"{parent.__name__}.{name}")  # also where a function has the same name
+    declared = getattr(parent, "__dataclass_fields__", {})
+    return declared[name] if name in declared else getattr(parent, name)
+
+
+def _exists(parent, name):
+    try:
+        functools.reduce(_member, name.split("."), importlib.import_module(parent))
+    except AttributeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_code_name_of_the_paper_exists(name):
+    assert any(_exists(parent, name) for parent in PARENTS)
+
+
+def test_code_names_are_found_and_a_wrong_one_is_noticed():
+    assert len(NAMES) > 80
+    assert not any(_exists(parent, "selection.no_such_rule") for parent in PARENTS)
+
+
+def _imported(path):
+    """The modules and folders directly below the package that a file imports from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fairduel."):
+            yield node.module.split(".")[1]
+
+
+def test_imports_point_down_the_table_of_contributing():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("| folder or file |")[1]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `") and "beside" not in line]
+    place = {name: i for i, row in enumerate(rows) for name in re.findall(r"`(\w+)(?:\.py|/)`", row)}
+    upward = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in PACKAGE.rglob("*.py")
+        if path.parent != PACKAGE or path.stem != "__init__"
+        for name in _imported(path)
+        if place[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] > place[name]
+    ]
+    assert upward == []
 
 
 def test_the_citation_names_this_version():

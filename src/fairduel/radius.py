@@ -100,5 +100,5 @@ def colstim_mixing(dimension: int, horizon: float, rounds_since_warmup: int) -> 
 
 
 def practical_radius(dimension: int, horizon: float) -> float:
-    """√(d log T): the exploration that works where the theorems' radii explore for ever."""
+    """√(d log T): a radius that works at horizons where the theorems' still explore in every round."""
     return math.sqrt(dimension * math.log(max(horizon, 2.0)))

@@ -22,11 +22,12 @@ def test_without_corruption_it_is_plain_oful():
     """α = ∞: the same actions as ridge regression with an upper bound, written out."""
     rng, theta = np.random.default_rng(0), np.array([0.6, -0.5, 0.4])
     agent = made(corruption_budget=0, scale="theory")
-    beta = 0.1 * math.sqrt(3 * math.log(401 / 0.05)) + 1.0
+    ridge = 0.1**2  # R²/B²
+    beta = 0.1 * math.sqrt(3 * math.log((1 + 400 / ridge) / 0.05)) + 0.1
     history = np.empty((0, 3)), np.empty(0)
     for _ in range(300):
         actions = sphere(rng)
-        gram = np.eye(3) + history[0].T @ history[0]
+        gram = ridge * np.eye(3) + history[0].T @ history[0]
         estimate = np.linalg.solve(gram, history[0].T @ history[1])
         bounds = [x @ estimate + beta * math.sqrt(x @ np.linalg.solve(gram, x)) for x in actions]
         pull = agent.ask(actions)
@@ -40,7 +41,7 @@ def test_without_corruption_it_is_plain_oful():
 
 def test_weights_and_estimate_are_those_of_weighted_least_squares():
     rng, theta = np.random.default_rng(0), np.array([0.6, -0.5, 0.4])
-    agent = made(corruption_budget=20)
+    agent = made(corruption_budget=20, ridge=1.0)
     alpha = (0.1 * math.sqrt(3) + 1.0) / 20
     gram, moments, weights = np.eye(3), np.zeros(3), set()
     for _ in range(200):
@@ -73,13 +74,22 @@ def test_least_squares_solves_the_normal_equations():
     np.testing.assert_allclose(regression.upper_bounds(xs[:5], 2.0), bounds, rtol=1e-9)
 
 
-def test_the_theory_radius_and_its_half():
+def test_the_theory_radius_and_the_practical_quarter_of_it():
     agent = CWOFUL(dimension=5, norm_bound=2.0, noise=0.2, corruption_budget=50, horizon=1000, ridge=0.5)
     root = math.sqrt(0.5) * 2.0
     alpha = (0.2 * math.sqrt(5) + root) / 50
     beta = 0.2 * math.sqrt(5 * math.log((1 + 1000 / 0.5) / 0.05)) + root + alpha * 50
     assert agent.settings["trust"] == pytest.approx(alpha)
-    assert agent.current_radius == pytest.approx(beta / 2)
+    assert agent.current_radius == pytest.approx(beta / 4)
+
+
+@pytest.mark.parametrize("scale", ["practical", "theory"])
+def test_the_ridge_is_the_theorems(scale):
+    """λ = R²/S² with S our B, so that √λB = R, and α = R(√d + 1)/C."""
+    agent = CWOFUL(dimension=4, norm_bound=2.0, noise=0.5, corruption_budget=10, horizon=1000, scale=scale)
+    assert agent.settings["ridge"] == 1 / 16
+    assert agent.settings["trust"] == pytest.approx(0.5 * 3 / 10)
+    np.testing.assert_allclose(agent.information.matrix, np.eye(4) / 16)
 
 
 def test_an_unknown_budget_is_taken_as_the_root_of_the_horizon():

@@ -26,10 +26,10 @@ def play_epoch(agent, rewards, actions=None):
     return counts
 
 
-def margin(m, tolerance, scale=1.0):
-    """Of the notes, with d = 3, R = 0.1, δ = 0.05, ν = 1/m₀."""
+def margin(m, tolerance, scale=1.0, arms=3):
+    """Of the notes, with d = 3, R = 0.1, ν = 1/m₀; δ = 0.05 shared by two signs, all arms and log₂(20,000) epochs."""
     nu = 1 / FIRST_LENGTH
-    noise = 0.1 * 2 * math.sqrt(4 * 3 / m * math.log(1 / 0.05))
+    noise = 0.1 * 2 * math.sqrt(4 * 3 / m * math.log(2 * arms * math.log2(20_000) / 0.05))
     return noise + scale * 2 * tolerance / (m * nu) * math.sqrt(4 * 3 * (1 + nu * FIRST_LENGTH))
 
 
@@ -39,7 +39,7 @@ def test_the_first_epochs_by_hand():
     counts = play_epoch(agent, MEANS)
     assert counts.tolist() == [math.ceil(FIRST_LENGTH / 3)] * 3
     np.testing.assert_allclose(agent.estimate, MEANS, atol=1e-9)
-    assert 0.05 < margin(FIRST_LENGTH, 0) < 0.4
+    assert 0.05 < margin(FIRST_LENGTH, 0) < MEANS[0] - MEANS[1]
     assert agent.active.tolist() == [True, False, False]
     # One action is left: its span is a line, and an epoch has twice the pulls.
     assert play_epoch(agent, MEANS).tolist() == [math.ceil(2 * FIRST_LENGTH), 0, 0]
@@ -47,12 +47,13 @@ def test_the_first_epochs_by_hand():
 
 @pytest.mark.parametrize("budget", [0, 0.01, 0.1, 1])
 @pytest.mark.parametrize("scale", [1.0, 0.5])
-def test_the_margin_is_the_printed_one(budget, scale):
+def test_the_margin_is_the_printed_one_for_all_events_at_once(budget, scale):
     agent = made(corruption_budget=budget, scale=scale)
+    agent.ask(np.vstack([np.eye(3), -np.eye(3)]))
     agent._first_length = agent._length = FIRST_LENGTH
-    assert agent._margin() == pytest.approx(margin(FIRST_LENGTH, budget, scale))
+    assert agent._margin() == pytest.approx(margin(FIRST_LENGTH, budget, scale, arms=6))
     agent._length *= 8
-    assert agent._margin() == pytest.approx(margin(8 * FIRST_LENGTH, budget, scale))
+    assert agent._margin() == pytest.approx(margin(8 * FIRST_LENGTH, budget, scale, arms=6))
 
 
 def test_who_is_within_the_margin_stays():
@@ -75,6 +76,7 @@ def test_a_known_budget_of_100_eliminates_nothing_by_theory():
     agent = PhasedElimination(
         dimension=5, norm_bound=1.0, noise=0.1, corruption_budget=100, horizon=20_000, scale="theory"
     )
+    agent.ask(np.eye(5))
     while agent._length < 20_000:
         assert agent._margin() > 2
         agent._length *= 2

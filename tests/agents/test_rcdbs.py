@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, PROBIT, RCDBS, BadInputError, Link, Outcome
+from fairduel.information import Information
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 KAPPA = 1 / (2 + math.exp(4) + math.exp(-4))
@@ -106,6 +107,30 @@ def test_by_the_theorem_every_slope_is_kappa_and_both_matrices_are_one():
         assert duel.slope == agent.settings["kappa"]
         agent.tell(duel, Outcome.FIRST)
     np.testing.assert_array_equal(agent.local_information.matrix, agent.information.matrix)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_the_plain_design_with_ridge_over_kappa_is_the_theorem(scale):
+    """Σ_κ/κ is the plain Σ with ridge λ/κ: with α and β carried over, nothing that the agent does may change."""
+    by_theorem = BY_THEOREM | {"radius_scale": scale, "ridge": 1.5}
+    printed, plain = (
+        RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=60, seed=1, design=design, **by_theorem)
+        for design in ("kappa", "plain")
+    )
+    plain._information = Information(3, 1.5 / KAPPA)
+    rng, weights = np.random.default_rng(2), []
+    for _ in range(60):
+        actions = sphere(rng)
+        duel, twin = printed.ask(actions), plain.ask(actions)
+        assert (duel.first, duel.second) == (twin.first, twin.second)
+        assert twin.width == pytest.approx(math.sqrt(KAPPA) * duel.width, rel=1e-9)
+        assert (twin.weight, twin.slope) == pytest.approx((duel.weight, duel.slope), rel=1e-9)
+        assert plain.current_radius == pytest.approx(printed.current_radius, rel=1e-12)
+        outcome = Outcome.FIRST if rng.random() < LOGISTIC.probability(duel.difference @ TRUTH) else Outcome.SECOND
+        printed.tell(duel, outcome)
+        plain.tell(twin, outcome)
+        weights.append(duel.weight)
+    assert min(weights) < 0.9
 
 
 def test_the_theorems_radius_has_the_figure_of_the_notes():

@@ -139,7 +139,7 @@ def test_the_theory_radius_is_the_printed_one():
             pairs = zip(history[level], chances, strict=True)
             variance = sum(duel.weight**2 * (won - p) ** 2 for (duel, won), p in pairs)
         beta = 16 * 2.0**-level / kappa * math.sqrt((8 * variance + 18 * next_log) * log)
-        beta += 6 * 2.0**-level / kappa * log + 2.0 ** (1 - level)
+        beta += 6 * 2.0**-level / kappa * log + 2.0 ** (1 - level) * 0.1  # B, of the ridge
         assert agent.radius_at(level) == pytest.approx(beta, rel=1e-9)
     assert kinds == {True, False}
 

@@ -119,13 +119,17 @@ class OptimisticAgent(LinearRewardAgent):
     frozen when it is asked for.
     """
 
-    ridge: float = 1.0
-    """λ."""
+    ridge: float | None = None
+    """λ; ``None`` takes the agent's own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.ridge = positive("ridge", self.ridge)
-        self._regression = LeastSquares(self.dimension, self.ridge)
+        self.ridge = None if self.ridge is None else positive("ridge", self.ridge)
+        self._ridge = self._default_ridge() if self.ridge is None else self.ridge
+        self._regression = LeastSquares(self.dimension, self._ridge)
+
+    def _default_ridge(self) -> float:
+        return 1.0
 
     def _ask(self, actions: Actions) -> Pull:
         table = self._listed(actions, self.dimension)
@@ -149,6 +153,11 @@ class OptimisticAgent(LinearRewardAgent):
     def current_radius(self) -> float:
         """β of the next pull, with its scale."""
         return self._scale * self._radius(self._asked + 1)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting as given, and the numbers that came of it."""
+        return super().settings | {"ridge": self._ridge}
 
     @property
     def estimate(self) -> Vector:

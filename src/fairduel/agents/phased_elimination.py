@@ -23,7 +23,8 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
     The set of actions is that of the first ask. The adversary may see what is pulled. ``scale`` is a factor on the part
     of the margin that corruption has, and on m₀, the length of the first epoch, which stays at least 2d; m₀ =
     4d(log(1 + log d) + 18) has the inner 1 so that there is one for d = 1 and 2 too. The margin's other part is the
-    published one times R. The practical scale is 1/100.
+    published one times R, for all K actions and up to log₂T epochs at once: δ/(2K log₂T) in the place of δ. Where C is
+    unknown, the guess Ĉ that takes its place is made from the scaled m₀. The practical scale is 1/100.
 
     >>> agent = PhasedElimination(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -45,6 +46,7 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
         if self.corruption_budget is not None:
             self.corruption_budget = at_least_zero("corruption_budget", self.corruption_budget)
         d, self._rounds = self.dimension, self._planned_horizon()
+        self._doublings = max(math.log2(self._rounds), 1.0)
         self._first_length = max(self._scale * 4 * d * (math.log(1 + math.log(d)) + 18), 2.0 * d)  # m₀
         self._length = self._first_length  # m
         self._theta: Vector = np.zeros(d)
@@ -108,7 +110,8 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
     def _margin(self) -> float:
         """How far below the best an action may look and stay."""
         d, m = self.dimension, self._length
-        noise = 2 * self.noise * math.sqrt(4 * d / m * math.log(1 / self.failure_probability))
+        events = 2 * len(self._active) * self._doublings  # both signs, every action, every epoch
+        noise = 2 * self.noise * math.sqrt(4 * d / m * math.log(events / self.failure_probability))
         pulls_at_least = m / self._first_length  # mν, with ν = 1/m₀
         return noise + self._scale * 2 * self._tolerance() / pulls_at_least * math.sqrt(8 * d)
 
@@ -116,9 +119,8 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
         """C, or what the source puts in its place where it is unknown."""
         if self.corruption_budget is not None:
             return self.corruption_budget
-        doublings = max(math.log2(self._rounds), 1.0)
-        shrinking = self._first_length * math.sqrt(self.dimension) * 2 ** (doublings - (self._epoch - 1))
-        return min(math.sqrt(self._rounds) / (self._first_length * doublings), shrinking)
+        shrinking = self._first_length * math.sqrt(self.dimension) * 2 ** (self._doublings - (self._epoch - 1))
+        return min(math.sqrt(self._rounds) / (self._first_length * self._doublings), shrinking)
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the last whole epoch, among those left; before, by what was told."""

@@ -48,21 +48,31 @@ class RobustAgent(ContextualAgent):
         """How much a duel counts in Σ, before its weight."""
         return self._kappa if self._design == "kappa" else 1.0
 
-    def _confidence_radius(self, noise: float) -> float:
-        """Lemma MLE's β, on the agent's design.
+    @property
+    def _stretch(self) -> float:
+        """How many times as long ‖φ‖_Σ⁻¹ is on the κ design of the theorems as on the agent's own: 1, or 1/√κ.
 
-        The lemma speaks of the κ design, where ‖φ‖ is 1/√κ times as long as on the plain one; so both α
-        and β are taken there and back by that factor. (Σ_plain ≼ Σ_κ/κ: the set only grows by it.)
+        The plain Σ with ridge λ/κ in place of λ is Σ_κ/κ, so that there ‖φ‖_Σ⁻¹ = √κ‖φ‖_Σκ⁻¹; the same weights then
+        need √κ times the theorem's α, and the same set around θ has 1/√κ times its radius. With ridge λ the plain Σ
+        lies below Σ_κ/κ: weights are smaller and sets larger than the theorem's, which keeps it true.
         """
-        longer = math.sqrt(self._design_slope / self._kappa)
+        return math.sqrt(self._design_slope / self._kappa)
+
+    @property
+    def _theorem_trust(self) -> float:
+        """α as the theorems mean it, on the κ design."""
+        return self._trust * self._stretch
+
+    def _confidence_radius(self, noise: float) -> float:
+        """Lemma MLE's β, on the agent's design."""
         beta = confidence_radius(
             norm_bound=self.norm_bound,
             flip_budget=self._flip_budget,
             ridge=self._ridge,
-            trust=self._trust * longer,
+            trust=self._theorem_trust,
             noise=noise,
         )
-        return beta * longer
+        return beta * self._stretch
 
     def _default_trust(self) -> float:
         # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.

@@ -78,11 +78,14 @@ class VACDB(DuelingAgent):
     with the weight w = 2^−l/‖φ‖_Σ_l⁻¹. Where all pairs are known to within α, the agent plays the symmetric rule of
     MaxPairUCB among the actions left, and learns nothing from the outcome. ``level_of(duel)`` says which it was.
 
-    ``radius="practical"`` is √(d log T)/4 with α = 2^−5, as in the authors' experiments. ``radius="theory"`` is β_l of
-    the paper with α = T^−1.5; the rule was checked against public code, but its constants are from secondary sources.
+    ``radius="practical"`` is √(d log T)/4 with α = 2^−5, after the authors' code; that divides by ‖θ*‖, which no agent
+    knows. ``radius="theory"`` is β_l of the paper with α = T^−1.5; the rule was checked against public code, but its
+    constants are from secondary sources.
 
-    Readings of ours: Σ_l grows in ``ask``, as in all agents here. Where ``self_duels`` are not allowed, the runner-up
-    stays too when all but one action would be dropped. It looks at all pairs of actions in every round.
+    Readings of ours: β_l is that of the present round at every level, while the source renews it only at the level that
+    was told something; so ours is never the shorter one. Σ_l grows in ``ask``, as in all agents here. Where
+    ``self_duels`` are not allowed, the runner-up stays too when all but one action would be dropped. It looks at all
+    pairs of actions in every round.
 
     >>> agent = VACDB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
     >>> duel = agent.ask([[1.0, 0.0], [0.0, 1.0]])
@@ -212,7 +215,10 @@ class VACDB(DuelingAgent):
         raise AssertionError("the last level is sure of all that it does not ask, because α ≥ 2^−L.")
 
     def _theory_radius(self, number: int) -> float:
-        """β_l of Di 2023, with Var_l of the outcomes told; the constants are from secondary sources."""
+        """β_l of Di 2023, with Var_l of the outcomes told; the constants are from secondary sources.
+
+        Its last term, 2^(1−l)B, is the price of the ridge, 2^−2l κθ* in the equation of θ_l.
+        """
         level, t = self._levels[number - 1], self._asked + 1
         scale = level.width / self._kappa
         log = math.log(4.0 * t**2 * self.levels / self.failure_probability)
@@ -222,7 +228,9 @@ class VACDB(DuelingAgent):
         if 1.0 / level.width >= 64.0 * steepest / self._kappa * math.sqrt(next_log):
             variance = self._variance(level)
         return (
-            16.0 * scale * math.sqrt((8.0 * variance + 18.0 * next_log) * log) + 6.0 * scale * log + 2.0 * level.width
+            16.0 * scale * math.sqrt((8.0 * variance + 18.0 * next_log) * log)
+            + 6.0 * scale * log
+            + 2.0 * level.width * self.norm_bound
         )
 
     def _variance(self, level: _Level) -> float:

@@ -22,9 +22,9 @@ class VersatileDB(KArmed, DuelingAgent):
     ``form="two-players"`` is the algorithm; ``form="one-learner"`` its Remark 2: one learner draws both arms, and is
     charged the average of their losses. A self-duel costs both sides ½. It knows neither C nor T.
 
-    The rate is uncertain: the paper's theorem prints a regulariser whose sign is missing, its proof uses η_t = 4/√t,
-    and Zimmert & Seldin use 2/√t for the same loss estimates; theirs is the default. The estimates are plain importance
-    weights, loss/p, with p of the moment of asking: a late outcome counts as an early one would.
+    The loss estimates are plain importance weights, loss/p, for which Zimmert & Seldin have η_t = 2/√t, the default.
+    The source's proof uses 4/√t, their rate for reduced-variance estimates, and its theorem prints a regulariser whose
+    sign is missing. p is that of the moment of asking: a late outcome counts as an early one would.
 
     >>> agent = VersatileDB(arms=3, seed=0)
     >>> for _ in range(500):
@@ -37,7 +37,7 @@ class VersatileDB(KArmed, DuelingAgent):
     form: Form = "two-players"
     """``"two-players"`` or ``"one-learner"``."""
     rate: float = 2.0
-    """c of η_t = c/√t; 4 is that of the paper's proof."""
+    """c of η_t = c/√t; 4 is that of the source's proof."""
 
     _memory = ("_losses",)
 

@@ -11,8 +11,6 @@ from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, tolerat
 from fairduel.duel import Pull
 from fairduel.selection import pick
 
-_CORRUPTION_FACTOR = 2.0  # c of cC√d, from public code
-
 
 @dataclass(kw_only=True, eq=False)
 class _WeightedOFUL(OptimisticAgent):
@@ -32,21 +30,24 @@ class _WeightedOFUL(OptimisticAgent):
     def _weight(self, width: float) -> float:  # noqa: ARG002
         return self._reward_weight
 
-    def _radius_for(self, corruption: float, round_number: int) -> float:
-        """β_t with ``corruption`` in the place of C."""
+    def _radius_for(self, corruption: float, round_number: int, regressions: int = 1) -> float:
+        """β_t with ``corruption`` in the place of C, for that many regressions at once.
+
+        The last term is C√d because a corruption c of one reward counts |c|·‖x/σ̄‖_Σ⁻¹/σ̄ ≤ |c|√d/(R + 1).
+        """
         d = self.dimension
-        growth = math.log(1 + round_number / ((self.noise + 1) ** 2 * self.ridge))
-        failure = math.log(4 * round_number**2 / self.failure_probability)
+        growth = math.log(1 + round_number / ((self.noise + 1) ** 2 * self._ridge))
+        failure = math.log(4 * round_number**2 * regressions / self.failure_probability)
         noise = 8 * math.sqrt(d * growth * failure) + 4 * math.sqrt(d) * failure
-        return noise + math.sqrt(self.ridge) * self.norm_bound + _CORRUPTION_FACTOR * corruption * math.sqrt(d)
+        return noise + math.sqrt(self._ridge) * self.norm_bound + corruption * math.sqrt(d)
 
 
 @dataclass(kw_only=True, eq=False)
 class WeightedOFUL(_WeightedOFUL):
-    """Be optimistic by as much as a corruption of C in all could have hidden: the radius has a term 2C√d.
+    """Be optimistic by as much as a corruption of C in all could have hidden: the radius has a term C√d.
 
-    β_t = 8√(d log(1 + t/((R+1)²λ)) log(4t²/δ)) + 4√d log(4t²/δ) + √λB + 2C√d. The constants come from public code and
-    are uncertain. ``scale`` is a factor on β: 1/20 in that code, 1/50 where it is practical here.
+    β_t = 8√(d log(1 + t/((R+1)²λ)) log(4t²/δ)) + 4√d log(4t²/δ) + √λB + C√d. The authors' code has 2C√d, which the
+    proof does not need, and a factor of 0.6 on β. ``scale`` is such a factor, 1/50 where it is practical here.
 
     >>> agent = WeightedOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -77,9 +78,10 @@ class WeightedOFUL(_WeightedOFUL):
 class MultiLevelOFUL(_WeightedOFUL):
     """The same without knowing C: levels that see ever less of the corruption, each with a regression of its own.
 
-    Level l = 1, …, ⌈log₂2T⌉ is drawn with probability 2^−l. A drawn level pulls the action with the largest of two
+    Level l = 1, …, L = ⌈log₂2T⌉ is drawn with probability 2^−l. A drawn level pulls the action with the largest of two
     upper bounds' lesser one: of the regression on all rewards, which allows for a corruption of 2^l, and of the level's
-    own, which allows for 3 + log(levels/δ), because no more is likely to reach it. That last term is uncertain.
+    own, which allows for 3 + log(2l²/δ), because no more is likely to reach it, and has L/δ for 1/δ in its other
+    terms, because it must hold at every level. All of it holds with probability 1 − 3δ.
 
     >>> agent = MultiLevelOFUL(dimension=2, norm_bound=1.0, noise=0.1, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -93,17 +95,22 @@ class MultiLevelOFUL(_WeightedOFUL):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = math.ceil(math.log2(2 * self._planned_horizon()))
-        self._levels = [LeastSquares(self.dimension, self.ridge) for _ in range(count)]
-        self._level_corruption = 3 + math.log(count / self.failure_probability)
+        self._levels = [LeastSquares(self.dimension, self._ridge) for _ in range(count)]
 
     def _radius(self, round_number: int) -> float:
-        """β of the level's own regression."""
-        return self._radius_for(self._level_corruption, round_number)
+        """β of the first level's own regression."""
+        return self._level_radius(1, round_number)
+
+    def _level_radius(self, level: int, round_number: int) -> float:
+        """β of level l's own regression."""
+        corruption = 3 + math.log(2 * level**2 / self.failure_probability)
+        return self._radius_for(corruption, round_number, regressions=len(self._levels))
 
     def _ask(self, actions: Actions) -> Pull:
         table = self._listed(actions, self.dimension)
         level = self._draw_level()
-        own_radius, t = self.current_radius, self._asked + 1
+        t = self._asked + 1
+        own_radius = self._scale * self._level_radius(level, t)
         shared_radius = self._scale * self._radius_for(2.0**level, t)
         scores = np.minimum(
             self._regression.upper_bounds(table, shared_radius),

@@ -24,7 +24,7 @@ from rich.progress import (
 )
 
 from fairduel.errors import BadInputError, FairduelError
-from fairduel.experiments.tuning import FIRST_TUNING_SEED
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.files import write_whole
 from fairduel.simulation import Cell, versions
 
@@ -39,9 +39,9 @@ CORES = os.cpu_count() or 1
 
 def report_seeds(first: int, runs: int) -> range:
     """Return the seeds of a report, none of which is a tuning seed."""
-    if first + runs > FIRST_TUNING_SEED:
-        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller seed.")
-    return range(first, first + runs)
+    seeds = range(first, first + runs)
+    refuse_tuning_seeds(seeds)
+    return seeds
 
 
 def typed_command() -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.experiment import agent_title
-from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, variants
+from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
 from fairduel.inference import Mean, jackknifed
 from fairduel.simulation import Cell, Store, run_cells
 
@@ -170,6 +170,7 @@ def compete(
     store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> Board:
     """Tune, play and compare; what is in the store is not run again."""
+    refuse_tuning_seeds(seeds)
     run_cells(tuning_cells(), TUNING_SEEDS, store, jobs=jobs, progress=progress)
     winners = _winners(store)
     won = _winning_cells(winners)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from fairduel.experiments.experiment import Entry, Experiment
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Store, run_cells
 
 
@@ -37,6 +38,7 @@ def run_experiment(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Results:
     """Run what is missing of an experiment and gather all of it."""
+    refuse_tuning_seeds(seeds)
     run_cells([entry.cell for entry in experiment.entries], seeds, store, jobs=jobs, progress=progress)
     runs, traces = [], []
     for index, entry in enumerate(experiment.entries):

@@ -29,7 +29,7 @@ def sigmoid() -> Experiment:
         notes=[
             f"Without attack both know that C = 0; under attack, that C = {BUDGET}.",
             "'theory, scale tuned': the theorem's κ design, λ and α, with both radii times one constant, the best of "
-            "a grid on tuning seeds for each agent, attack and B. At the unscaled radii v_t = κ always, so that "
-            "RCDB-S is RCDB; the table's mean slope tells how far each run was from that.",
+            "a grid on tuning seeds for each agent, attack and B. At the unscaled radii v_t = κ at this horizon, so "
+            "that RCDB-S explores like RCDB; the table's mean slope tells how far each run was from that.",
         ],
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairduel.duel import Matrix, Vector
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.inference import Mean, excess_exponent, exponent, mean
 from fairduel.simulation import Cell, Store, run_cells
 from fairduel.worlds import RewardWorld
@@ -31,7 +32,7 @@ class Algorithm:
     model: str
     """The setting that it is made for."""
     adversary: str
-    """Against whom its bound holds: weak adversaries commit before they could see the action."""
+    """Against whom its bound is claimed: weak adversaries commit before they could see the action."""
     bound: str
     needs: str
     """What it must be told."""
@@ -106,8 +107,8 @@ ALGORITHMS = (
         published={**_THEORY, "corruption_budget": None},
     ),
     Algorithm(
-        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "strong", "Õ(dC√T)", "B, R, C",
-        "weighted-oful", LINEAR, "bury", published=_THEORY,
+        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, C",
+        "weighted-oful", LINEAR, "swap", published=_THEORY,
     ),
     Algorithm(
         "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, T",
@@ -195,6 +196,7 @@ def measure(
     store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Measured]:
     """Run what is missing and fill the table."""
+    refuse_tuning_seeds(seeds)
     run_cells([cell for each in ALGORITHMS for cell in each.cells], seeds, store, jobs=jobs, progress=progress)
     return [_filled(algorithm, store, seeds) for algorithm in ALGORITHMS]
 

@@ -38,6 +38,12 @@ def tuning_seeds(runs: int = TUNING_RUNS) -> range:
     return range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + runs)
 
 
+def refuse_tuning_seeds(seeds: Iterable[int]) -> None:
+    """Raise where a report would run on seeds that its settings may have been chosen on."""
+    if max(seeds, default=0) >= FIRST_TUNING_SEED:
+        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller seed.")
+
+
 @dataclass(frozen=True)
 class Trial:
     """One point of the grid: what was tried, and the regret that it had."""
@@ -100,6 +106,8 @@ def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
 
 def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Store, seeds: Sequence[int]) -> Tuned:
     """Judge a grid whose cells are in the store."""
+    if min(seeds) < FIRST_TUNING_SEED:
+        raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are for reports: tune on larger ones.")
     trials = []
     for extra, variant in zip(settings, variants(cell, settings), strict=True):
         regret = store.records(variant, seeds)["regret"].to_numpy()

@@ -11,6 +11,7 @@ from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
 from fairduel.experiments.claims.verdict import Claim, Status, Stored, Verdict
 from fairduel.experiments.proof_audit import Audit, audit
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell, Store, run_cells
 
 __all__ = ["Claim", "Status", "Verdict", "all_claims", "count_runs", "verify"]
@@ -25,6 +26,7 @@ def verify(
     store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Verdict]:
     """Run what is missing and judge every claim."""
+    refuse_tuning_seeds(seeds)
     claims = all_claims()
     for count, cells in _by_count(claims, seeds).items():
         run_cells(cells, seeds[:count], store, jobs=jobs, progress=progress)

@@ -1,0 +1,75 @@
+"""Choose η of the one-pass estimates on tuning seeds: ``python -m benchmarks.step_size``, about eight minutes.
+
+η is a constant of compiled runs, so this plays the plain loop, which looks it up in every round.
+"""
+
+import math
+import warnings
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from fairduel import LockInWarning
+from fairduel.agents import contextual
+from fairduel.duel import Matrix, Vector
+from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
+from fairduel.experiments.tuning import tuning_seeds
+from fairduel.inference import jackknifed
+from fairduel.report.tables import with_error
+from fairduel.simulation import Cell
+from fairduel.simulation.play import play
+
+ANALYSIS = 0.5 * math.log(2.0) + 2 * 2.0 + 1.0  # at B = 2
+STEPS = (0.5, 1.0, 2.0, 3.0, 4.0, ANALYSIS, 8.0)
+RUNS = 30
+ONE_PASS = {"estimator": "one-pass"}
+
+
+def problems() -> dict[str, Cell]:
+    """Both agents that the leaderboard shows with one-pass estimates, on seven scenarios."""
+    cells = {}
+    for agent in ("rcdb", "maxpairucb"):
+        for attack in (NO_ATTACK, GREEDY, ADVERSARIAL, MISLEADING):
+            cells[f"{agent}, {attack.panel}"] = paper_cell(agent, attack, ONE_PASS)
+        greedy = cells[f"{agent}, greedy"]
+        for norm in (1.0, 4.0):
+            cells[f"{agent}, greedy, norm {norm:g}"] = replace(greedy, world_settings={"dimension": 5, "norm": norm})
+        cells[f"{agent}, greedy, fresh actions"] = replace(greedy, world="fresh")
+    return cells
+
+
+def regret(cell: Cell, step: float, seed: int) -> float:
+    """What the run of this seed costs with this η."""
+    agent, world, adversary, streams = cell.start(seed)
+    with patch.object(contextual, "STEP", step):
+        return float(play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels).regret.sum())
+
+
+def over_the_present(regrets: Matrix) -> Vector:
+    """Geometric mean over problems of mean regret, over that of the present η; (problems, η, seeds) → (η,)."""
+    overall = np.exp(np.log(regrets.mean(axis=2)).mean(axis=0))
+    return np.asarray(overall / overall[STEPS.index(contextual.STEP)])
+
+
+def main() -> None:
+    """Print mean regret by η and problem, and the geometric means over the problems with their errors."""
+    warnings.simplefilter("ignore", LockInWarning)
+    seeds = tuning_seeds(RUNS)
+    regrets = np.array([[[regret(c, step, seed) for seed in seeds] for step in STEPS] for c in problems().values()])
+    table = Table(title=f"Mean regret by η, seeds {seeds[0]:,} to {seeds[-1]:,}")
+    table.add_column("problem")
+    for step in STEPS:
+        table.add_column(f"{step:.3g}", justify="right")
+    for name, means in zip(problems(), regrets.mean(axis=2), strict=True):
+        table.add_row(name, *(f"{mean:,.0f}" for mean in means))
+    left_out = np.array([over_the_present(np.delete(regrets, i, axis=2)) for i in range(RUNS)])
+    ratios = [jackknifed(value, each) for value, each in zip(over_the_present(regrets), left_out.T, strict=True)]
+    table.add_row("geometric mean, over that at the present η", *(with_error(ratio, digits=2) for ratio in ratios))
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
