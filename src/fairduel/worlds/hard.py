@@ -16,7 +16,7 @@ from fairduel.worlds.base import FixedWorld, checked_dimension
 
 
 class HardStochastic(FixedWorld):
-    """No agent has regret below d√T/(40κ) here on average over the random signs of θ*.
+    """No agent has regret below about d√T/(58κ) here on average over the random signs of θ*.
 
     θ* ∈ {±Δ}^d with Δ = √(d/T)/20. The proof's actions are the whole unit ball; its best action is always
     a vertex of {±1/√d}^d, and the bound holds for every agent, so also for one that sees only vertices.

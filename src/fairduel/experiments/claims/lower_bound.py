@@ -27,8 +27,8 @@ def lower_bound_claims() -> list[Claim]:
 def stochastic_bound(dimension: int, horizon: int) -> float:
     """The proof's bound on the first instance at κ = 1, with its constants worked out: about d√T/58.
 
-    The proof writes Δ where θ and θ′ differ by 2Δ, which makes I_1 twice as large; d√T/40 does not follow. With
-    n = T/d, the average over i of U + U′ is at least 4n − (8n + 4) · 8Δ/√3 · √(2n + 2).
+    θ and θ′ differ by 2Δ in one coordinate, where the proof has Δ; so the factor of I_1 is 2√(16/3) = 8/√3, not 3, and
+    d√T/40 does not follow. With n = T/d, U + U′ is at least 4n − (8n + 4) · 8Δ/√3 · √(2n + 2) for each coordinate.
 
     >>> round(5 * math.sqrt(2000) / stochastic_bound(5, 2000), 1)
     57.9
