@@ -30,14 +30,6 @@ def compiled(function: Function) -> Function:
 
 
 @functools.cache
-def source_digest() -> str:
-    """A fingerprint of all sources that a run goes through."""
-    parts = [*_PACKAGE.glob("*.py"), *_PACKAGE.glob("agents/*.py"), *_PACKAGE.glob("adversaries/*.py")]
-    parts += [*_PACKAGE.glob("worlds/*.py"), _PACKAGE / "simulation/play.py", _PACKAGE / "simulation/whole_run.py"]
-    return _digest(parts)
-
-
-@functools.cache
 def _cache_folder() -> str:
     """Beside the package where that can be written, else in the user's cache; or where NUMBA_CACHE_DIR says."""
     given = os.environ.get("NUMBA_CACHE_DIR")

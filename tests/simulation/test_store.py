@@ -195,7 +195,7 @@ def test_the_key_changes_with_the_code_of_a_users_agent(users_module):
     settings = {"agent": f"{users_module.stem}:Pairs", "attack": "greedy", "budget": 2, "horizon": 25}
     before = Cell(**settings).key
     assert Cell(**settings).key == before
-    users_module.write_text(USER_AGENT + "\n# another thought\n")
+    users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
     assert Cell(**settings).key != before
 
 

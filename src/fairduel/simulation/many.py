@@ -195,18 +195,11 @@ def report_fatal(batches: Sequence[Batch]) -> None:
         )
 
 
-_loaded: dict[tuple[str, str, str], str] = {}
-"""The code of each agent, attack and world at its first run in this process: Python loads a module once."""
-
-
 def _check_code(batch: Batch) -> None:
     """Refuse to run other code, or on another table, than the key stands for."""
     cell = batch.cell
-    names = (cell.agent, cell.attack, cell.world)
-    if names not in _loaded:
-        _loaded[names] = cell.code
-    if cell.key_with(_loaded[names]) != batch.key:
+    if cell.key_with(cell.loaded_code) != batch.key:
         raise BadInputError(
-            f"the code of {cell.agent}, {cell.attack} or {cell.world} on {platform.node()} is not that of here: "
-            "put the same fairduel and the same files of your own there, and start its workers again."
+            f"the code of {cell.agent}, {cell.attack} or {cell.world} that is loaded on {platform.node()} differs from "
+            "the code here, or a library's version does: install the same there, and restart its workers."
         )
