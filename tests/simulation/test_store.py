@@ -441,7 +441,7 @@ def test_parts_of_a_complete_cell_are_merged_as_far_as_they_fit(store, monkeypat
     store.add(cell, [cell.run(11)], complete=True)
     assert sizes(store, cell) == [5, 5, 2]
     store.add(cell, [cell.run(12)], complete=True)
-    assert sizes(store, cell) == [5, 5, 3]
+    assert sizes(store, cell) == [5, 5, 2, 1]  # a large one stays as it is
     assert store.records(cell, range(13))["seed"].to_list() == list(range(13))
 
 

@@ -168,11 +168,13 @@ def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozense
 
 
 def _fitting_together(parts: Mapping[Path, frozenset[int]], horizon: int) -> Iterator[list[Path]]:
-    """Divide parts, the largest first, into groups that each fit into one part."""
+    """Divide the small parts into groups that each fit into one; to write the others again would gain little."""
     group: list[Path] = []
     rounds = 0
-    for path in sorted(parts, key=lambda path: len(parts[path]), reverse=True):
-        more = len(parts[path]) * horizon
+    for path, seeds in sorted(parts.items(), key=lambda part: (-len(part[1]), part[0])):
+        more = len(seeds) * horizon
+        if more > ROUNDS_A_PART // 4:
+            continue
         if group and rounds + more > ROUNDS_A_PART:
             yield group
             group, rounds = [], 0
