@@ -1,12 +1,19 @@
-"""The cache of machine code follows the sources, callees included."""
+"""The cache of machine code follows the sources, callees included, and is kept where that is possible."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import pytest
+
 import fairduel
+from fairduel._compiled import _compiled_sources
+
+PACKAGE = Path(fairduel.__file__).parent
 
 CODE = """
 import numpy as np
@@ -18,7 +25,7 @@ print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, one[:, None], one, 0 * one, 0
 
 
 def test_a_changed_function_reaches_the_compiled_ones_that_call_it(tmp_path):
-    shutil.copytree(Path(fairduel.__file__).parent, tmp_path / "fairduel", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, tmp_path / "fairduel", ignore=shutil.ignore_patterns("__pycache__"))
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment["PYTHONPATH"] = str(tmp_path)
 
@@ -32,3 +39,94 @@ def test_a_changed_function_reaches_the_compiled_ones_that_call_it(tmp_path):
     assert "return (max(z, 0.0)" in source
     links.write_text(source.replace("return (max(z, 0.0)", "return 100.0 + (max(z, 0.0)"), encoding="utf-8")
     assert agree() == "True"
+
+
+def names_read_by_compiled_functions(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and "compiled" in {getattr(d, "id", "") for d in node.decorator_list}:
+            body = [inner for statement in node.body for inner in ast.walk(statement)]
+            yield from (inner.id for inner in body if isinstance(inner, ast.Name))
+
+
+def test_compiled_functions_read_nothing_from_files_that_the_cache_does_not_follow():
+    followed = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in _compiled_sources()}
+    seen = 0
+    for path in _compiled_sources():
+        tree = ast.parse(path.read_bytes())
+        read = set(names_read_by_compiled_functions(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("fairduel"):
+                used = read & {alias.asname or alias.name for alias in node.names}
+                assert not used or node.module in followed, (path, node.module, used)
+                seen += len(used)
+    assert seen > 30
+
+
+# ---------------------------------------------------------------------- where nothing can be written
+
+IMPORT = """
+import os, sys
+import fairduel.links, numba
+numba.njit(lambda x: x + 1.0)(1.0)  # from here on all is loaded that only the starter of the tests may be able to read
+for name in [name for name in sys.modules if name.startswith("fairduel")]:
+    del sys.modules[name]
+folder, user = sys.argv[1], int(sys.argv[2])
+if user:
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    del os.environ["HOME"]
+sys.path.insert(0, folder)
+import fairduel.links
+assert fairduel.__file__.startswith(folder), fairduel.__file__
+print(fairduel.links.potential(0, 1.0, 0.0) > 0.69)
+"""
+STRANGER = 54321
+"""A user id that nobody has."""
+
+
+@pytest.fixture
+def sealed():
+    """A folder that everybody can enter, and a copy of the package in it that nobody can change."""
+    folder = Path(tempfile.mkdtemp())
+    shutil.copytree(PACKAGE, folder / "sealed" / "fairduel", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "home").mkdir()
+    (folder / "tmp").mkdir()
+    for path in folder.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    folder.chmod(0o755)
+    (folder / "tmp").chmod(0o1777)
+    yield folder
+    for path in folder.rglob("*"):
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def import_sealed(folder):
+    """Import it as a user without a home, or with a home that cannot be written to."""
+    user = STRANGER if os.getuid() == 0 else 0
+    unset = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PYTHONPATH"] = str(PACKAGE.parent)
+    command = [sys.executable, "-c", IMPORT, str(folder / "sealed"), str(user)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+    return done.stderr, folder / "tmp" / f"fairduel-{user or os.getuid()}"
+
+
+def test_without_a_place_for_it_compiled_code_is_kept_in_a_private_temporary_folder(sealed):
+    warned, temporary = import_sealed(sealed)
+    assert warned.count("UserWarning") == 1
+    assert f"cannot be written to {sealed}" in warned
+    assert f"is kept in {temporary} meanwhile: set NUMBA_CACHE_DIR" in warned
+    assert temporary.stat().st_mode & 0o777 == 0o700
+    assert list(temporary.rglob("*.nbc"))
+
+
+def test_a_temporary_folder_that_others_can_write_to_is_not_used(sealed):
+    (sealed / "tmp" / f"fairduel-{STRANGER if os.getuid() == 0 else os.getuid()}").mkdir(mode=0o755)
+    warned, temporary = import_sealed(sealed)
+    assert "will not be kept: set NUMBA_CACHE_DIR" in warned
+    assert not list(temporary.rglob("*"))

@@ -2,7 +2,12 @@
 
 import functools
 import hashlib
+import multiprocessing
 import os
+import stat
+import sys
+import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,33 +27,66 @@ def compiled(function: Function) -> Function:
     # Numba looks at a function's own file only, and would go on with old code of the functions that it calls:
     # so the cache has a folder for each state of the files with compiled code. The decorator reads it when it runs.
     config: Any = numba.config
-    others, config.CACHE_DIR = config.CACHE_DIR, _cache_folder()
+    folder = _cache_folder()
+    others, config.CACHE_DIR = config.CACHE_DIR, folder or config.CACHE_DIR
     try:
-        return cast("Function", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast("Function", numba.njit(cache=bool(folder), nogil=True, error_model="numpy")(function))
     finally:
         config.CACHE_DIR = others
 
 
 @functools.cache
-def source_digest() -> str:
-    """A fingerprint of all sources that a run goes through."""
-    parts = [*_PACKAGE.glob("*.py"), *_PACKAGE.glob("agents/*.py"), *_PACKAGE.glob("adversaries/*.py")]
-    parts += [*_PACKAGE.glob("worlds/*.py"), _PACKAGE / "simulation/play.py", _PACKAGE / "simulation/whole_run.py"]
-    return _digest(parts)
-
-
-@functools.cache
 def _cache_folder() -> str:
-    """Beside the package where that can be written, else in the user's cache; or where NUMBA_CACHE_DIR says."""
+    """Where machine code is kept: where NUMBA_CACHE_DIR says, else beside the package, else in the user's cache.
+
+    Where none of these can be written to, a warning says so, and it is a temporary folder of the user's, or none ("").
+    """
     given = os.environ.get("NUMBA_CACHE_DIR")
-    beside = _PACKAGE / "__pycache__"
-    if given:
-        base = Path(given)
-    elif os.access(beside if beside.exists() else _PACKAGE, os.W_OK):
-        base = beside
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairduel"
-    return str(base / f"compiled-{_digest(_compiled_sources())[:16]}")
+    bases = [Path(given)] if given else [_PACKAGE / "__pycache__", *_user_cache()]
+    name = f"compiled-{_digest(_compiled_sources())[:16]}"
+    for base in bases:
+        if _can_write(base / name):
+            return str(base / name)
+    temporary = _private_temporary_folder()
+    if multiprocessing.current_process().name == "MainProcess":  # its workers need not say it again
+        instead = f"is kept in {temporary} meanwhile" if temporary else "will not be kept"
+        warnings.warn(
+            f"fairduel's compiled code cannot be written to {' or '.join(map(str, bases))} and {instead}: set "
+            "NUMBA_CACHE_DIR to a folder for it.",
+            stacklevel=2,
+        )
+    return str(temporary / name) if temporary else ""
+
+
+def _user_cache() -> list[Path]:
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return [(Path(given) if given else Path.home() / ".cache") / "fairduel"]
+    except RuntimeError:  # this user has no home
+        return []
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _private_temporary_folder() -> Path | None:
+    """A folder that only this user can write to, since machine code found there is run; ``None`` if there is none."""
+    try:
+        user = os.getuid() if sys.platform != "win32" else "user"  # Windows has a temporary folder for each user
+        folder = Path(tempfile.gettempdir()) / f"fairduel-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    is_private = stat.S_ISDIR(found.st_mode) and (
+        sys.platform == "win32" or (found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077)
+    )
+    return folder if is_private else None
 
 
 def _compiled_sources() -> list[Path]:

@@ -24,6 +24,10 @@ class LockInWarning(UserWarning):
     """An agent duels one action against itself again and again, and so learns nothing more."""
 
 
+class DamageWarning(UserWarning):
+    """A file of stored runs was damaged; its runs are made again."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> BadInputError:
     """Return the error for a name that nobody has, with the nearest known one.
 

@@ -25,9 +25,7 @@ def find(kind: str, name: str, known: Mapping[str, Callable[..., Made]]) -> Call
     module_name, colon, attribute = name.partition(":")
     if not colon:
         raise unknown_name(kind, name, known)
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    look_here()
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -36,6 +34,13 @@ def find(kind: str, name: str, known: Mapping[str, Callable[..., Made]]) -> Call
     if not callable(found):
         raise BadInputError(f"the module {module_name!r} has no class {attribute!r} to use as {kind}.")
     return found  # type: ignore[no-any-return]
+
+
+def look_here() -> None:
+    """Let modules in the current folder be imported."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offered: Mapping[str, Any]) -> Made:
@@ -59,12 +64,3 @@ def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offer
 @functools.cache
 def _parameters(maker: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(maker).parameters
-
-
-def source_of(maker: Callable[..., object]) -> str:
-    """The source text of the module in which ``maker`` is defined, or its name where there is none."""
-    module = inspect.getmodule(maker)
-    try:
-        return inspect.getsource(module) if module else repr(maker)
-    except (OSError, TypeError):
-        return repr(maker)

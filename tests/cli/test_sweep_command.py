@@ -4,18 +4,19 @@ import csv
 import io
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
-import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
 from fairduel import BadInputError
 from fairduel.cli import main
 from fairduel.simulation import Cell, Store, cluster, run_cells
+from helpers.sweeps import assert_same_results
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]
@@ -93,7 +94,11 @@ def here(monkeypatch, capsys):
 
 
 def cells(out):
-    return {path: path.stat().st_mtime_ns for path in (out / "cells").glob("*.parquet")}
+    """The files of each cell by its key."""
+    found = {}
+    for path in (out / "cells").glob("*.parquet"):
+        found.setdefault(path.stem.partition("-")[0], []).append(path)
+    return found
 
 
 def wait_for(condition, process):
@@ -105,10 +110,7 @@ def wait_for(condition, process):
 
 
 def assert_same_as_serial(out):
-    assert {path.name for path in cells(out)} == {path.name for path in cells(out.parent / "serial")}
-    for path in cells(out):
-        expected = pl.read_parquet(out.parent / "serial" / "cells" / path.name).drop("seconds")
-        assert_frame_equal(pl.read_parquet(path).drop("seconds"), expected, check_exact=True)
+    assert_same_results(out, out.parent / "serial")
 
 
 def assert_one_sentence(done, *words):
@@ -122,21 +124,6 @@ def assert_one_sentence(done, *words):
 # ---------------------------------------------------------------------- on this machine
 
 
-def test_a_killed_sweep_goes_on_where_it_was(folder):
-    out = folder / "killed"
-    command = ["sweep", "grid.toml", "--out", "killed", "--jobs", "2"]
-    running = start(*FAIRDUEL, *command, cwd=folder)
-    wait_for(lambda: len(cells(out)) > CELLS // 2, running)
-    running.kill()
-    running.communicate()
-    finished = cells(out)
-    assert CELLS // 2 < len(finished) < CELLS
-    done = fairduel(*command, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert {path: changed for path, changed in cells(out).items() if path in finished} == finished
-    assert_same_as_serial(out)
-
-
 def test_what_is_wrong_with_a_sweep_is_said_before_anything_is_written(here, tmp_path):
     good = GRID.replace("slow:Agent", "rcdb-s")
     path = tmp_path / "grid.toml"
@@ -148,6 +135,50 @@ def test_what_is_wrong_with_a_sweep_is_said_before_anything_is_written(here, tmp
     assert_one_sentence(here("sweep", "grid.toml", "--out", "/proc/nowhere", cwd=tmp_path), "/proc/nowhere")
     assert_one_sentence(here("sweep", "grid.toml", "--dask", "nowhere", cwd=tmp_path), "nowhere", "tcp://")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
+    (folder / "helped.py").write_text(
+        SLOW.replace("import time", "import time\nfrom helper import PLACE").replace("1\n", "PLACE\n")
+    )
+    helper = folder / "helper.py"
+    helper.write_text("PLACE = 1\n")
+    (folder / "helped.toml").write_text(GRID.replace("slow:Agent", "helped:Agent").replace("runs = 8", "runs = 2"))
+
+    def runs():
+        done = fairduel("sweep", "helped.toml", "--out", "helped", "--jobs", "1", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        return re.search(r"(\d+)/\d+ runs", done.stdout).group(1)
+
+    assert runs() == "16"
+    helper.write_text("# Another word.\nPLACE = 1\n")
+    assert runs() == "0"
+    helper.write_text("PLACE = 2\n")
+    assert runs() == "8"
+    answer = fairduel(
+        "results",
+        "query",
+        "helped",
+        "SELECT DISTINCT second FROM traces WHERE agent = 'helped:Agent'",
+        "--format",
+        "csv",
+        cwd=folder,
+    )
+    assert answer.stdout == "second\n2\n"
+
+
+def test_a_damaged_cell_is_named_and_run_again(folder):
+    shutil.copytree(folder / "serial", folder / "damaged")
+    path = next(iter(cells(folder / "damaged").values()))[0]
+    path.write_bytes(path.read_bytes()[::-1])
+    asked = fairduel("results", "query", "damaged", "FROM runs", cwd=folder)
+    assert_one_sentence(asked, "are damaged: rerun", path.name)
+    done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "8/8 runs" in done.stdout
+    said = " ".join((done.stdout + done.stderr).split())
+    assert f"fairduel: damaged/cells/{path.name} is damaged: its runs of" in said
+    assert_same_as_serial(folder / "damaged")
 
 
 def test_help_explains_itself(here, tmp_path):
@@ -208,9 +239,9 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed_and_the_sweep_i
     finished = cells(out)
     assert CELLS // 2 < len(finished) <= CELLS
 
-    whole = [path for path in finished if len(pl.read_parquet(path)) == 8]
-    for path in whole[::2]:
-        path.unlink()  # so that there is enough left to do
+    for paths in list(finished.values())[::2]:
+        for path in paths:
+            path.unlink()  # so that there is enough left to do
     left = cells(out)
     running = start(*FAIRDUEL, *command, cwd=folder)
     wait_for(lambda: len(cells(out)) > len(left), running)

@@ -30,8 +30,11 @@ def written(folder, text):
 
 
 def kept(folder):
-    """Every cell's file by name, without what a clock says."""
-    return {path.name: pl.read_parquet(path).drop("seconds") for path in (folder / "cells").glob("*.parquet")}
+    """The stored runs of each cell by its key, without what a clock says."""
+    parts = {}
+    for path in (folder / "cells").glob("*.parquet"):
+        parts.setdefault(path.stem.partition("-")[0], []).append(pl.read_parquet(path))
+    return {key: pl.concat(frames).sort("seed").drop("seconds") for key, frames in parts.items()}
 
 
 def assert_same_results(one, other):

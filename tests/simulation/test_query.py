@@ -1,5 +1,8 @@
 """SQL over what a sweep kept."""
 
+import shutil
+from pathlib import Path
+
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -94,3 +97,50 @@ def test_a_folder_with_quotes_in_its_name_is_asked_too(tmp_path):
         folder,
     )
     assert rows(folder, "SELECT agent, agent_settings->>'trust' FROM runs") == [("rcdb", "Infinity")]
+
+
+OLD_STORE = Path(__file__).parent / "old-store"
+"""What fairduel stored before parts were named by their content: KEY.parquet and KEY-1.parquet."""
+
+
+def test_a_store_of_the_first_layout_is_read(tmp_path):
+    shutil.copytree(OLD_STORE, tmp_path / "old")
+    found = rows(tmp_path / "old", "SELECT agent, agent_radius, seed, round(regret, 4) FROM runs ORDER BY seed")
+    assert found == [("maxinp", 2.0, 0, 16.8043), ("maxinp", 2.0, 1, 19.6029), ("maxinp", 2.0, 2, 15.3316)]
+    assert rows(tmp_path / "old", "SELECT seed, round(regret, 4) FROM traces WHERE round = 5 ORDER BY seed") == [
+        (0, 16.8043),
+        (1, 19.6029),
+        (2, 15.3316),
+    ]
+
+
+def test_a_store_with_other_columns_is_refused_in_one_sentence(tmp_path):
+    shutil.copytree(OLD_STORE, tmp_path / "old")
+    for path in (tmp_path / "old" / "cells").iterdir():
+        pl.read_parquet(path).drop("agent_given").write_parquet(path)
+    with pytest.raises(BadInputError, match=r"old were stored by an older version, with other columns .* rerun"):
+        query(tmp_path / "old", "FROM runs")
+
+
+def test_a_damaged_cell_is_named_and_not_read(swept, tmp_path):
+    shutil.copytree(swept, tmp_path / "swept")
+    [cell, *_] = Grid.load(swept).cells.values()
+    [path] = Store(tmp_path / "swept").parts(cell)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(BadInputError, match=f"rcdb under greedy .* are damaged: rerun .*{path.name}"):
+        query(tmp_path / "swept", "FROM runs")
+
+
+def test_runs_that_are_stored_in_two_parts_count_once(tmp_path):
+    grid = read_grid(written(tmp_path, SMALL))
+    store, cell = Store(tmp_path), next(iter(grid.cells.values()))
+    grid.save(tmp_path, "")
+    for seed in grid.seeds:
+        store.add(cell, [cell.run(seed)])
+    single = {path: path.read_bytes() for path in store.parts(cell)}
+    store.add(cell, [cell.run(grid.seeds.start)], complete=True)
+    for path, content in single.items():
+        path.write_bytes(content)  # as a kill in the middle of the merge would leave it
+    assert rows(tmp_path, "SELECT count(*), count(DISTINCT seed) FROM runs") == [(3, 3)]

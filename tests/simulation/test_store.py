@@ -1,6 +1,9 @@
 import gc
+import hashlib
 import json
 import math
+import shutil
+import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -11,7 +14,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from fairduel import BadInputError
+from fairduel.errors import DamageWarning
 from fairduel.simulation import Cell, Store, run_cells, versions
+from fairduel.simulation.cell import RECORD_LAYOUT
 
 CELLS = [
     Cell(agent="rcdb", attack="greedy", budget=5, horizon=30),
@@ -129,6 +134,12 @@ def test_the_key_names_every_setting():
     assert Cell(**base, agent_settings=one).key == Cell(**base, agent_settings=other).key
 
 
+def test_the_key_changes_with_the_layout_of_records(monkeypatch):
+    before = Cell("rcdb", "greedy", 5, 30).key
+    monkeypatch.setattr("fairduel.simulation.cell.RECORD_LAYOUT", RECORD_LAYOUT + 1)
+    assert Cell("rcdb", "greedy", 5, 30).key != before
+
+
 @pytest.mark.parametrize(
     ("wrong", "meant"),
     [
@@ -196,7 +207,7 @@ def test_the_key_changes_with_the_code_of_a_users_agent(users_module):
     settings = {"agent": f"{users_module.stem}:Pairs", "attack": "greedy", "budget": 2, "horizon": 25}
     before = Cell(**settings).key
     assert Cell(**settings).key == before
-    users_module.write_text(USER_AGENT + "\n# another thought\n")
+    users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
     assert Cell(**settings).key != before
 
 
@@ -281,22 +292,63 @@ def test_progress_counts_every_run(store):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_torn_file_is_refused_and_left_alone(store, share):
+def test_a_torn_file_is_refused_and_its_runs_are_repeated(store, share):
     cell = CELLS[0]
     run_cells([cell], range(2), store)
+    expected = settled(store.records(cell, range(2)))
     [path] = store.parts(cell)
     whole = path.read_bytes()
     torn = whole[: int(share * len(whole))]
     path.write_bytes(torn)
-    for act in (
-        lambda: store.seeds(cell),
-        lambda: store.records(cell, range(2)),
-        lambda: store.traces(cell, range(2)),
-        lambda: run_cells([cell], range(3), store),
-    ):
-        with pytest.raises(BadInputError, match="torn"):
-            act()
+    for act in (store.records, store.traces):
+        with pytest.raises(BadInputError, match=r"rcdb under greedy \(C = 5, T = 30\) are damaged"):
+            act(cell, range(2))
+    assert Store(store.folder).seeds(cell) == set()
     assert path.read_bytes() == torn
+    with pytest.warns(DamageWarning, match=f"{path.name} is damaged: its runs of rcdb are repeated"):
+        assert run_cells([cell], range(2), store) == 2
+    assert_frame_equal(settled(store.records(cell, range(2))), expected)
+
+
+def test_every_flipped_bit_is_noticed(store):
+    cell = CELLS[0]
+    run_cells([cell], range(2), store)
+    [path] = store.parts(cell)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.choice(8 * len(whole), 600, replace=False):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(flipped)
+        with pytest.raises(BadInputError, match="damaged"):
+            store.records(cell, range(2))
+        assert Store(store.folder).seeds(cell) == set()
+    path.write_bytes(whole)
+    assert store.records(cell, range(2)).height == 2
+
+
+def test_a_damaged_part_costs_its_runs_only(store):
+    cell = CELLS[0]
+    for seed in range(4):
+        store.add(cell, [cell.run(seed)])
+    before = store.records(cell, range(4))
+    path = store.parts(cell)[1]
+    [lost] = pl.read_parquet(path)["seed"]
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.warns(DamageWarning):
+        assert run_cells([cell], range(4), store) == 1
+    others = pl.col("seed") != lost
+    assert_frame_equal(store.records(cell, range(4)).filter(others), before.filter(others))
+    assert_frame_equal(settled(store.records(cell, range(4))), settled(before))
+
+
+def test_the_columns_of_a_stored_run_belong_to_the_number_of_its_layout(store):
+    """If this fails, raise RECORD_LAYOUT: the key of stored runs must change with their columns."""
+    run_cells(CELLS[:1], range(1), store)
+    [part] = store.parts(CELLS[0])
+    columns = [f"{name} {kind}" for name, kind in pl.read_parquet_schema(part).items()]
+    digest = hashlib.sha256("\n".join(columns).encode()).hexdigest()[:8]
+    assert (RECORD_LAYOUT, digest) == (2, "79689cf0")
 
 
 def test_a_cell_that_never_ran_has_no_seeds(store):
@@ -330,6 +382,28 @@ def test_an_interrupt_keeps_what_is_finished(store, jobs):
         assert store.records(cell, range(8))["regret"].to_list() == [cell.run(s).trace.regret.sum() for s in range(8)]
 
 
+class Watchful:
+    """A worker that goes on only when its last run is on disk."""
+
+    count = 1
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def run(self, batches):
+        for batch in batches:
+            yield batch.key, batch.run()
+            deadline = time.monotonic() + 10
+            while not set(batch.seeds) <= Store(self.folder).seeds(batch.cell):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
+
+def test_a_finished_run_is_stored_while_the_next_one_takes_long(store):
+    assert run_cells(CELLS[2:], range(3), store, workers=Watchful(store.folder)) == 3
+    assert len(store.parts(CELLS[2])) == 1
+
+
 def test_an_error_in_one_cell_keeps_what_is_finished(store):
     broken = Cell(agent="rcdb", attack="misleading", budget=5, horizon=30, attack_settings={"target": 99})
     with pytest.raises(BadInputError, match="99"):
@@ -355,12 +429,47 @@ def test_a_large_cell_is_kept_in_parts_that_read_as_one(store, monkeypatch, tmp_
     assert_frame_equal(store.traces(cell, range(24)), whole.traces(cell, range(24)))
 
 
-def test_a_part_that_would_be_too_large_is_begun_anew(store, monkeypatch):
+def sizes(store, cell):
+    return sorted((len(pl.read_parquet(part)) for part in store.parts(cell)), reverse=True)
+
+
+def test_parts_of_a_complete_cell_are_merged_as_far_as_they_fit(store, monkeypatch):
     cell = CELLS[0]
     monkeypatch.setattr("fairduel.simulation.store.ROUNDS_A_PART", 5 * cell.horizon)
-    for seed in range(12):
+    for seed in range(11):
         store.add(cell, [cell.run(seed)])
-    assert [len(pl.read_parquet(part)) for part in store.parts(cell)] == [5, 5, 2]
+    assert sizes(store, cell) == [1] * 11
+    store.add(cell, [cell.run(11)], complete=True)
+    assert sizes(store, cell) == [5, 5, 2]
+    store.add(cell, [cell.run(12)], complete=True)
+    assert sizes(store, cell) == [5, 5, 2, 1]  # a large one stays as it is
+    assert store.records(cell, range(13))["seed"].to_list() == list(range(13))
+
+
+def test_a_cell_never_has_many_small_parts(store):
+    cell = CELLS[0]
+    for seed in range(40):
+        store.add(cell, [cell.run(seed)])
+        assert len(store.parts(cell)) < 16
+    assert store.seeds(cell) == set(range(40))
+
+
+def test_a_kill_in_the_middle_of_a_merge_changes_nothing(store, tmp_path):
+    cell = CELLS[0]
+    for seed in range(3):
+        store.add(cell, [cell.run(seed)])
+    shutil.copytree(tmp_path / "results", tmp_path / "before")
+    store.add(cell, [cell.run(3)], complete=True)
+    expected, [merged] = store.records(cell, range(4)), store.parts(cell)
+    cells = tmp_path / "results" / "cells"
+    shutil.copytree(tmp_path / "before" / "cells", cells, dirs_exist_ok=True)  # as if none had been removed yet
+    (cells / f".{merged.name}.123").write_bytes(b"half of a fi")
+    assert len(list(cells.iterdir())) == 5
+    again = Store(tmp_path / "results")
+    assert again.parts(cell) == [merged]
+    assert_frame_equal(again.records(cell, range(4)), expected)
+    assert run_cells([cell], range(4), again) == 0
+    assert list(cells.iterdir()) == [merged]
 
 
 def test_a_lost_part_costs_its_runs_only(store, monkeypatch):

@@ -1,18 +1,37 @@
 """The command ``fairduel``: thin; all work is done by the library below it."""
 
+import signal
 import sys
+import warnings
+from types import FrameType
+from typing import TextIO
 
-from fairduel.errors import FairduelError
+from fairduel.errors import DamageWarning, FairduelError
 
-_WRONG, _STOPPED = 2, 130
+_WRONG, _STOPPED, _TERMINATED = 2, 130, 143
 
 
 def main() -> None:
-    """Run the command; what a user did wrong is one sentence and exit code 2, Ctrl-C is one and exit code 130."""
+    """Run the command.
+
+    What a user did wrong is one sentence and exit code 2, Ctrl-C is one and exit code 130, SIGTERM one and 143.
+    """
+    signals: list[int] = []
+
+    def terminate(number: int, _: FrameType | None) -> None:
+        signals.append(number)
+        raise KeyboardInterrupt  # so that both end alike
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        sys.exit(_run())
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _run()
     except KeyboardInterrupt:
-        sys.exit(_fail("stopped.", _STOPPED))
+        code = _fail("stopped.", _STOPPED)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    sys.exit(_TERMINATED if code == _STOPPED and signals else code)
 
 
 def _run() -> int:
@@ -32,6 +51,19 @@ def _run() -> int:
     except FairduelError as error:
         return _fail(str(error), _WRONG)
     return 0
+
+
+def _show_warning(  # the arguments of warnings.showwarning
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say our own warnings in one sentence, and those of libraries as Python does."""
+    text = f"fairduel: {message}\n" if issubclass(category, DamageWarning) else None
+    (file or sys.stderr).write(text or warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -46,9 +46,10 @@ def sweep(
       name = "hypercube"
       dimension = [3, 5]
 
-    Each finished cell is one file in OUT/cells. A sweep that was stopped,
-    killed or moved to another machine goes on where it was, and gives the
-    same results wherever it runs. Look at them with  fairduel results.
+    A finished run is in OUT/cells within half a second. A sweep that was
+    interrupted, killed or moved to another machine resumes where it was,
+    and gives the same results wherever it runs. Look at them with
+    fairduel results.
     """
     declared = read_grid(grid)
     seeds = report_seeds(declared.seeds.start, len(declared.seeds))

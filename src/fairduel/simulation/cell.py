@@ -5,25 +5,29 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 import fairduel
-from fairduel._compiled import source_digest
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
 from fairduel.errors import BadInputError
-from fairduel.naming import find, make, source_of
+from fairduel.naming import find, look_here, make
+from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.play import Player, Streams, Trace, play, referee
 from fairduel.simulation.whole_run import can_run_whole, play_whole_run
 from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]
+
+RECORD_LAYOUT = 2
+"""Which columns a stored run has, and what they mean: raise it with every change, so that layouts never mix."""
 
 
 @dataclass(frozen=True)
@@ -102,21 +106,50 @@ class Cell:
 
     def key_with(self, code: str) -> str:
         """The key, if ``code`` is what runs."""
-        text = json.dumps(
-            [asdict(self), code, _file_digest(self.world_settings.get("path"))], sort_keys=True, default=str
-        )
-        return _digest(text)[:24]
+        content = [asdict(self), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
+        return _digest(json.dumps(content, sort_keys=True, default=str))[:24]
 
     @property
     def code(self) -> str:
-        """A fingerprint of the code that would run, the user's own included."""
-        makers: list[tuple[str, str, Mapping[str, Any]]] = [
+        """A fingerprint of the code that a new process would run, the user's own included."""
+        own = self._own_code()
+        code = code_digest(own.modules)
+        _loaded.setdefault(own, code)
+        return code
+
+    @property
+    def loaded_code(self) -> str:
+        """A fingerprint of the code that this process runs: a file edited later is not loaded again."""
+        _ = self.code
+        return _loaded[self._own_code()]
+
+    def _own_code(self) -> "_OwnCode":
+        known: list[tuple[str, str, Mapping[str, Any]]] = [
             ("agent", self.agent, AGENTS),
             ("attack", self.attack, ATTACKS),
             ("world", self.world, WORLDS),
         ]
-        own = [source_of(find(kind, name, known)) for kind, name, known in makers if name not in known]
-        return _digest("\n".join([source_digest(), *own]))
+        own = [(kind, name) for kind, name, names in known if name not in names]
+        players: list[Callable[..., object]] = [find(kind, name, {}) for kind, name in own]
+        # An agent may hold another one, which is named in its settings.
+        held = [text for text in self.agent_settings.values() if isinstance(text, str) and _REFERENCE.fullmatch(text)]
+        look_here()
+        modules = [name.partition(":")[0] for name in [*(name for _, name in own), *held]]
+        return _OwnCode(tuple(players), tuple(modules))
+
+
+class _OwnCode(NamedTuple):
+    """A user's own classes that take part in a run, and the modules that name them."""
+
+    players: tuple[Callable[..., object], ...]
+    modules: tuple[str, ...]
+
+
+_REFERENCE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+"""``module:Name``."""
+
+_loaded: dict[_OwnCode, str] = {}
+"""The code of a user's classes when this process first saw them; a module that is reloaded has new classes."""
 
 
 @dataclass(frozen=True, slots=True)

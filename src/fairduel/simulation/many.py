@@ -1,26 +1,26 @@
 """Many runs: in parallel, resumable, the same whatever runs them."""
 
-import functools
 import os
 import platform
 import signal
 import threading
 import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from fairduel.errors import BadInputError, LockInWarning
+from fairduel.errors import BadInputError, DamageWarning, LockInWarning
 from fairduel.simulation.cell import Cell, Run
 from fairduel.simulation.store import ROUNDS_A_PART, Store
 
+_SAVE_EVERY = 0.5
+"""Seconds between two times that finished runs are stored."""
 _LONGEST_BATCH = 10
 _LIVES = 3
 """How many more workers are tried for the cell of a killed one; as many as Dask tries."""
@@ -67,34 +67,76 @@ def run_cells(
     """Run every cell for every seed that is not in the store yet; return how many runs that were.
 
     They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. A cell is stored when its last seed is done, and a large one part by part; on Ctrl-C
-    the runs of all finished batches are stored before the interrupt goes on.
+    number of runs just finished. Each run is stored within about half a second, so that a kill costs no more than that
+    and the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
+    store are removed with a warning, and their runs made again.
     """
     workers = workers or Local(jobs)
     missing: dict[str, list[int]] = {}
     by_key = {cell.key: cell for cell in cells}
     for key, cell in by_key.items():
+        for path in store.tidy(cell):
+            warnings.warn(f"{path} is damaged: its runs of {cell.agent} are repeated.", DamageWarning, stacklevel=2)
         done = store.seeds(cell)
         missing[key] = [seed for seed in dict.fromkeys(seeds) if seed not in done]
-    left = {key: len(seeds) for key, seeds in missing.items()}
-    waiting: dict[str, list[Run]] = defaultdict(list)
-    try:
-        # One BLAS thread: the last bits must not depend on how many cores a worker found.
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
-            warnings.filterwarnings("ignore", ".* have been cancelled", UserWarning)  # joblib's word on an early end
-            with closing(workers.run(_batches(by_key, missing, workers.count))) as finished:
-                for key, runs in finished:
-                    waiting[key] += runs
-                    left[key] -= len(runs)
-                    progress(len(runs))
-                    if not left[key] or len(waiting[key]) * by_key[key].horizon >= ROUNDS_A_PART:
-                        store.add(by_key[key], waiting.pop(key))
-    except BaseException:
-        for key, runs in waiting.items():
-            store.add(by_key[key], runs)
-        raise
+    # One BLAS thread: the last bits must not depend on how many cores a worker found.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
+        warnings.filterwarnings("ignore", ".* have been cancelled", UserWarning)  # joblib's word on an early end
+        with (
+            closing(workers.run(_batches(by_key, missing, workers.count))) as finished,
+            _Saver(store, by_key, missing) as saver,
+        ):
+            for key, runs in finished:
+                saver.add(key, runs)
+                progress(len(runs))
     return sum(map(len, missing.values()))
+
+
+class _Saver:
+    """Stores finished runs from a thread of its own, since those who make them may be busy for long."""
+
+    def __init__(self, store: Store, cells: Mapping[str, Cell], missing: Mapping[str, Sequence[int]]) -> None:
+        self._store, self._cells = store, cells
+        self._left = {key: len(seeds) for key, seeds in missing.items()}
+        self._waiting: dict[str, list[Run]] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._save_now_and_then, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._save()
+
+    def add(self, key: str, runs: Sequence[Run]) -> None:
+        """Keep runs until they are stored, which is soon; at once if they fill a part."""
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            self._waiting.setdefault(key, []).extend(runs)
+            self._left[key] -= len(runs)
+        if len(self._waiting.get(key, ())) * self._cells[key].horizon >= ROUNDS_A_PART:
+            self._save()
+
+    def _save_now_and_then(self) -> None:
+        while not self._ended.wait(_SAVE_EVERY):
+            try:
+                self._save()
+            except Exception as error:  # noqa: BLE001  # the main thread raises it
+                self._failure = error
+                return
+
+    def _save(self) -> None:
+        with self._lock:
+            for key in list(self._waiting):
+                self._store.add(self._cells[key], self._waiting[key], complete=not self._left[key])
+                del self._waiting[key]
 
 
 def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], count: int) -> list[Batch]:
@@ -150,28 +192,27 @@ class Local:
 
     def _parallel(self, backend: str, batches: dict[int, Batch]) -> Iterator[tuple[int, list[Run]]]:
         calls = [joblib.delayed(_run_local)(number, batch, os.getpid()) for number, batch in batches.items()]
+        own = {"initializer": _start_worker, "initargs": (os.getpid(),)} if backend == "loky" else {}
         if calls:
             yield from joblib.Parallel(
-                n_jobs=self.count, backend=backend, return_as="generator_unordered", batch_size=1
+                n_jobs=self.count, backend=backend, return_as="generator_unordered", batch_size=1, **own
             )(calls)
 
 
 def _run_local(number: int, batch: Batch, parent: int) -> tuple[int, list[Run]]:
-    if os.getpid() == parent:
-        return number, batch.run()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    _end_with_parent()
-    return number, run_elsewhere(batch)
+    if os.getpid() != parent:
+        return number, run_elsewhere(batch)
+    _check_code(batch)
+    return number, batch.run()
 
 
-@functools.cache
-def _end_with_parent() -> None:
+def _start_worker(parent: int) -> None:
     """Let this process end once its parent has, also where that was killed and could not ask for it."""
-    parent = os.getppid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1.0)
+            time.sleep(0.5)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -195,18 +236,11 @@ def report_fatal(batches: Sequence[Batch]) -> None:
         )
 
 
-_loaded: dict[tuple[str, str, str], str] = {}
-"""The code of each agent, attack and world at its first run in this process: Python loads a module once."""
-
-
 def _check_code(batch: Batch) -> None:
     """Refuse to run other code, or on another table, than the key stands for."""
     cell = batch.cell
-    names = (cell.agent, cell.attack, cell.world)
-    if names not in _loaded:
-        _loaded[names] = cell.code
-    if cell.key_with(_loaded[names]) != batch.key:
+    if cell.key_with(cell.loaded_code) != batch.key:
         raise BadInputError(
-            f"the code of {cell.agent}, {cell.attack} or {cell.world} on {platform.node()} is not that of here: "
-            "put the same fairduel and the same files of your own there, and start its workers again."
+            f"{cell.agent}, {cell.attack} or {cell.world} on {platform.node()} would run other code than was asked "
+            "for, or with another version of a library: install the same there, and restart its processes."
         )

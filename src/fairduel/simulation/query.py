@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from fairduel.errors import BadInputError
 from fairduel.simulation.extras import needed
-from fairduel.simulation.store import TRACE_COLUMNS, parts_of
+from fairduel.simulation.store import TRACE_COLUMNS, Store, unchecked_parts
 from fairduel.simulation.sweep import Grid
 
 _CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
@@ -31,8 +31,7 @@ def query(folder: Path, sql: str) -> Answer:
     grid = Grid.load(folder)
     connection = duckdb.connect()
     try:
-        for statement in _views(folder.resolve(), grid):
-            connection.execute(statement)
+        _make_views(duckdb, connection, folder, grid)
         [*others, statement] = connection.extract_statements(sql) or [None]
         # Only SELECT can do no harm: COPY could write where views must be allowed to read.
         if others or statement is None or statement.type != duckdb.StatementType.SELECT:
@@ -43,6 +42,17 @@ def query(folder: Path, sql: str) -> Answer:
         return Answer([column[0] for column in answer.description], _rows(duckdb, connection))
     except duckdb.Error as error:
         raise _refused(error) from error
+
+
+def _make_views(duckdb: Any, connection: Any, folder: Path, grid: Grid) -> None:
+    try:
+        for statement in _views(folder.resolve(), grid):
+            connection.execute(statement)
+    except duckdb.BinderException as error:
+        raise BadInputError(
+            f"the runs in {folder} were stored by an older version, with other columns than this one reads: rerun the "
+            "sweep."
+        ) from error
 
 
 def grid_columns(folder: Path) -> list[str]:
@@ -65,7 +75,10 @@ def _refused(error: Exception) -> BadInputError:
 
 def _views(folder: Path, grid: Grid) -> Iterator[str]:
     """The statements that make the views, after closing every door but the one to the cells."""
-    files = [path for key in grid.cells for path in parts_of(folder, key)]
+    store = Store(folder)
+    files = [
+        path for key, cell in grid.cells.items() for path in [*store.parts(cell, key), *unchecked_parts(folder, key)]
+    ]
     if not files:
         raise BadInputError(f"no cell of the sweep in {folder} is finished yet.")
     yield "SET temp_directory = ''"

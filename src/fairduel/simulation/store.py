@@ -1,12 +1,16 @@
-"""Where finished runs are kept: one Parquet file a cell, written whole or not at all.
+"""Where finished runs are kept: Parquet files, each written whole or not at all, that give away any damage.
 
-A cell of so many rounds that they would fill the memory has further files, its parts.
+A cell's runs are in one or more parts, called KEY-DIGEST.parquet after the cell's key and the part's content. Runs are
+added as a further part; parts are merged when the cell is complete. The merged part is there before the others go, so
+that a kill between the two leaves parts with nothing new in them, which are passed over.
 """
 
+import hashlib
 import io
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,51 +24,71 @@ if sys.platform != "win32":
     import fcntl
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
-"""What is kept of each round; in a cell's file as lists named ``trace_…``."""
+"""What is kept of each round; in a part as lists named ``trace_…``."""
 ROUNDS_A_PART = 1_000_000
-"""So many rounds of a cell are stored together; it is about 60 MB before compression."""
+"""A part has at most so many rounds, if it has more than one run; it is about 60 MB before compression."""
+_MOST_SMALL_PARTS = 16
+"""So many parts that fit into one are merged, also where the cell is not complete."""
+_NAME = re.compile(r"[0-9a-f]+-[0-9a-f]{16}")
 
 
 class Store:
-    """A folder of finished cells.
+    """A folder of finished runs.
 
     A second run of the same cell finds the seeds that are there and computes the others only; a changed
-    setting has another key, and so another file.
+    setting has another key, and so other files. ``traces=False`` keeps one row per run and nothing of its rounds, for
+    long runs of which only the end counts.
     """
 
     def __init__(self, folder: Path, *, traces: bool = True) -> None:
         self.folder = folder
-        self._keeps_traces = traces
+        self._columns = TRACE_COLUMNS if traces else ()
+        self._cells = folder / ("cells" if traces else "records")  # a reader of the first finds traces in each file
+        self._seeds: dict[Path, frozenset[int]] = {}
+        """Of each part that was read. A part with other runs has another name, so this stays true."""
         try:
-            (folder / "cells").mkdir(parents=True, exist_ok=True)
+            self._cells.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInputError(f"cannot write to {folder}: {error.strerror}.") from error
 
-    def parts(self, cell: Cell) -> list[Path]:
-        """The files of this cell, in the order in which they were begun."""
-        return parts_of(self.folder, cell.key)
+    def parts(self, cell: Cell, key: str | None = None) -> list[Path]:
+        """The files of this cell, or of what had this ``key`` in an older version; an error if one is damaged."""
+        with _locked(self._cells, shared=True):
+            return self._intact_parts(cell, key or cell.key)
 
     def seeds(self, cell: Cell) -> set[int]:
-        """Which seeds of this cell are finished."""
-        if not self.parts(cell):
-            return set()
-        return set(self._read(cell, ["seed"])["seed"].to_list())
+        """Which seeds of this cell are finished; those of a damaged part are not."""
+        with _locked(self._cells, shared=True):
+            intact, _ = self._examine(cell.key)
+        return {seed for seeds in intact.values() for seed in seeds}
 
-    def add(self, cell: Cell, runs: Iterable[Run]) -> None:
-        """Add finished runs to the cell's last part, or begin another if that is full."""
-        kept = TRACE_COLUMNS if self._keeps_traces else ()
-        rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in kept} for run in runs]
+    def tidy(self, cell: Cell) -> list[Path]:
+        """Remove what a kill left behind of this cell, and its damaged parts, which are returned."""
+        with _locked(self._cells):
+            for path in self._files(cell.key):
+                self._seeds.pop(path, None)  # look again: it may have been damaged since
+            intact, damaged = self._examine(cell.key)
+            for path in self._files(cell.key):
+                if path not in intact:
+                    path.unlink()
+            for path in self._cells.glob(f".{cell.key}-*"):  # of a write that was cut short
+                path.unlink()
+        return damaged
+
+    def add(self, cell: Cell, runs: Iterable[Run], *, complete: bool = False) -> None:
+        """Store finished runs as a further part of their cell; ``complete`` says that they are its last."""
+        rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in self._columns} for run in runs]
         frame = pl.DataFrame(rows).sort("seed")
-        with _locked(self.folder / "cells"):
-            frame = frame.filter(~pl.col("seed").is_in(list(self.seeds(cell))))
-            parts = self.parts(cell)
-            last = _read_part(parts[-1]) if parts else frame.clear()
-            if len(last) and (len(last) + len(frame)) * cell.horizon > ROUNDS_A_PART:
-                path = self.folder / "cells" / f"{cell.key}-{_number(parts[-1]) + 1}.parquet"
-            else:
-                path = parts[-1] if parts else self.folder / "cells" / f"{cell.key}.parquet"
-                frame = pl.concat([last, frame]).sort("seed")
-            write_parquet(frame, path)
+        with _locked(self._cells):
+            intact, _ = self._examine(cell.key)
+            stored = [seed for seeds in intact.values() for seed in seeds]
+            frame = frame.filter(~pl.col("seed").is_in(stored))
+            if len(frame):
+                path = self._write(cell.key, frame)
+                intact[path] = self._seeds[path]
+            for parts in _fitting_together(intact, cell.horizon):
+                if len(parts) >= (2 if complete else _MOST_SMALL_PARTS):
+                    self._merge(cell.key, parts)
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
         """Return one row a run, by seed, without the traces."""
@@ -81,50 +105,135 @@ class Store:
         return long.with_columns(pl.col("regret", "weak_regret").cum_sum().over("seed"))
 
     def _read(self, cell: Cell, columns: list[str] | pl.Expr) -> pl.DataFrame:
-        parts = self.parts(cell)
-        if not parts:
-            raise BadInputError(
-                f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
-            )
-        frames = [_read_part(part, columns) for part in parts]
-        return frames[0] if len(frames) == 1 else pl.concat(frames).sort("seed")
+        with _locked(self._cells, shared=True):
+            parts = self._intact_parts(cell, cell.key)
+            if not parts:
+                raise BadInputError(
+                    f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
+                )
+            try:
+                return pl.concat([_read_part(part, columns) for part in parts]).sort("seed")
+            except _DamagedError as error:
+                raise _damage(cell, error.path) from error
+
+    def _intact_parts(self, cell: Cell, key: str) -> list[Path]:
+        intact, damaged = self._examine(key)
+        if damaged:
+            raise _damage(cell, damaged[0])
+        return sorted(intact)
+
+    def _examine(self, key: str) -> tuple[dict[Path, frozenset[int]], list[Path]]:
+        """The seeds of each intact part of a cell that was not merged into another; and the damaged parts."""
+        intact: dict[Path, frozenset[int]] = {}
+        damaged = []
+        for path in self._files(key):
+            try:
+                if path not in self._seeds:
+                    self._seeds[path] = frozenset(_read_part(path, ["seed"])["seed"])
+                intact[path] = self._seeds[path]
+            except _DamagedError:
+                damaged.append(path)
+        return _without_merged(intact), damaged
+
+    def _files(self, key: str) -> list[Path]:
+        return sorted(path for path in self._cells.glob(f"{key}-*.parquet") if _NAME.fullmatch(path.stem))
+
+    def _write(self, key: str, frame: pl.DataFrame) -> Path:
+        content = _as_parquet(frame)
+        path = self._cells / f"{key}-{_digest(content)}.parquet"
+        write_whole(path, content)
+        self._seeds[path] = frozenset(frame["seed"])
+        return path
+
+    def _merge(self, key: str, parts: list[Path]) -> None:
+        merged = self._write(key, pl.concat([_read_part(part) for part in parts]).sort("seed"))
+        for part in parts:
+            if part != merged:
+                part.unlink()
 
 
-def parts_of(folder: Path, key: str) -> list[Path]:
-    """The files in the store at ``folder`` of the cell with this key."""
-    return sorted((folder / "cells").glob(f"{key}*.parquet"), key=_number)
+def unchecked_parts(folder: Path, key: str) -> list[Path]:
+    """The files of a cell in a ``folder`` from before there were digests: KEY.parquet, KEY-1.parquet and so on."""
+    found = (folder / "cells").glob(f"{key}*.parquet")
+    return sorted(path for path in found if not _NAME.fullmatch(path.stem))
 
 
-def _number(part: Path) -> int:
-    """Which part of its cell a file is: KEY.parquet is part 0, KEY-1.parquet part 1."""
-    return int(part.stem.partition("-")[2] or 0)
+def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozenset[int]]:
+    """Leave out every part all of whose seeds are in larger ones."""
+    kept: dict[Path, frozenset[int]] = {}
+    seen: set[int] = set()
+    for path, seeds in sorted(parts.items(), key=lambda part: (-len(part[1]), part[0])):
+        if not seeds <= seen:
+            kept[path] = seeds
+            seen |= seeds
+    return kept
+
+
+def _fitting_together(parts: Mapping[Path, frozenset[int]], horizon: int) -> Iterator[list[Path]]:
+    """Divide the small parts into groups that each fit into one; to write the others again would gain little."""
+    group: list[Path] = []
+    rounds = 0
+    for path, seeds in sorted(parts.items(), key=lambda part: (-len(part[1]), part[0])):
+        more = len(seeds) * horizon
+        if more > ROUNDS_A_PART // 4:
+            continue
+        if group and rounds + more > ROUNDS_A_PART:
+            yield group
+            group, rounds = [], 0
+        group.append(path)
+        rounds += more
+    yield group
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time add to the cells, so that none overwrites what another has just stored."""
-    if sys.platform == "win32":  # no such lock there: only one command at a time may store into a folder
+def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Let one process at a time change the cells, and none while others read them."""
+    if sys.platform == "win32":  # no such lock there: only one command at a time may use a folder
         yield
         return
     held = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(held, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(held)
 
 
+class _DamagedError(Exception):
+    """The content of a part is not what was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def _damage(cell: Cell, path: Path) -> BadInputError:
+    return BadInputError(
+        f"stored runs of {cell.agent} under {cell.attack} (C = {cell.budget}, T = {cell.horizon}) are damaged: rerun "
+        f"the command that made them, which repeats the runs in {path}"
+    )
+
+
 def _read_part(path: Path, columns: list[str] | pl.Expr | None = None) -> pl.DataFrame:
     try:
-        content = io.BytesIO(path.read_bytes())  # opened once: another process may replace the file meanwhile
-        return pl.scan_parquet(content).select(pl.all() if columns is None else columns).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInputError(f"{path} is torn or no Parquet file ({reason}): delete it and run again.") from error
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"cannot read {path}: {error.strerror}.") from error
+    if not path.stem.endswith(_digest(content)):
+        raise _DamagedError(path)
+    return pl.scan_parquet(io.BytesIO(content)).select(pl.all() if columns is None else columns).collect()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _as_parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame to ``path``, whole or not at all."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    write_whole(path, buffer.getvalue())
+    write_whole(path, _as_parquet(frame))

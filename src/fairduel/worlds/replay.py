@@ -10,13 +10,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel import votes as recorded
 from fairduel.checks import positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.links import LOGISTIC
 from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
 from fairduel.votes.differences import Rows
+from fairduel.votes.votes import Votes
 from fairduel.worlds.base import DuelingWorld, Offer
 from fairduel.worlds.preferences import borda_scores
 
@@ -181,8 +181,14 @@ def _load(
     missing: Missing,
     stamps: tuple[tuple[int, int], ...],  # noqa: ARG001  # a changed file is read again
 ) -> Recording:
-    votes = recorded.read_votes(votes_file, strict=True).votes
-    features = recorded.read_features(features_file, votes).values
+    try:
+        # Not from fairduel.votes: its other names are no part of a run, and a change there must not repeat one.
+        from fairduel.votes.features import read_features  # noqa: PLC0415  # polars may be missing
+        from fairduel.votes.reading import read_votes  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise BadInputError(f"this needs {error.name}: install it with  pip install 'fairduel[votes]'") from error
+    votes = read_votes(votes_file, strict=True).votes
+    features = read_features(features_file, votes).values
     names = votes.contexts or ("all",)
     if features.ndim == 2:
         features = np.broadcast_to(features, (len(names), *features.shape))
@@ -209,7 +215,7 @@ def _load(
     return Recording(tuple(contexts), pairs, parameter, filled)
 
 
-def _pairs(votes: recorded.Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
+def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
     """One row for each pair of a context, by features (contexts, items, d)."""
     size = len(votes.items)
     context = np.zeros(len(votes), np.int64) if votes.context is None else votes.context.astype(np.int64)
