@@ -132,7 +132,7 @@ def test_a_direction_narrows_as_it_is_asked():
 
 def test_its_state_continues_bit_for_bit():
     original = filled(3, count=1020)
-    again = Information.from_state(original.state())
+    again = Information.from_state(original.state(), 3)
     rng = np.random.default_rng(4)
     for _ in range(10):  # across the fresh start at 1024
         direction = rng.uniform(-1, 1, 3)
