@@ -16,7 +16,7 @@ HIGH_DIMENSION = 64
 """From this dimension on an agent keeps the Gram matrix of a fixed set; compiled runs, which stay below, always do."""
 _BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
-_CONSISTENT = 1e-6  # a saved Σ⁻¹ may be off by so much, relatively: rounding alone is far below
+_CONSISTENT = 1e-3  # relative: rounding leaves 3e-7 at the very worst, and no agent that was saved may be refused
 _LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
 
 
@@ -235,11 +235,13 @@ class Information:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
-        """Rebuild what :meth:`state` gave, after checking that it belongs to a positive-definite Σ (d, d)."""
+        """Rebuild what :meth:`state` gave, after checking that it belongs to a positive-definite Σ (d, d).
+
+        Without a ``log_determinant`` it is computed.
+        """
         information = cls(dimension, ridge=1.0)
         information._matrix = matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
         information._inverse = inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
-        information._log_determinant = finite("log det Σ", state["log_determinant"])
         information.updates = whole("updates of Σ", state["updates"])
         scale = np.sqrt(np.outer(matrix.diagonal(), matrix.diagonal()))  # NaN where Σ cannot be positive definite
         ensure((np.abs(matrix - matrix.T) <= _CONSISTENT * scale).all(), "Σ is not symmetric")
@@ -248,6 +250,7 @@ class Information:
         ensure(sign > 0 and (np.linalg.eigvalsh(matrix / scale) > 0).all(), "Σ is not positive definite")
         error = np.abs(matrix @ inverse - np.eye(dimension)).max()
         ensure(error <= _CONSISTENT * (np.abs(matrix) @ np.abs(inverse)).max(), "Σ⁻¹ is not the inverse of Σ")
+        information._log_determinant = finite("log det Σ", state.get("log_determinant", float(log_determinant)))
         ensure(
             abs(information._log_determinant - log_determinant) <= _CONSISTENT * (dimension + abs(log_determinant)),
             "log det Σ is not that of Σ",

@@ -24,6 +24,8 @@ TOLERANCE = 1e-12
 
 So little that scores which tie stay within ``selection.TIE``: else rounding would break ties, not the agent's coin.
 """
+LONGEST_DIFFERENCE = 2.0 * (1.0 + 1e-8)
+"""How far apart two actions can be, whose norms are at most 1."""
 _MOST_STEPS = 200
 _LOG_TWO = math.log(2.0)
 _BLOCK = 512  # rows at a time: they stay in the processor's cache between two products
@@ -329,6 +331,7 @@ class Comparisons:
         weights = checked_array("the weights told", state["weights"], (count,))
         wins = checked_array("the wins told", state["wins"], (count,))
         ensure((wins >= 0).all() and (wins <= weights).all(), "some wins are below 0 or above their weights")
+        ensure((np.linalg.norm(differences, axis=1) <= LONGEST_DIFFERENCE).all(), "a difference told is too long")
         leading = differences[np.arange(count), (differences != 0).argmax(axis=1)]
         ensure((leading >= 0).all(), "a difference is told from the wrong side")
         told = cls(dimension, room=max(64, count))

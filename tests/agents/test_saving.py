@@ -131,7 +131,9 @@ def test_a_file_with_a_part_missing_is_refused(part, tmp_path):
 def test_an_agent_is_loaded_only_as_what_it_is(tmp_path):
     made(MaxInP).save(tmp_path / "agent.npz")
     assert type(MaxInP.load(tmp_path / "agent.npz")) is MaxInP
-    with pytest.raises(BadInputError, match=r"cannot load .*agent\.npz: it holds an agent of class fairduel.agents.maxinp:MaxInP"):
+    with pytest.raises(
+        BadInputError, match=r"cannot load .*agent\.npz: it holds an agent of class fairduel.agents.maxinp:MaxInP"
+    ):
         RCDB.load(tmp_path / "agent.npz")
 
 

@@ -17,6 +17,7 @@ from fairduel.agents.state_file import read_state, write_state
 from fairduel.checks import ensure, finite, whole
 from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError
+from fairduel.likelihood import LONGEST_DIFFERENCE
 
 Actions = ArrayLike | ActionSet | None
 """What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
@@ -164,9 +165,9 @@ class Agent(ABC, Generic[Asked, Answer]):
         kind = _class_named(state["agent"])
         if not issubclass(kind, cls):
             raise BadInputError(f"it holds an agent of class {_full_name(kind)}, not {_full_name(cls)}.")
-        agent = kind._from_settings(state["settings"])
-        agent._restore(state)
-        agent._check_restored()
+        agent = kind._from_settings(state["settings"])  # noqa: SLF001
+        agent._restore(state)  # noqa: SLF001
+        agent._check_restored()  # noqa: SLF001
         return agent
 
     @classmethod
@@ -193,6 +194,9 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     def _check_pending(self, asked: Asked) -> None:
         """Refuse something pending that this agent cannot have asked."""
+        d = getattr(self, "dimension", None)
+        shapes = {array.shape for _, array in asked._arrays()}  # noqa: SLF001
+        ensure(d is None or shapes <= {(0,), (d,), (2, d)}, f"{asked} does not fit {d} features")
 
     def save(self, path: str | Path) -> None:
         """Write :meth:`state` to one file, whole or not at all."""
@@ -270,11 +274,13 @@ class KArmed:
         super()._check_pending(asked)  # type: ignore[misc]
         indices = (asked.first, asked.second) if isinstance(asked, Duel) else (asked.action,)
         ensure(max(indices) < self.arms, f"{asked} is pending, but there are {self.arms} arms")
+        ensure(all(array.shape == (0,) for _, array in asked._arrays()), f"{asked} has features")  # noqa: SLF001
 
 
 def check_difference(duel: Duel, dimension: int) -> None:
-    """Refuse a pending duel of other than ``dimension`` features."""
+    """Refuse a pending duel of other than ``dimension`` features, or of actions that are too far apart."""
     ensure(duel.difference.shape == (dimension,), f"{duel} does not fit {dimension} features")
+    ensure(np.linalg.norm(duel.difference) <= LONGEST_DIFFERENCE, f"the difference of {duel} is too long")
 
 
 def _class_named(name: str) -> type[Agent[Any, Any]]:
@@ -283,6 +289,7 @@ def _class_named(name: str) -> type[Agent[Any, Any]]:
     Formats 1 to 3 hold the bare name; fairduel's own class goes first. A class of a script, ``__main__``, has another
     module when the script is imported.
     """
+    ensure(isinstance(name, str), "the class of the saved agent has no name")
     classes = Agent._classes  # noqa: SLF001
     if name in classes:
         return classes[name]

@@ -216,8 +216,11 @@ class ContextualAgent(DuelingAgent):
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         state = super().state()
         state["settings"]["link"] = str(self._link)
+        curvature = self._curvature.state() if self._curvature else None
+        if curvature:
+            del curvature["log_determinant"]  # mirror descent has no use for it
         return state | {
-            "curvature": self._curvature.state() if self._curvature else None,
+            "curvature": curvature,
             "information": self._information.state(),
             "told": self._told.state(),
         }
@@ -232,6 +235,7 @@ class ContextualAgent(DuelingAgent):
         super()._check_restored()
         for name in ("_self_duel_streak", "_outcomes", "_fitted_outcomes"):
             whole(name, getattr(self, name))
+        ensure(self._self_duel_streak <= self._asked, "it has more self-duels than duels")
         told = self._asked - len(self._pending)
         ensure(len(self._told) <= self._outcomes <= told, f"{self._outcomes} outcomes are not those of the duels told")
         ensure(self._fitted_outcomes <= self._outcomes, "the last fit had more outcomes than were told")
@@ -239,8 +243,9 @@ class ContextualAgent(DuelingAgent):
         ensure((self._root.diagonal() > 0).all(), "_root is not the root of a Hessian")
 
     def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(asked.features.shape in {(0,), (2, self.dimension)}, f"{asked} does not fit {self.dimension} features")
+        ensure(not asked.note, f"{asked} has a note")
         ensure(not math.isnan(asked.width) and not math.isnan(asked.slope), f"the width or slope of {asked} is NaN")
 
     # ------------------------------------------------------------------ what a subclass writes

@@ -280,6 +280,7 @@ class FGTS(DuelingAgent):
         ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
 
     def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
         check_difference(asked, self.dimension)
         ensure(len(asked.note) == 1 + self.dimension and asked.note[0] in {0, 1}, f"{asked} is of no chain")
 

@@ -247,6 +247,7 @@ class VACDB(DuelingAgent):
             level.restore(state["levels"][str(i)])
 
     def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
         check_difference(asked, self.dimension)
         ensure(len(asked.note) == 1 and asked.note[0] in range(self.levels + 1), f"{asked} is of no level")
 

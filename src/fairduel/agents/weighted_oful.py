@@ -130,7 +130,9 @@ class MultiLevelOFUL(_WeightedOFUL):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._levels = [LeastSquares.from_state(state["levels"][str(i)], self.dimension) for i in range(len(self._levels))]
+        self._levels = [
+            LeastSquares.from_state(state["levels"][str(i)], self.dimension) for i in range(len(self._levels))
+        ]
 
     def _check_pending(self, asked: Pull) -> None:
         super()._check_pending(asked)
