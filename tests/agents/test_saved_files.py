@@ -14,7 +14,7 @@ from fairduel.agents.state_file import write_state
 from fairduel.testing import _same
 from helpers.every_agent import ACTIONS, SETTINGS, play, small, tell, waiting
 
-FLIPS = int(os.environ.get("FAIRDUEL_FLIPS", "30"))
+FLIPS = 200  # of each agent
 
 
 @pytest.fixture(params=AGENTS)
