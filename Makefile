@@ -1,14 +1,33 @@
 # Each target makes .venv in the project's root if need be, with what it needs, and uses it.
 PYTHON ?= python3
 BIN := .venv/bin
+# The tests that touch every dependency: agents, sweeps, commands, votes.
+CORE := tests/test_package.py tests/test_testing.py tests/agents/test_old_formats.py tests/agents/test_saved_files.py \
+	tests/simulation tests/cli tests/votes/test_reading.py tests/votes/test_model.py
+# The newest Python on this machine beyond 3.11, if there is one.
+NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
+	$$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); \
+	do $$p -c '' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-lowest test-newest lint bench docs clean
 
 demo: .venv/with-bench      ## Figure 1 and its report, from nothing
 	$(BIN)/fairduel reproduce figure1
 
 test: .venv/with-dev        ## all tests
 	$(BIN)/python -m pytest
+
+test-lowest: .venv-lowest/made  ## the core of the tests, with the lowest versions that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -o filterwarnings=default $(CORE)
+
+ifeq ($(NEWEST),)
+test-newest:
+	@echo "test-newest: SKIPPED, because no Python newer than 3.11 was found on PATH or in ~/.pyenv/versions"
+else
+test-newest: .venv-newest/made  ## the core of the tests, with the newest Python found
+	.venv-newest/bin/python --version
+	.venv-newest/bin/python -m pytest $(CORE)
+endif
 
 lint: .venv/with-dev        ## style and types
 	$(BIN)/ruff format --check .
@@ -22,7 +41,18 @@ docs: .venv/with-docs       ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf .venv site
+	rm -rf .venv .venv-lowest .venv-newest site
+
+.venv-newest/made: pyproject.toml
+	$(NEWEST) -m venv --clear .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.venv-lowest/made: pyproject.toml
+	python3.11 -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct --editable '.[dev]'
+	@touch $@
 
 .venv/with-%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fairduel needs Python 3.11 or later: make PYTHON=python3.12"; exit 1; }

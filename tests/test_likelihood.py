@@ -263,7 +263,7 @@ def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won)
     difference = np.random.default_rng(seed).uniform(-1, 1, before.theta.size)
     errors = []
     for weight in (0.02, 0.01):
-        more = Comparisons.from_state(told.state())
+        more = Comparisons.from_state(told.state(), told.differences.shape[1])
         more.add(difference, weight=weight, first_won=first_won)
         after = maximum_likelihood(more, ridge=0.25, link=link, start=before.theta).theta
         start = predicted(before.theta, before.root, difference, weight, first_won, link.kind, link.scale)
@@ -388,7 +388,7 @@ def test_an_estimate_that_cannot_be_certified_is_refused():
 def test_comparisons_survive_growth_and_their_own_state():
     differences, weights, outcomes = random_duels(7, dimension=2, count=300)
     told = gathered(differences, weights, outcomes)
-    again = Comparisons.from_state(told.state())
+    again = Comparisons.from_state(told.state(), told.differences.shape[1])
     for name in ("differences", "weights", "wins"):
         np.testing.assert_array_equal(getattr(again, name), getattr(told, name))
     for both in (told, again):

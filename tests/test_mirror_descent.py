@@ -66,3 +66,10 @@ def test_in_high_dimension_the_ball_is_kept_too():
         phi /= np.linalg.norm(phi)
         theta = mirror_step(theta, curvature, inverse, updates, phi, 1.0, True, 5.35, 2.0, 0, 1.0)
         assert np.linalg.norm(theta) <= 2.0 + 1e-9
+
+
+@pytest.mark.parametrize(("updates", "is_fresh"), [(1023, False), (1024, True)])
+def test_an_error_in_the_inverse_curvature_is_gone_after_every_1024th_step(updates, is_fresh):
+    curvature, inverse = 0.25 * np.eye(2), (4 + 1e-6) * np.eye(2)
+    mirror_step(np.zeros(2), curvature, inverse, updates, np.array([1.0, 0.5]), 1.0, True, STEP, 2.0, 0, 1.0)
+    assert np.allclose(inverse @ curvature, np.eye(2), rtol=0, atol=1e-12) == is_fresh

@@ -1,8 +1,10 @@
-"""Settings as plain Python numbers, or one clear sentence."""
+"""Settings as plain Python values, or one clear sentence."""
 
 import math
 import operator
 from typing import Any
+
+import numpy as np
 
 from fairduel.errors import BadInputError
 
@@ -48,6 +50,23 @@ def finite(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise BadInputError(f"{name} must be a finite number, not {value!r}.")
     return number
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return ``value``, Python's or NumPy's, as a bool; text and numbers are refused.
+
+    >>> boolean("self_duels", np.bool_(False))
+    False
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise BadInputError(f"{name} must be True or False, not {value!r}.")
+    return bool(value)
+
+
+def ensure(condition: object, problem: str) -> None:
+    """Raise ``problem``, the rest of a sentence about a saved agent, unless the condition holds."""
+    if not condition:
+        raise BadInputError(f"{problem}.")
 
 
 def _float(value: Any) -> float:

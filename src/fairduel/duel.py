@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fairduel.checks import at_least_zero, ensure, finite, whole
+
 Vector = NDArray[np.float64]  # (d,) or (K,)
 Matrix = NDArray[np.float64]  # (d, d), (K, d), …
 
@@ -51,14 +53,30 @@ class Asked:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """What gave ``state``."""
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in state.items()})
+        """What gave ``state``; NaN is allowed only in what the agent has no use for (``width``, ``slope``)."""
+        types = {field.name: field.type for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: _checked_field(name, types[name], value) for name, value in state.items()})
 
     def _fields(self) -> list[tuple[str, Any]]:
         return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
 
     def _arrays(self) -> list[tuple[str, Vector]]:
         return [(name, value) for name, value in self._fields() if isinstance(value, np.ndarray)]
+
+
+def _checked_field(name: str, kind: Any, value: Any) -> Any:
+    """Return one saved field of a duel or a pull, if it is of its ``kind``."""
+    if kind is int:
+        return whole(name, value)
+    if kind is float:
+        is_unused = name in {"width", "slope"} and type(value) is float and math.isnan(value)
+        return value if is_unused else at_least_zero(f"a pending {name}", value)
+    if name == "note":
+        ensure(isinstance(value, list), "the note of something pending is not a list")
+        return tuple(number if type(number) is int else finite("a number of a note", number) for number in value)
+    ensure(isinstance(value, np.ndarray) and value.dtype == np.float64, f"a pending {name} is not an array of floats")
+    ensure(np.isfinite(value).all(), f"a pending {name} is not finite")
+    return value.copy()
 
 
 def _no_features() -> Vector:

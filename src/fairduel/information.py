@@ -1,11 +1,12 @@
 """Σ = λI + Σ_i c_i φ_i φ_iᵀ and its inverse, kept by rank-one updates (Algorithm 1, line 3)."""
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from fairduel._compiled import compiled
+from fairduel.checks import ensure, finite, whole
 from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
@@ -15,6 +16,7 @@ HIGH_DIMENSION = 64
 """From this dimension on an agent keeps the Gram matrix of a fixed set; compiled runs, which stay below, always do."""
 _BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
+_CONSISTENT = 1e-3  # relative: rounding leaves 3e-7 at the very worst, and no agent that was saved may be refused
 _LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
 
 
@@ -218,7 +220,7 @@ class Information:
                 self._log_determinant += math.log(pivot) - counted
         self._waiting.clear()
 
-    def state(self) -> dict[str, Matrix | float | int]:
+    def state(self) -> dict[str, Any]:
         """Everything that :meth:`from_state` needs.
 
         A kept Gram matrix is dropped, so that this one goes on to the last bit like the one that is rebuilt.
@@ -232,12 +234,33 @@ class Information:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Matrix | float | int]) -> Self:
-        """Rebuild what :meth:`state` gave."""
-        matrix = np.array(state["matrix"], dtype=np.float64)
-        information = cls(len(matrix), ridge=1.0)
-        information._matrix = matrix
-        information._inverse = np.array(state["inverse"], dtype=np.float64)
-        information._log_determinant = float(state["log_determinant"])
-        information.updates = int(state["updates"])
+    def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
+        """Rebuild what :meth:`state` gave, after checking that it belongs to a positive-definite Σ (d, d).
+
+        Without a ``log_determinant`` it is computed.
+        """
+        information = cls(dimension, ridge=1.0)
+        information._matrix = matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
+        information._inverse = inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
+        information.updates = whole("updates of Σ", state["updates"])
+        scale = np.sqrt(np.outer(matrix.diagonal(), matrix.diagonal()))  # NaN where Σ cannot be positive definite
+        ensure((np.abs(matrix - matrix.T) <= _CONSISTENT * scale).all(), "Σ is not symmetric")
+        ensure((np.abs(inverse - inverse.T) <= _CONSISTENT * np.abs(inverse).max()).all(), "Σ⁻¹ is not symmetric")
+        sign, log_determinant = np.linalg.slogdet(matrix)
+        ensure(sign > 0 and (np.linalg.eigvalsh(matrix / scale) > 0).all(), "Σ is not positive definite")
+        error = np.abs(matrix @ inverse - np.eye(dimension)).max()
+        ensure(error <= _CONSISTENT * (np.abs(matrix) @ np.abs(inverse)).max(), "Σ⁻¹ is not the inverse of Σ")
+        information._log_determinant = finite("log det Σ", state.get("log_determinant", float(log_determinant)))
+        ensure(
+            abs(information._log_determinant - log_determinant) <= _CONSISTENT * (dimension + abs(log_determinant)),
+            "log det Σ is not that of Σ",
+        )
         return information
+
+
+def checked_array(name: str, array: Any, shape: tuple[int, ...]) -> Matrix:
+    """Return a copy of a saved array of finite floats, if it has this ``shape``."""
+    ensure(isinstance(array, np.ndarray) and array.dtype == np.float64, f"{name} is not an array of floats")
+    ensure(array.shape == shape, f"{name} has shape {array.shape} instead of {shape}")
+    ensure(np.isfinite(array).all(), f"{name} is not finite")
+    return np.array(array, order="C")

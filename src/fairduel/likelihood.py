@@ -7,15 +7,16 @@ whatever the data. Duels with the same φ enter through (Σw, Σw·o) alone, so 
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairduel._compiled import compiled
+from fairduel.checks import ensure
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.information import HIGH_DIMENSION, combination, dot, products
+from fairduel.information import HIGH_DIMENSION, checked_array, combination, dot, products
 from fairduel.links import Link, potential, probability_and_slope
 
 TOLERANCE = 1e-12
@@ -23,6 +24,8 @@ TOLERANCE = 1e-12
 
 So little that scores which tie stay within ``selection.TIE``: else rounding would break ties, not the agent's coin.
 """
+LONGEST_DIFFERENCE = 2.0 * (1.0 + 1e-8)
+"""How far apart two actions can be, whose norms are at most 1."""
 _MOST_STEPS = 200
 _LOG_TWO = math.log(2.0)
 _BLOCK = 512  # rows at a time: they stay in the processor's cache between two products
@@ -321,11 +324,19 @@ class Comparisons:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Matrix | Vector]) -> Self:
-        """Rebuild what :meth:`state` gave, row for row."""
-        count, dimension = state["differences"].shape
+    def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
+        """Rebuild what :meth:`state` gave, row for row, after checking that such rows can have been told."""
+        count = len(state["weights"])
+        differences = checked_array("the differences told", state["differences"], (count, dimension))
+        weights = checked_array("the weights told", state["weights"], (count,))
+        wins = checked_array("the wins told", state["wins"], (count,))
+        ensure((wins >= 0).all() and (wins <= weights).all(), "some wins are below 0 or above their weights")
+        ensure((np.linalg.norm(differences, axis=1) <= LONGEST_DIFFERENCE).all(), "a difference told is too long")
+        leading = differences[np.arange(count), (differences != 0).argmax(axis=1)]
+        ensure((leading >= 0).all(), "a difference is told from the wrong side")
         told = cls(dimension, room=max(64, count))
-        told._fill(state["differences"], state["weights"], state["wins"])
+        told._fill(differences, weights, wins)
+        ensure(np.count_nonzero(told._slots >= 0) == count, "a difference has two rows")
         return told
 
 

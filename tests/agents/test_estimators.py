@@ -9,7 +9,7 @@ from fairduel import LOGISTIC, RCDB, RCDBS, Agent, BadInputError, CoLSTIM, MaxIn
 from fairduel.agents import contextual
 from fairduel.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
-from helpers.agents import TRUTH, answer, made, played, same, sphere, sums
+from helpers.agents import ACTIONS, TRUTH, answer, made, played, same, sphere, sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 
@@ -199,3 +199,16 @@ def test_a_saved_agent_goes_on_with_its_estimator(kind, estimator, tmp_path):
 def test_an_unknown_estimator_is_answered_with_the_nearest(kind):
     with pytest.raises(BadInputError, match="did you mean 'lazy'"):
         made(kind, estimator="lasy")
+
+
+def test_the_inverse_curvature_is_computed_afresh_after_1024_outcomes(kind):
+    agent = made(kind, estimator="one-pass")
+    agent._curvature.updates = 1022
+    agent._curvature._inverse *= 1 + 1e-6
+    for is_fresh in (False, True):
+        duel = agent.ask(ACTIONS)
+        while duel.is_self_duel:
+            duel = agent.ask(ACTIONS)
+        agent.tell(duel, Outcome.FIRST)
+        product = agent._curvature.inverse @ agent._curvature.matrix
+        assert np.allclose(product, np.eye(3), rtol=0, atol=1e-12) == is_fresh

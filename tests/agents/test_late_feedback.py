@@ -38,7 +38,7 @@ def test_telling_twice_is_refused(kind):
     agent.tell(duel, Outcome.FIRST)
     before = agent.state()
     for act in (lambda: agent.tell(duel, Outcome.FIRST), lambda: agent.cancel(duel)):
-        with pytest.raises(UnknownDuelError, match=r"duel 0 \(. against .\) was told already"):
+        with pytest.raises(UnknownDuelError, match=r"duel 0 \(. against .\) was already told or cancelled"):
             act()
         assert same(agent.state(), before)
 
@@ -49,7 +49,7 @@ def test_a_cancelled_duel_cannot_be_told_or_cancelled_again(kind):
     agent.cancel(duel)
     before = agent.state()
     for act in (lambda: agent.tell(duel, Outcome.FIRST), lambda: agent.cancel(duel)):
-        with pytest.raises(UnknownDuelError, match=r"duel 0 \(. against .\) was cancelled"):
+        with pytest.raises(UnknownDuelError, match=r"duel 0 \(. against .\) was already told or cancelled"):
             act()
         assert same(agent.state(), before)
 

@@ -38,10 +38,9 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened(kind, stale, tmp_path)
     assert again.pending == agent.pending == tuple(waiting[2:])
     for both in (agent, again):
         both.tell(waiting[3], Outcome.SECOND)
-        with pytest.raises(UnknownDuelError, match="cancelled"):
-            both.tell(waiting[1], Outcome.FIRST)
-        with pytest.raises(UnknownDuelError, match="told already"):
-            both.tell(waiting[0], Outcome.FIRST)
+        for gone in waiting[:2]:
+            with pytest.raises(UnknownDuelError, match="already told or cancelled"):
+                both.tell(gone, Outcome.FIRST)
     assert played(again, 300, seed=5) == played(agent, 300, seed=5)
     for both in (agent, again):
         both.tell(waiting[2], Outcome.FIRST)
@@ -74,7 +73,7 @@ def test_a_torn_file_is_refused_wherever_it_was_cut(kind, tmp_path):
     whole = path.read_bytes()
     for end in [*range(0, len(whole), len(whole) // 80), len(whole) - 1]:
         path.write_bytes(whole[:end])
-        with pytest.raises(BadInputError, match="torn"):
+        with pytest.raises(BadInputError, match="damaged"):
             Agent.load(path)
 
 
@@ -86,7 +85,7 @@ def test_a_changed_byte_in_the_content_is_noticed(tmp_path):
     whole = path.read_bytes()
     place = whole.index(b"n\0\0\0o\0\0\0r\0\0\0m\0\0\0")  # within the JSON text
     path.write_bytes(whole[:place] + b"N" + whole[place + 1 :])
-    with pytest.raises(BadInputError, match="torn"):
+    with pytest.raises(BadInputError, match="damaged"):
         Agent.load(path)
 
 
@@ -110,8 +109,8 @@ def test_a_missing_file_is_named(tmp_path):
         Agent.load(tmp_path / "nothing.npz")
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "3"])
-def test_another_format_is_refused(version):
+@pytest.mark.parametrize("version", [0, 5, None, "3", True])
+def test_an_unknown_format_is_refused(version):
     state = made(RCDB).state() | {"version": version}
     with pytest.raises(BadInputError, match=f"format {version!r}"):
         Agent.from_state(state)
@@ -125,14 +124,16 @@ def test_a_file_with_a_part_missing_is_refused(part, tmp_path):
     del state[part]
     agent.state = lambda: state
     agent.save(tmp_path / "agent.npz")
-    with pytest.raises(BadInputError, match="no usable agent"):
+    with pytest.raises(BadInputError, match=r"cannot load .*agent\.npz"):
         Agent.load(tmp_path / "agent.npz")
 
 
 def test_an_agent_is_loaded_only_as_what_it_is(tmp_path):
     made(MaxInP).save(tmp_path / "agent.npz")
     assert type(MaxInP.load(tmp_path / "agent.npz")) is MaxInP
-    with pytest.raises(BadInputError, match="unknown saved agent 'MaxInP'"):
+    with pytest.raises(
+        BadInputError, match=r"cannot load .*agent\.npz: it holds an agent of class fairduel.agents.maxinp:MaxInP"
+    ):
         RCDB.load(tmp_path / "agent.npz")
 
 

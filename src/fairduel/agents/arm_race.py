@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, KArmed, RewardAgent
 from fairduel.agents.scaled import Scaled
+from fairduel.checks import ensure
 from fairduel.duel import Pull
 
 _DROPPED = np.iinfo(np.int64).max
@@ -44,6 +45,15 @@ class ArmRace(KArmed, Scaled, RewardAgent):
         self._sums = np.zeros(shape)
         self._lower = np.full(shape, -np.inf)
         self._upper = np.full(shape, np.inf)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        ensure((self._pulls >= 0).all(), "_pulls holds counts below 0")
+        ensure(self.active[-1].any(), "the last layer has no arm left")
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 1 and asked.note[0] in range(-1, self._layers), f"{asked} is of no layer")
 
     @property
     def active(self) -> NDArray[np.bool_]:

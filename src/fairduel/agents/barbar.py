@@ -8,6 +8,7 @@ import numpy as np
 
 from fairduel.agents.base import Actions, KArmed
 from fairduel.agents.epochs import EpochAgent
+from fairduel.checks import ensure
 from fairduel.duel import Pull
 
 
@@ -27,7 +28,7 @@ class BARBAR(KArmed, EpochAgent):
     """
 
     _practical_scale = 1 / 2048
-    _memory = ("_epoch", "_awaited", "_gaps", "_expected", "_cumulative", "_sums")
+    _memory = ("_epoch", "_awaited", "_gaps", "_sums")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,12 +39,20 @@ class BARBAR(KArmed, EpochAgent):
         self._plan()
 
     def _plan(self) -> None:
-        self._expected = self._pulls_at_gap_one / self._gaps**2  # n_i
-        total = float(self._expected.sum())
-        self._cumulative: list[float] = (np.cumsum(self._expected) / total).tolist()
-        self._cumulative[-1] = 1.0
+        self._share_out()
         self._sums = np.zeros(self.arms)
-        self._begin(math.ceil(total))
+        self._begin(math.ceil(float(self._expected.sum())))
+
+    def _share_out(self) -> None:
+        self._expected = self._pulls_at_gap_one / self._gaps**2  # n_i
+        self._cumulative: list[float] = (np.cumsum(self._expected) / float(self._expected.sum())).tolist()
+        self._cumulative[-1] = 1.0
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        ensure((self._gaps > 0).all(), "_gaps holds a gap of 0 or less")
+        ensure(self._epoch > 0, "its epoch has not begun")
+        self._share_out()
 
     def _ask(self, actions: Actions) -> Pull:
         self._check_count(actions)

@@ -1,6 +1,7 @@
 """The books that all agents keep: what was asked, what is waited for, and how to resume."""
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet
 from fairduel.actions import checked_actions
+from fairduel.agents.old_formats import FORMAT, upgraded
 from fairduel.agents.state_file import read_state, write_state
-from fairduel.checks import finite, whole
+from fairduel.checks import ensure, finite, whole
 from fairduel.duel import Duel, Matrix, Outcome, Pull
-from fairduel.errors import BadInputError, UnknownDuelError, unknown_name
-
-_STATE_VERSION = 3
+from fairduel.errors import BadInputError, UnknownDuelError
+from fairduel.likelihood import LONGEST_DIFFERENCE
 
 Actions = ArrayLike | ActionSet | None
 """What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
@@ -24,18 +25,27 @@ Asked = TypeVar("Asked", Duel, Pull)
 Answer = TypeVar("Answer", Outcome, float)
 
 
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
 @dataclass(kw_only=True, eq=False)
 class Agent(ABC, Generic[Asked, Answer]):
     """Asks, and is told; any time later, in any order, each once.
 
     A subclass writes :meth:`_ask`, :meth:`_tell` and :meth:`recommend`, and names in ``_memory`` the attributes that
-    a saved agent must have; :meth:`_cancel` only if it has something to take back.
+    a saved agent must have; :meth:`_cancel` only if it has something to take back, and :meth:`_check_restored` and
+    :meth:`_check_pending` if not every value of its memory makes sense.
     """
 
     _classes: ClassVar[dict[str, type["Agent[Any, Any]"]]] = {}
     _asks: ClassVar[type[Duel] | type[Pull]]
     _memory: ClassVar[tuple[str, ...]] = ()
-    """Attributes (numbers, text, lists of them, arrays) that make the agent what it became by being told."""
+    """Attributes (numbers, text, lists of them, arrays) that make the agent what it became by being told.
+
+    A new agent has them all. A saved one is loaded only if they are of the same types, and arrays of the same shapes;
+    an axis that is empty in a new agent may have any length, and ``None`` may have become anything.
+    """
 
     horizon: int | None = None
     """T, the number of rounds planned; ``None`` puts the current round in its place, where an agent can do that."""
@@ -44,14 +54,17 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        Agent._classes[cls.__name__] = cls
+        Agent._classes[_full_name(cls)] = cls
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):  # JSON knows Python's own numbers only
+                setattr(self, field.name, value.item())
         self.horizon = None if self.horizon is None else whole("horizon", self.horizon, least=1)
         self.seed = whole("seed", self.seed)
         self._asked = 0
         self._pending: dict[int, Asked] = {}
-        self._cancelled: set[int] = set()
         self._rng = np.random.Generator(np.random.PCG64(self.seed))
 
     # ------------------------------------------------------------------ what users call
@@ -78,9 +91,7 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     def cancel(self, asked: Asked) -> None:
         """Take back what will never be told."""
-        kept = self._release(asked)
-        self._cancelled.add(kept.number)
-        self._cancel(kept)
+        self._cancel(self._release(asked))
 
     @abstractmethod
     def recommend(self, actions: Actions = None) -> int:
@@ -93,8 +104,8 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     @property
     def pending(self) -> tuple[Asked, ...]:
-        """What was asked and is neither told nor cancelled yet."""
-        return tuple(self._pending.values())
+        """What was asked and is neither told nor cancelled yet; copies that cannot be written to."""
+        return tuple(kept.copied() for kept in self._pending.values())
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -135,40 +146,57 @@ class Agent(ABC, Generic[Asked, Answer]):
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         return {
-            "version": _STATE_VERSION,
-            "agent": type(self).__name__,
+            "version": FORMAT,
+            "agent": _full_name(type(self)),
             "settings": {field.name: getattr(self, field.name) for field in dataclasses.fields(self)},
             "random": self._rng.bit_generator.state,
             "asked": self._asked,
-            "cancelled": sorted(self._cancelled),
             "pending": {str(number): asked.state() for number, asked in self._pending.items()},
             "memory": {name: _copied(getattr(self, name)) for name in self._memory},
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Agent[Any, Any]":
-        """Rebuild the agent that gave ``state``: what it asks next is what that one would ask."""
-        if state.get("version") != _STATE_VERSION:
-            raise BadInputError(
-                f"this agent was saved in format {state.get('version')!r}, and only {_STATE_VERSION} is known."
-            )
-        known = {name: c for name, c in Agent._classes.items() if issubclass(c, cls)}
-        if state["agent"] not in known:
-            raise unknown_name("saved agent", state["agent"], known)
-        agent = known[state["agent"]](**state["settings"])
+        """Rebuild the agent that gave ``state``: what it asks next is what that one would ask.
+
+        Nothing is imported for it: its class must be defined already.
+        """
+        state = upgraded(state)
+        kind = _class_named(state["agent"])
+        if not issubclass(kind, cls):
+            raise BadInputError(f"it holds an agent of class {_full_name(kind)}, not {_full_name(cls)}.")
+        agent = kind._from_settings(state["settings"])  # noqa: SLF001
         agent._restore(state)  # noqa: SLF001
+        agent._check_restored()  # noqa: SLF001
         return agent
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._rng.bit_generator.state = state["random"]
-        self._asked = state["asked"]
-        self._cancelled = set(state["cancelled"])
-        self._pending = {int(number): self._from_state(kept) for number, kept in state["pending"].items()}
-        for name in self._memory:
-            setattr(self, name, _copied(state["memory"][name]))
+    @classmethod
+    def _from_settings(cls, settings: dict[str, Any]) -> Self:
+        """A new agent with the settings of a saved one."""
+        return cls(**settings)
 
-    def _from_state(self, kept: dict[str, Any]) -> Asked:
-        return self._asks.from_state(kept)  # type: ignore[return-value]  # the subclass pairs the two
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take over the state; it is checked afterwards, except for what code that checks nothing would see."""
+        self._rng.bit_generator.state = _checked_stream(state["random"])
+        self._asked = whole("asked", state["asked"])
+        for number, fields in state["pending"].items():
+            kept: Any = self._asks.from_state(fields)
+            ensure(str(kept.number) == number, "something pending has two numbers")
+            self._pending[kept.number] = kept
+        for name in self._memory:
+            setattr(self, name, _like(getattr(self, name), state["memory"][name], name))
+
+    def _check_restored(self) -> None:
+        """Refuse a state that no agent with these settings can have."""
+        for kept in self._pending.values():
+            ensure(kept.number < self._asked, f"{kept} is pending, but only {self._asked} were asked")
+            self._check_pending(kept)
+
+    def _check_pending(self, asked: Asked) -> None:
+        """Refuse something pending that this agent cannot have asked."""
+        d = getattr(self, "dimension", None)
+        shapes = {array.shape for _, array in asked._arrays()}  # noqa: SLF001
+        ensure(d is None or shapes <= {(0,), (d,), (2, d)}, f"{asked} does not fit {d} features")
 
     def save(self, path: str | Path) -> None:
         """Write :meth:`state` to one file, whole or not at all."""
@@ -176,14 +204,14 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read an agent back from :meth:`save`."""
+        """Read an agent back from :meth:`save`; a file that no agent can have written is refused."""
         state = read_state(Path(path))
         try:
             agent = cls.from_state(state)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, BadInputError):
-                raise
-            raise BadInputError(f"{path} holds no usable agent: {error}.") from error
+        except BadInputError as error:
+            raise BadInputError(f"cannot load {path}: {error}") from error
+        except Exception as error:  # whatever a made-up state leads to, here or in a class of the user's
+            raise BadInputError(f"cannot load {path}: {type(error).__name__}: {error}.") from error
         assert isinstance(agent, cls)
         return agent
 
@@ -194,11 +222,9 @@ class Agent(ABC, Generic[Asked, Answer]):
         kept = self._pending.get(asked.number)
         if kept is not None and kept.same_as(asked):
             return self._pending.pop(asked.number)
-        if asked.number in self._cancelled:
-            raise UnknownDuelError(f"{asked} was cancelled.")
         if kept is not None or not 0 <= asked.number < self._asked:
             raise UnknownDuelError(f"{asked} was never asked here.")
-        raise UnknownDuelError(f"{asked} was told already.")
+        raise UnknownDuelError(f"{asked} was already told or cancelled.")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -244,8 +270,75 @@ class KArmed:
         if count != self.arms:
             raise BadInputError(f"this {type(self).__name__} has {self.arms} arms, and {count} actions came.")
 
+    def _check_pending(self, asked: Any) -> None:
+        super()._check_pending(asked)  # type: ignore[misc]
+        indices = (asked.first, asked.second) if isinstance(asked, Duel) else (asked.action,)
+        ensure(max(indices) < self.arms, f"{asked} is pending, but there are {self.arms} arms")
+        ensure(all(array.shape == (0,) for _, array in asked._arrays()), f"{asked} has features")  # noqa: SLF001
+
+
+def check_difference(duel: Duel, dimension: int) -> None:
+    """Refuse a pending duel of other than ``dimension`` features, or of actions that are too far apart."""
+    ensure(duel.difference.shape == (dimension,), f"{duel} does not fit {dimension} features")
+    ensure(np.linalg.norm(duel.difference) <= LONGEST_DIFFERENCE, f"the difference of {duel} is too long")
+
+
+def _class_named(name: str) -> type[Agent[Any, Any]]:
+    """The class of a saved agent, among those that are defined.
+
+    Formats 1 to 3 hold the bare name; fairduel's own class goes first. A class of a script, ``__main__``, has another
+    module when the script is imported.
+    """
+    ensure(isinstance(name, str), "the class of the saved agent has no name")
+    classes = Agent._classes  # noqa: SLF001
+    if name in classes:
+        return classes[name]
+    module, _, bare = name.rpartition(":")
+    if module in {"", "__main__"}:
+        alike = [c for c in classes.values() if bare in {c.__name__, c.__qualname__}]
+        own = [c for c in alike if c.__module__.startswith("fairduel.")]
+        others = [c for c in alike if c not in own]
+        found = [*own, *others] if not module else others
+        if found:
+            return found[0]
+    raise BadInputError(f"the class {name} of the saved agent is not defined: import the module that defines it first.")
+
+
+def _checked_stream(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a PCG64 stream, if it is one."""
+    inner = state["state"]
+    numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
+    limits = (2**128, 2**128, 2, 2**32)
+    ensure(
+        state["bit_generator"] == "PCG64"
+        and all(type(n) is int and 0 <= n < limit for n, limit in zip(numbers, limits, strict=True))
+        and inner["inc"] % 2 == 1,
+        "its random stream is not one of PCG64",
+    )
+    return state
+
 
 def _copied(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy()
     return list(value) if isinstance(value, list) else value
+
+
+def _like(new: Any, saved: Any, name: str) -> Any:
+    """Return a copy of a ``saved`` attribute, if it could have come of what a ``new`` agent has there.
+
+    NaN never could, and infinities only of others.
+    """
+    if isinstance(new, np.ndarray):
+        ensure(isinstance(saved, np.ndarray) and saved.dtype == new.dtype, f"{name} is not an array of {new.dtype}")
+        fits = saved.ndim == new.ndim and all(n in {0, m} for n, m in zip(new.shape, saved.shape, strict=True))
+        ensure(fits, f"{name} has shape {saved.shape} where a new agent has {new.shape}")
+        numbers = saved if new.dtype.kind == "f" else np.zeros(0)
+        ensure(not np.isnan(numbers).any(), f"{name} holds NaN")
+        ensure(np.isfinite(numbers).all() or np.isinf(new).any(), f"{name} is not finite")
+    elif isinstance(new, (bool, str, list)):
+        ensure(type(saved) is type(new), f"{name} is {saved!r} where a new agent has {new!r}")
+    elif isinstance(new, (int, float)):
+        ensure(type(saved) in {int, float} and not math.isnan(saved), f"{name} is {saved!r}, not a number")
+        ensure(math.isfinite(saved) or math.isinf(new), f"{name} is not finite")
+    return _copied(saved)

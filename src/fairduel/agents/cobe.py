@@ -2,16 +2,19 @@
 
 import itertools
 import math
+import sys
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.cw_oful import CWOFUL
 from fairduel.agents.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.weighted_oful import WeightedOFUL
-from fairduel.checks import positive
+from fairduel.checks import ensure, finite, positive, whole
 from fairduel.duel import Pull
 from fairduel.errors import BadInputError
 from fairduel.naming import find, make
@@ -64,6 +67,9 @@ class COBE(LinearRewardAgent):
         horizon, d = self._planned_horizon(), self.dimension
         if not isinstance(self.base_settings, dict) or "corruption_budget" in self.base_settings:
             raise BadInputError("base_settings is a dictionary without corruption_budget, which COBE finds out itself.")
+        self.base_settings = {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in self.base_settings.items()
+        }
         self.largest_corruption = positive("largest_corruption", self.largest_corruption)
         defaults = {"regret_per_root": d**2, "regret_per_corruption": d, "regret_constant": d}
         given = {name: getattr(self, name) for name in defaults}
@@ -106,10 +112,13 @@ class COBE(LinearRewardAgent):
         known = ("dimension", "norm_bound", "noise", "horizon", "failure_probability")
         offered = {name: getattr(self, name) for name in known} | {"seed": int(self._rng.integers(2**32))}
         chosen = {**self.base_settings, "corruption_budget": budget}
-        base = make("base agent", find("base agent", self.base, BASES), chosen, offered)
-        if not isinstance(base, RewardAgent):
+        return make("base agent", self._base_class(), chosen, offered)
+
+    def _base_class(self) -> type[RewardAgent]:
+        found = find("base agent", self.base, BASES)
+        if not (isinstance(found, type) and issubclass(found, RewardAgent)):
             raise BadInputError(f"the base agent {self.base!r} must derive from RewardAgent, so that it can be saved.")
-        return base
+        return found
 
     def _caught(self) -> bool:
         """Whether some larger guess earns more than a smaller one's regret bound allows."""
@@ -195,13 +204,38 @@ class COBE(LinearRewardAgent):
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         return super().state() | {"bases": {str(i): base.state() for i, base in enumerate(self._bases)}}
 
+    @classmethod
+    def _from_settings(cls, settings: dict[str, Any]) -> Self:
+        module, colon, _ = settings["base"].partition(":")
+        if colon and module not in sys.modules:
+            raise BadInputError(f"its base agent is {settings['base']}: import {module} first.")
+        return super()._from_settings(settings)
+
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
+        whole("_restarts", self._restarts)
+        ensure(whole("_smallest", self._smallest) <= self._largest, "_smallest is above the largest guess")
         self._share_out()
-        self._bases = [self._rebuilt(state["bases"][str(i)]) for i in range(len(self._shares))]
+        kind = self._base_class()
+        self._bases = [kind.from_state(state["bases"][str(i)]) for i in range(len(self._shares))]  # type: ignore[misc]
 
-    @staticmethod
-    def _rebuilt(state: dict[str, Any]) -> RewardAgent:
-        base = RewardAgent.from_state(state)
-        assert isinstance(base, RewardAgent)
-        return base
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        count = len(self._bases)
+        ensure(len(self._pulls) == len(self._rewards) == count, f"_pulls and _rewards are not of {count} bases")
+        for pulls, reward in zip(self._pulls, self._rewards, strict=True):
+            whole("_pulls", pulls)
+            finite("_rewards", reward)
+        dimensions = {getattr(base, "dimension", self.dimension) for base in self._bases}
+        ensure(dimensions == {self.dimension}, f"its bases do not have {self.dimension} features")
+        places = [pull.note for pull in self._pending.values()]
+        ensure(len(set(places)) == len(places), "one pull of a base is pending twice")
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 3 and asked.note[0] in range(self._restarts + 1), f"{asked} is of no base")
+        restarts, index, number = asked.note
+        if restarts == self._restarts:
+            ensure(index in range(len(self._bases)), f"{asked} is of no base")
+            kept = self._bases[int(index)]._pending.get(int(number))  # noqa: SLF001
+            ensure(kept is not None and kept.action == asked.action, f"{asked} is not pending in its base")

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet
 from fairduel.actions import checked_actions
-from fairduel.agents.base import Actions, DuelingAgent
-from fairduel.checks import at_least_zero, positive, whole
+from fairduel.agents.base import Actions, DuelingAgent, check_difference
+from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
 from fairduel.information import Information
@@ -216,17 +216,37 @@ class ContextualAgent(DuelingAgent):
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         state = super().state()
         state["settings"]["link"] = str(self._link)
+        curvature = self._curvature.state() if self._curvature else None
+        if curvature:
+            del curvature["log_determinant"]  # mirror descent has no use for it
         return state | {
-            "curvature": self._curvature.state() if self._curvature else None,
+            "curvature": curvature,
             "information": self._information.state(),
             "told": self._told.state(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._curvature = Information.from_state(state["curvature"]) if self._curvature else None
-        self._information = Information.from_state(state["information"])
-        self._told = Comparisons.from_state(state["told"])
+        self._curvature = Information.from_state(state["curvature"], self.dimension) if self._curvature else None
+        self._information = Information.from_state(state["information"], self.dimension)
+        self._told = Comparisons.from_state(state["told"], self.dimension)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        for name in ("_self_duel_streak", "_outcomes", "_fitted_outcomes"):
+            whole(name, getattr(self, name))
+        ensure(self._self_duel_streak <= self._asked, "it has more self-duels than duels")
+        told = self._asked - len(self._pending)
+        ensure(len(self._told) <= self._outcomes <= told, f"{self._outcomes} outcomes are not those of the duels told")
+        ensure(self._fitted_outcomes <= self._outcomes, "the last fit had more outcomes than were told")
+        ensure(self._root.shape in {(0, 0), (self.dimension,) * 2}, f"_root has shape {self._root.shape}")
+        ensure((self._root.diagonal() > 0).all(), "_root is not the root of a Hessian")
+
+    def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
+        check_difference(asked, self.dimension)
+        ensure(not asked.note, f"{asked} has a note")
+        ensure(not math.isnan(asked.width) and not math.isnan(asked.slope), f"the width or slope of {asked} is NaN")
 
     # ------------------------------------------------------------------ what a subclass writes
 
@@ -334,6 +354,8 @@ class ContextualAgent(DuelingAgent):
         if self.failure_probability >= 1:
             raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
         self.warmup = whole("warmup", self.warmup)
+        self.self_duels = boolean("self_duels", self.self_duels)
+        self.constrained = boolean("constrained", self.constrained)
         self.kappa = None if self.kappa is None else positive("kappa", self.kappa)
         steepest = float(self._link.slope(0.0))
         if self.kappa is not None and self.kappa > steepest:

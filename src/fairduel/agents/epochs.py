@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fairduel.agents.base import RewardAgent
 from fairduel.agents.scaled import Scaled
+from fairduel.checks import ensure, whole
 from fairduel.duel import Pull
 
 
@@ -20,6 +21,15 @@ class EpochAgent(Scaled, RewardAgent):
         super().__post_init__()
         self._epoch = 0
         self._awaited = 0
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        whole("_epoch", self._epoch)
+        whole("_awaited", self._awaited, least=min(self._epoch, 1))
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(asked.note and asked.note[0] in range(1, self._epoch + 1), f"{asked} is of no epoch")
 
     @property
     def epoch(self) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fairduel.agents.base import Actions, DuelingAgent
+from fairduel.actions import checked_actions
+from fairduel.agents.base import Actions, DuelingAgent, check_difference
 from fairduel.agents.tsallis import draw
-from fairduel.checks import at_least_zero, positive, whole
+from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
@@ -264,9 +265,24 @@ class FGTS(DuelingAgent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._told = Comparisons.from_state(state["told"])
+        self._told = Comparisons.from_state(state["told"], self.dimension)
         counts = state["set_counts"]
-        self._offered = {state["sets"][str(i)].tobytes(): count for i, count in enumerate(counts)}
+        tables = [checked_actions(state["sets"][str(i)], self.dimension) for i in range(len(counts))]
+        self._offered = {
+            table.tobytes(): whole("the count of a set", count, least=1)
+            for table, count in zip(tables, counts, strict=True)
+        }
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        whole("_rounds", self._rounds, least=len(self._told))
+        kept = sum(self._offered.values())
+        ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
+
+    def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
+        check_difference(asked, self.dimension)
+        ensure(len(asked.note) == 1 + self.dimension and asked.note[0] in {0, 1}, f"{asked} is of no chain")
 
     def _check_settings(self) -> None:
         self.dimension = whole("dimension", self.dimension, least=1)
@@ -279,5 +295,6 @@ class FGTS(DuelingAgent):
         self.prior_scale = None if self.prior_scale is None else positive("prior_scale", self.prior_scale)
         self.steps = whole("steps", self.steps, least=1)
         self.sets_kept = whole("sets_kept", self.sets_kept, least=1)
+        self.self_duels = boolean("self_duels", self.self_duels)
         if str(as_link(self.link)) != "logistic":
             raise BadInputError(f"FGTS.CDB is built on the logistic loss and takes no {self.link} link.")

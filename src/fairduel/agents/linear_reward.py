@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from fairduel.actions import checked_actions
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.scaled import Scaled
-from fairduel.checks import at_least_zero, positive, whole
+from fairduel.checks import at_least_zero, ensure, positive, whole
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import Information
+from fairduel.information import Information, checked_array
 from fairduel.selection import pick
 
 
@@ -44,6 +45,15 @@ class FixedSetAgent(LinearRewardAgent):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._actions: Matrix | None = None
+
+    def _check_restored(self) -> None:
+        if self._actions is not None:
+            self._actions = checked_actions(self._actions, self.dimension)
+        super()._check_restored()
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(self._actions is not None and asked.action < len(self._actions), f"{asked} is not among its actions")
 
     def _fixed_set(self, actions: Actions) -> Matrix:
         """Return the set, which these must be."""
@@ -95,19 +105,15 @@ class LeastSquares:
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`from_state` needs."""
-        return {
-            "information": self.information.state(),
-            "moments": self._moments.copy(),
-            "estimate": self.estimate.copy(),
-        }
+        return {"information": self.information.state(), "moments": self._moments.copy()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
         """Rebuild what :meth:`state` gave."""
-        regression = cls(len(state["moments"]), ridge=1.0)
-        regression.information = Information.from_state(state["information"])
-        regression._moments = np.array(state["moments"], dtype=np.float64)
-        regression.estimate = np.array(state["estimate"], dtype=np.float64)
+        regression = cls(dimension, ridge=1.0)
+        regression.information = Information.from_state(state["information"], dimension)
+        regression._moments = checked_array("the moments", state["moments"], (dimension,))
+        regression.estimate = regression.information.inverse @ regression._moments
         return regression
 
 
@@ -179,7 +185,11 @@ class OptimisticAgent(LinearRewardAgent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._regression = LeastSquares.from_state(state["regression"])
+        self._regression = LeastSquares.from_state(state["regression"], self.dimension)
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(asked.features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
 
 def tolerated(corruption_budget: float | None, horizon: int | None) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent
 from fairduel.agents.linear_reward import FixedSetAgent
-from fairduel.checks import at_least_zero
+from fairduel.checks import at_least_zero, ensure
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.optimal_design import near_optimal_design
 
@@ -53,6 +53,15 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
         self._active: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._due: NDArray[np.int64] = np.empty(0, np.int64)
         self._counts = self._sums = np.empty(0)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        count = 0 if self._actions is None else len(self._actions)
+        tables = (self._active, self._due, self._counts, self._sums)
+        ensure(all(len(table) == count for table in tables), f"its tables are not of {count} actions")
+        ensure(count == 0 or self._active.any(), "no action is left")
+        ensure((self._epoch > 0) == (count > 0), f"it has {count} actions in epoch {self._epoch}")
+        ensure(self._length > 0 and (self._counts >= 0).all(), "_length or _counts is below 0")
 
     @property
     def active(self) -> NDArray[np.bool_]:

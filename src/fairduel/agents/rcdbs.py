@@ -118,4 +118,4 @@ class RCDBS(RobustAgent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._local_information = Information.from_state(state["local_information"])
+        self._local_information = Information.from_state(state["local_information"], self.dimension)

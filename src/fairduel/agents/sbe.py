@@ -8,6 +8,7 @@ import numpy as np
 from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent
 from fairduel.agents.linear_reward import FixedSetAgent
+from fairduel.checks import ensure
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.optimal_design import barycentric_spanner
 
@@ -43,9 +44,24 @@ class SBE(EpochAgent, FixedSetAgent):
         logarithm = math.log(8 * self.dimension * doublings / self.failure_probability)
         self._pulls_at_gap_one = self._scale * 1024 * (2 * self.noise) ** 2 * self.dimension * logarithm  # λ
         self._basis: list[int] = []
-        self._coefficients = self._counts = self._sums = np.empty(0)
+        self._coefficients = np.empty((0, 0))
+        self._counts = self._sums = np.empty(0)
         self._incumbent = 0
         self._share = 1.0  # of the epoch's pulls that explore
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        count, rank = 0 if self._actions is None else len(self._actions), len(self._basis)
+        ensure(all(type(i) is int and 0 <= i < count for i in self._basis), f"_basis is not of {count} actions")
+        ensure((self._epoch > 0) == (count > 0) == (rank > 0), f"it has {count} actions in epoch {self._epoch}")
+        ensure(self._coefficients.shape == (count, rank), f"_coefficients has shape {self._coefficients.shape}")
+        ensure(len(self._counts) == len(self._sums) == rank, f"_counts and _sums are not of {rank} actions")
+        ensure((self._counts >= 0).all() and 0 < self._share <= 1, "_counts is below 0 or _share out of (0, 1]")
+        ensure(self._incumbent in range(max(count, 1)), f"_incumbent is not among {count} actions")
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 2 and asked.note[1] in range(-1, len(self._basis)), f"{asked} explores nothing")
 
     def _plan_for(self, actions: Matrix) -> None:
         basis, self._coefficients = barycentric_spanner(actions)

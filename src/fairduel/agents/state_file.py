@@ -1,5 +1,6 @@
 """One file for an agent's state: JSON and arrays in an npz archive, never pickle, written whole or not at all."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -8,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from fairduel.agents.old_formats import UNSEALED
 from fairduel.errors import BadInputError
 from fairduel.files import write_whole
+
+_SEAL = b"sha256:"  # ends the file, as the archive's comment, with the digest of all bytes before the digest
+_DIGEST_LENGTH = 64
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
@@ -19,17 +24,25 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     arrays["json"] = np.array(json.dumps(plain))
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy's stub reads ** as allow_pickle
-    write_whole(path, buffer.getvalue())
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = _SEAL + bytes(_DIGEST_LENGTH)
+    content = buffer.getvalue()[:-_DIGEST_LENGTH]
+    write_whole(path, content + _digest(content))
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Read what :func:`write_state` wrote."""
+    """Read what :func:`write_state` wrote; a file of which a single bit has changed is refused."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        file = path.read_bytes()
+        content, digest = file[:-_DIGEST_LENGTH], file[-_DIGEST_LENGTH:]
+        is_sealed = content.endswith(_SEAL)
+        if is_sealed and digest != _digest(content):
+            raise ValueError("its checksum is wrong")  # noqa: TRY301  # told below like all the rest
+        with np.load(io.BytesIO(file), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         plain: dict[str, Any] = json.loads(str(arrays.pop("json")))
-        if not isinstance(plain, dict):
-            raise TypeError("its JSON is no dictionary")  # noqa: TRY301  # told below like all the rest
+        if not is_sealed and plain["version"] not in UNSEALED:
+            raise ValueError("its checksum is missing")  # noqa: TRY301
         for name, array in arrays.items():
             *folders, last = name.split("/")
             place = plain
@@ -38,9 +51,13 @@ def read_state(path: Path) -> dict[str, Any]:
             place[last] = array
     except FileNotFoundError:
         raise BadInputError(f"there is no saved agent at {path}.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise BadInputError(f"{path} is not a saved agent, or it is torn: {error}.") from error
+    except Exception as error:  # a broken archive leads zipfile and numpy to a dozen kinds
+        raise BadInputError(f"{path} is not a saved agent, or it is damaged: {error}.") from error
     return plain
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _split(value: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, Any]:

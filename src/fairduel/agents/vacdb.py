@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.base import Actions, DuelingAgent
-from fairduel.checks import at_least_zero, positive, whole
+from fairduel.agents.base import Actions, DuelingAgent, check_difference
+from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.information import Information
+from fairduel.information import Information, checked_array
 from fairduel.likelihood import Comparisons, maximum_likelihood
 from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.radius import practical_radius
@@ -50,9 +50,12 @@ class _Level:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.information = Information.from_state(state["information"])
-        self.told = Comparisons.from_state(state["told"])
-        self.outcomes, self.theta, self.stale = state["outcomes"], state["theta"].copy(), state["stale"]
+        dimension = len(self.theta)
+        self.information = Information.from_state(state["information"], dimension)
+        self.told = Comparisons.from_state(state["told"], dimension)
+        self.outcomes = whole("the outcomes of a level", state["outcomes"], least=len(self.told))
+        self.theta = checked_array("the estimate of a level", state["theta"], (dimension,))
+        self.stale = boolean("whether a level is stale", state["stale"])
 
 
 class _Stop(NamedTuple):
@@ -251,6 +254,11 @@ class VACDB(DuelingAgent):
         for i, level in enumerate(self._levels):
             level.restore(state["levels"][str(i)])
 
+    def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
+        check_difference(asked, self.dimension)
+        ensure(len(asked.note) == 1 and asked.note[0] in range(self.levels + 1), f"{asked} is of no level")
+
     def _level(self, number: int) -> _Level:
         if not 1 <= number <= self.levels:
             raise BadInputError(f"this VACDB has levels 1 to {self.levels}, not {number!r}.")
@@ -275,6 +283,7 @@ class VACDB(DuelingAgent):
             value = getattr(self, name)
             if value is not None and not positive(name, value) < 1:
                 raise BadInputError(f"{name} must be between 0 and 1, not {value!r}.")
+        self.self_duels = boolean("self_duels", self.self_duels)
         if not isinstance(self.radius, str):
             self.radius = at_least_zero("radius", self.radius)
         elif self.radius not in ("practical", "theory"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
 from fairduel.agents.tsallis import draw, tsallis_distribution
-from fairduel.checks import positive
+from fairduel.checks import ensure, positive
 from fairduel.duel import Duel, Outcome, Vector
 from fairduel.errors import unknown_name
 
@@ -47,6 +47,15 @@ class VersatileDB(KArmed, DuelingAgent):
             raise unknown_name("form", str(self.form), get_args(Form))
         self.rate = positive("rate", self.rate)
         self._losses = np.zeros((2 if self.form == "two-players" else 1, self.arms))  # L̂, a row for each learner
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        ensure((self._losses >= 0).all(), "_losses is below 0")
+
+    def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 3 and asked.note[0] in {0, 1}, f"{asked} is of no player")
+        ensure(all(0 < chance <= 1 + 1e-9 for chance in asked.note[1:]), f"{asked} has no probability")
 
     def _ask(self, actions: Actions) -> Duel:
         self._check_count(actions)

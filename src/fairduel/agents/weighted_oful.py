@@ -8,6 +8,7 @@ import numpy as np
 
 from fairduel.agents.base import Actions
 from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, tolerated
+from fairduel.checks import ensure
 from fairduel.duel import Pull
 from fairduel.selection import pick
 
@@ -136,4 +137,10 @@ class MultiLevelOFUL(_WeightedOFUL):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._levels = [LeastSquares.from_state(state["levels"][str(i)]) for i in range(len(self._levels))]
+        self._levels = [
+            LeastSquares.from_state(state["levels"][str(i)], self.dimension) for i in range(len(self._levels))
+        ]
+
+    def _check_pending(self, asked: Pull) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 1 and asked.note[0] in range(1, len(self._levels) + 1), f"{asked} is of no level")

@@ -8,6 +8,7 @@ import numpy as np
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
 from fairduel.agents.scaled import Scaled
 from fairduel.agents.tsallis import draw
+from fairduel.checks import ensure, whole
 from fairduel.duel import Duel, Outcome, Vector
 
 THEORY_LENGTH = 2304.0
@@ -52,6 +53,20 @@ class WIWR(KArmed, Scaled, DuelingAgent):
         self._gaps = np.full(self.arms, 0.5)  # D
         self._epoch = 0
         self._begin_epoch()
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        whole("_epoch", self._epoch, least=1)
+        whole("_told", self._told)
+        ensure(self._candidate in range(self.arms), f"_candidate is not one of {self.arms} arms")
+        ensure((self._leads == -self._leads.T).all(), "_leads is not antisymmetric")
+        ensure((self._gaps > 0).all() and (self._due >= 1).all(), "_gaps or _due is not positive")
+        ensure((self._reigns >= 0).all() and (self._wins >= 0).all(), "_reigns or _wins is below 0")
+        ensure(self._told < self._due.sum(), "its epoch is over")
+
+    def _check_pending(self, asked: Duel) -> None:
+        super()._check_pending(asked)
+        ensure(len(asked.note) == 2 and asked.note[1] in {0, 1}, f"{asked} has no challenger")
 
     @property
     def epoch(self) -> int:

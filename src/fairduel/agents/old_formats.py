@@ -1,0 +1,93 @@
+"""Saved states of older formats, brought up to date one format at a time.
+
+Format 1 kept duels in two tables and everything that the paper's five agents learned beside them. Format 2 has one
+record per pending duel or pull, and ``memory``. Format 3 added the root of the last Hessian. Format 4 names an agent's
+class by module, forgets which duels were cancelled, and seals the file with a checksum.
+
+What a setting says by name ("practical") means what it means today.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fairduel.errors import BadInputError
+from fairduel.radius import rcdbs_ridge, rcdbs_trust
+
+FORMAT = 4
+"""The format that is written."""
+UNSEALED = (1, 2, 3)
+"""Formats without a checksum."""
+State = dict[str, Any]
+
+
+def upgraded(state: State) -> State:
+    """The state in today's format; what was given is left as it is."""
+    version = state.get("version")
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        raise BadInputError(f"format {version!r} of the saved agent is unknown: formats 1 to {FORMAT} can be read.")
+    for step in _STEPS[version - 1 :]:
+        state = step(state)
+    return state
+
+
+def _from_1(state: State) -> State:
+    fitted_at = state.get("fitted_at", -math.inf)  # log det Σ, later with the number of outcomes at that fit
+    fitted_outcomes = 0
+    if isinstance(fitted_at, list):
+        fitted_at, fitted_outcomes = fitted_at
+    pending = zip(state["pending"]["duels"], state["pending"]["differences"], strict=True)
+    names = ("number", "first", "second", "weight", "width", "slope")
+    duels = [dict(zip(names, row, strict=True)) | {"difference": difference} for row, difference in pending]
+    answered = state["asked"] - len(state["cancelled"]) - len(duels)  # self-duels too, which later were not counted
+    memory = {
+        "_self_duel_streak": state["self_duel_streak"],
+        "_warned_of_lock_in": state.get("warned_of_lock_in", False),
+        "_stale": state["stale"],
+        "_theta": state["theta"],
+        "_outcomes": state.get("outcomes", answered),
+        "_fitted_at": fitted_at,
+        "_fitted_outcomes": fitted_outcomes,
+    }
+    is_first_rcdbs = state["agent"] == "RCDBS" and "design" not in state["settings"]
+    return {
+        "curvature": None,
+        **state,
+        "settings": _first_rcdbs(state["settings"]) if is_first_rcdbs else state["settings"],
+        "version": 2,
+        "memory": memory,
+        "pending": {str(duel["number"]): duel for duel in duels},
+    }
+
+
+def _first_rcdbs(settings: State) -> State:
+    """RCDB-S as first written: design, ridge and trust of the theorem with any radius, and practical radii of √d."""
+    d, bound, budget, horizon = (settings[name] for name in ("dimension", "norm_bound", "flip_budget", "horizon"))
+    budget = math.ceil(math.sqrt(horizon)) if budget is None else budget
+    ridge = rcdbs_ridge(d, bound) if settings["ridge"] is None else settings["ridge"]
+    trust = rcdbs_trust(d, bound, budget, ridge) if settings["trust"] is None and budget else settings["trust"]
+    radii = {name: math.sqrt(d) for name in ("radius", "slope_radius") if settings[name] == "practical"}
+    return settings | radii | {"design": "kappa", "ridge": ridge, "trust": trust}
+
+
+def _from_2(state: State) -> State:
+    memory = state["memory"]
+    if "_fitted_at" in memory:  # an agent with features: without a root the next fit starts from θ, as it did then
+        memory = memory | {"_root": np.empty((0, 0))}
+    return state | {"version": 3, "memory": memory}
+
+
+def _from_3(state: State) -> State:
+    memory = state["memory"]
+    if "_basis" in memory and not memory["_basis"]:  # SBE before its first pull
+        memory = memory | {"_coefficients": np.empty((0, 0))}
+    state = state | {"version": 4, "memory": memory}
+    if state.get("curvature"):  # whose log det was saved but not kept up to date
+        curvature = {name: value for name, value in state["curvature"].items() if name != "log_determinant"}
+        state["curvature"] = curvature
+    return state
+
+
+_STEPS: tuple[Callable[[State], State], ...] = (_from_1, _from_2, _from_3)
