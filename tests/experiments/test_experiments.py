@@ -35,7 +35,16 @@ def test_figure1_is_the_papers():
     assert {cell.budget for cell in cells} == {45}
     assert {cell.attack for cell in cells} == {"greedy", "random", "adversarial", "misleading", "none"}
     assert {cell.agent for cell in cells} == {"rcdb", "rcdb-s", *BASELINES}
-    assert all(not dict(cell.agent_settings) for cell in cells if cell.agent == "rcdb")
+    first_figure = [entry.cell for entry in experiment.entries if entry.drawn_in is None or 0 in entry.drawn_in]
+    assert all(not dict(cell.agent_settings) for cell in first_figure if cell.agent == "rcdb")
+
+
+def test_figure1_starts_rcdb_as_it_starts_the_baselines():
+    """Everyone with the same random duels: RCDB at its one setting and tuned, beside baselines that are tuned."""
+    entries = [entry for entry in EXPERIMENTS["figure1"]().entries if entry.cell.agent_settings.get("warmup")]
+    for panel in {entry.panel for entry in entries}:
+        rows = [(entry.cell.agent, entry.tuned) for entry in entries if entry.panel == panel]
+        assert sorted(rows) == sorted([("rcdb", False), ("rcdb", True), *((agent, True) for agent in BASELINES)])
 
 
 def test_published_tunings_cover_all_problems_with_the_declared_grids():
