@@ -111,8 +111,8 @@ ALGORITHMS = (
         "weighted-oful", LINEAR, "swap", published=_THEORY,
     ),
     Algorithm(
-        "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, T",
-        "multilevel-oful", LINEAR, "swap", published=_THEORY,
+        "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC²√T)", "B, R, T",
+        "multilevel-oful", LINEAR, "swap", published=_THEORY, in_paper=False,
     ),
     Algorithm(
         "CW-OFUL", "He 2022", "linear contextual bandits", "strong", "Õ(d√T + dC)", "B, R, T, C",
@@ -140,7 +140,7 @@ ALGORITHMS = (
         "rcdb", HYPERCUBE, "adversarial", published={"radius": "theory"},
     ),
     Algorithm(
-        "RCDB-S", "the paper", "contextual dueling bandits", "strong", "Õ(d√T + dC), κ in lower terms only", "B, T, C",
+        "RCDB-S", "the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", "B, T, C",
         "rcdb-s", HYPERCUBE, "adversarial", published={"radius": "theory", "slope_radius": "theory"}, in_paper=False,
     ),
     Algorithm(
