@@ -68,8 +68,8 @@ def verify(
     table = Table(
         title=f"The paper's claims (up to {runs} runs, 95 % intervals)", title_justify="left", show_lines=True
     )
-    for name in ("claim", "where", "measured", "verdict"):
-        table.add_column(name)
+    for name, share in (("claim", 5), ("where", 2), ("measured", 7), ("verdict", 2)):
+        table.add_column(name, ratio=share)
     for verdict in verdicts:
         colour = _COLOURS[verdict.status]
         table.add_row(verdict.claim, verdict.source, verdict.measured, f"[{colour}]{verdict.status}[/{colour}]")
