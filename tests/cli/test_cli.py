@@ -175,8 +175,10 @@ def test_verify_speaks_json_and_judges_every_claim(tmp_path):
     done = fairduel("verify", "--json", "--runs", "3", "--jobs", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     verdicts = json.loads(done.stdout)["verdicts"]
-    assert len(verdicts) > 20
-    assert {verdict["status"] for verdict in verdicts} <= {"holds", "does not hold", "undecided"}
+    assert len(verdicts) > 50
+    assert {verdict["status"] for verdict in verdicts} <= {"holds", "does not hold", "undecided", "cannot fail"}
+    assert sum(verdict["status"] == "cannot fail" for verdict in verdicts) == 2
+    assert all({"value", "low", "high"} <= set(verdict["numbers"]) for verdict in verdicts)
     by_source = {verdict["source"] for verdict in verdicts}
-    assert {"Figure 1", "Figure 2", "Lemma MLE", "Lemma r", "Theorem main", "Theorem unknown"} <= by_source
-    assert (tmp_path / "results" / "verify" / "verify.html").exists()
+    assert {"Figure 1", "Figure 2", "Lemma MLE", "Lemma cE, E_1", "Theorem main", "Theorem kappa"} <= by_source
+    assert "Beyond the paper (" in (tmp_path / "results" / "verify" / "verify.html").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """``fairduel verify``: the paper's claims, measured."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -59,20 +60,30 @@ def verify(
     record = out / "verify.json"
     write_record(record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]})
     page = out / "verify.html"
-    tally = Counter(verdict.status for verdict in verdicts)
-    counts = {status: tally[status] for status in _COLOURS}
-    write_whole(page, render("verify.html", verdicts=verdicts, counts=counts, command=typed_command()).encode())
+    summary = _summary(verdicts)
+    write_whole(page, render("verify.html", verdicts=verdicts, summary=summary, command=typed_command()).encode())
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
     table = Table(
         title=f"The paper's claims (up to {runs} runs, 95 % intervals)", title_justify="left", show_lines=True
     )
-    for name, share in (("claim", 5), ("where", 2), ("measured", 7), ("verdict", 2)):
+    for name, share in (("claim", 5), ("verdict", 2), ("measured", 7), ("where", 2)):
         table.add_column(name, ratio=share)
     for verdict in verdicts:
         colour = _COLOURS[verdict.status]
-        table.add_row(verdict.claim, verdict.source, verdict.measured, f"[{colour}]{verdict.status}[/{colour}]")
+        table.add_row(verdict.claim, f"[{colour}]{verdict.status}[/{colour}]", verdict.measured, verdict.source)
     console.print(table)
-    console.print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    for sentence in summary:
+        console.print(sentence)
     console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)
+
+
+def _summary(verdicts: Sequence[claims.Verdict]) -> list[str]:
+    """How often each verdict was given: for the paper's claims, and beyond them."""
+    sentences = []
+    for name, is_beyond in (("The paper's claims", False), ("Beyond the paper", True)):
+        tally = Counter(verdict.status for verdict in verdicts if (verdict.source == claims.BEYOND) == is_beyond)
+        counts = ", ".join(f"{tally[status]} × {status}" for status in _COLOURS if tally[status])
+        sentences.append(f"{name} ({tally.total()}): {counts}.")
+    return sentences
