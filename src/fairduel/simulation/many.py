@@ -119,7 +119,7 @@ class _Saver:
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            self._waiting.setdefault(key, []).extend(runs)
+            self._waiting[key] = [*self._waiting.get(key, []), *runs]  # at once: an interrupt may come at any time
             self._left[key] -= len(runs)
         if len(self._waiting.get(key, ())) * self._cells[key].horizon >= ROUNDS_A_PART:
             self._save()
