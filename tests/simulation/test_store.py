@@ -403,6 +403,14 @@ def test_a_finished_run_is_stored_while_the_next_one_takes_long(store):
     assert len(store.parts(CELLS[2])) == 1
 
 
+def test_a_batch_that_takes_long_is_divided(store, monkeypatch):
+    monkeypatch.setattr("fairduel.simulation.many._BATCH_SECONDS", 0.0)
+    finished = []
+    assert run_cells(CELLS[:2], range(20), store, progress=finished.append) == 40
+    assert finished == [1] * 40
+    assert [store.seeds(cell) for cell in CELLS[:2]] == [set(range(20))] * 2
+
+
 def test_an_error_in_one_cell_keeps_what_is_finished(store):
     broken = Cell(agent="rcdb", attack="misleading", budget=5, horizon=30, attack_settings={"target": 99})
     with pytest.raises(BadInputError, match="99"):
