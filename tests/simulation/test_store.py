@@ -1,8 +1,10 @@
 import gc
 import hashlib
+import importlib
 import json
 import math
 import shutil
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -154,6 +156,9 @@ def test_a_wrong_name_in_a_cell_is_answered_with_the_nearest(wrong, meant):
     cell = Cell(**{"agent": "rcdb", "attack": "greedy", "budget": 5, "horizon": 30} | wrong)
     with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
         cell.run(0)
+    if wrong.keys() <= {"agent", "attack", "world"}:
+        with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
+            _ = cell.key
 
 
 def test_a_setting_that_is_needed_is_asked_for():
@@ -208,6 +213,19 @@ def test_the_key_changes_with_the_code_of_a_users_agent(users_module):
     assert Cell(**settings).key == before
     users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
     assert Cell(**settings).key != before
+
+
+def test_code_that_was_edited_after_it_was_loaded_is_not_run(users_module, store):
+    settings = {"agent": f"{users_module.stem}:Pairs", "attack": "greedy", "budget": 2, "horizon": 25}
+    assert run_cells([Cell(**settings)], range(2), store) == 2
+    users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
+    edited = Cell(**settings)
+    with pytest.raises(BadInputError, match=r"would run other code than was asked for.* restart"):
+        run_cells([edited], range(2), store)
+    assert store.seeds(edited) == set()
+    importlib.reload(sys.modules[users_module.stem])
+    assert run_cells([edited], range(2), store) == 2
+    assert store.traces(edited, range(2))["first"].unique().to_list() == [1]
 
 
 def test_a_users_class_that_cannot_be_used_is_refused(users_module):
