@@ -359,6 +359,16 @@ def test_a_damaged_part_costs_its_runs_only(store):
     assert_frame_equal(settled(store.records(cell, range(4))), settled(before))
 
 
+def test_damage_that_a_merge_meets_is_named(store):
+    cell = CELLS[0]
+    store.add(cell, [cell.run(0)])
+    [path] = store.parts(cell)
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(BadInputError, match="are damaged"):
+        store.add(cell, [cell.run(1)], complete=True)
+    assert Store(store.folder).seeds(cell) == {1}
+
+
 def test_the_columns_of_a_stored_run_belong_to_the_number_of_its_layout(store):
     """If this fails, raise RECORD_LAYOUT: the key of stored runs must change with their columns."""
     run_cells(CELLS[:1], range(1), store)
