@@ -76,8 +76,8 @@ def run_cells(
     """Run every cell for every seed that is not in the store yet; return how many runs that were.
 
     They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. Each run is stored within about half a second, so that a kill costs no more than that
-    and the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
+    number of runs just finished. Each run is stored within about a second, so that a kill costs no more than that and
+    the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
     store are removed with a warning, and their runs made again.
     """
     workers = workers or Local(jobs)
