@@ -133,6 +133,21 @@ def test_a_damaged_cell_is_named_and_not_read(swept, tmp_path):
         query(tmp_path / "swept", "FROM runs")
 
 
+def test_a_part_that_is_merged_meanwhile_is_one_sentence(swept, tmp_path, monkeypatch):
+    shutil.copytree(swept, tmp_path / "swept")
+    parts = Store.parts
+
+    def then_merge(store, cell, key):
+        found = parts(store, cell, key)
+        for path in found:
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Store, "parts", then_merge)
+    with pytest.raises(BadInputError, match="If the sweep is still running, ask again"):
+        query(tmp_path / "swept", "FROM runs")
+
+
 def test_runs_that_are_stored_in_two_parts_count_once(tmp_path):
     grid = read_grid(written(tmp_path, SMALL))
     store, cell = Store(tmp_path), next(iter(grid.cells.values()))

@@ -1,8 +1,10 @@
 import gc
 import hashlib
+import importlib
 import json
 import math
 import shutil
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -155,6 +157,9 @@ def test_a_wrong_name_in_a_cell_is_answered_with_the_nearest(wrong, meant):
     cell = Cell(**{"agent": "rcdb", "attack": "greedy", "budget": 5, "horizon": 30} | wrong)
     with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
         cell.run(0)
+    if wrong.keys() <= {"agent", "attack", "world"}:
+        with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
+            _ = cell.key
 
 
 def test_a_setting_that_is_needed_is_asked_for():
@@ -209,6 +214,19 @@ def test_the_key_changes_with_the_code_of_a_users_agent(users_module):
     assert Cell(**settings).key == before
     users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
     assert Cell(**settings).key != before
+
+
+def test_code_that_was_edited_after_it_was_loaded_is_not_run(users_module, store):
+    settings = {"agent": f"{users_module.stem}:Pairs", "attack": "greedy", "budget": 2, "horizon": 25}
+    assert run_cells([Cell(**settings)], range(2), store) == 2
+    users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
+    edited = Cell(**settings)
+    with pytest.raises(BadInputError, match=r"would run other code than was asked for.* restart"):
+        run_cells([edited], range(2), store)
+    assert store.seeds(edited) == set()
+    importlib.reload(sys.modules[users_module.stem])
+    assert run_cells([edited], range(2), store) == 2
+    assert store.traces(edited, range(2))["first"].unique().to_list() == [1]
 
 
 def test_a_users_class_that_cannot_be_used_is_refused(users_module):
@@ -342,6 +360,16 @@ def test_a_damaged_part_costs_its_runs_only(store):
     assert_frame_equal(settled(store.records(cell, range(4))), settled(before))
 
 
+def test_damage_that_a_merge_meets_is_named(store):
+    cell = CELLS[0]
+    store.add(cell, [cell.run(0)])
+    [path] = store.parts(cell)
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(BadInputError, match="are damaged"):
+        store.add(cell, [cell.run(1)], complete=True)
+    assert Store(store.folder).seeds(cell) == {1}
+
+
 def test_the_columns_of_a_stored_run_belong_to_the_number_of_its_layout(store):
     """If this fails, raise RECORD_LAYOUT: the key of stored runs must change with their columns."""
     run_cells(CELLS[:1], range(1), store)
@@ -412,6 +440,14 @@ class Watchful:
 def test_a_finished_run_is_stored_while_the_next_one_takes_long(store):
     assert run_cells(CELLS[2:], range(3), store, workers=Watchful(store.folder)) == 3
     assert len(store.parts(CELLS[2])) == 1
+
+
+def test_a_batch_that_takes_long_is_divided(store, monkeypatch):
+    monkeypatch.setattr("fairduel.simulation.many._BATCH_SECONDS", 0.0)
+    finished = []
+    assert run_cells(CELLS[:2], range(20), store, progress=finished.append) == 40
+    assert finished == [1] * 40
+    assert [store.seeds(cell) for cell in CELLS[:2]] == [set(range(20))] * 2
 
 
 def test_an_error_in_one_cell_keeps_what_is_finished(store):

@@ -46,7 +46,7 @@ def sweep(
       name = "hypercube"
       dimension = [3, 5]
 
-    A finished run is in OUT/cells within half a second. A sweep that was
+    A finished run is in OUT/cells within a second. A sweep that was
     interrupted, killed or moved to another machine resumes where it was,
     and gives the same results wherever it runs. Look at them with
     fairduel results.

@@ -129,12 +129,12 @@ class Cell:
             ("attack", self.attack, ATTACKS),
             ("world", self.world, WORLDS),
         ]
-        own = [(kind, name) for kind, name, names in known if name not in names]
-        players: list[Callable[..., object]] = [find(kind, name, {}) for kind, name in own]
+        own = [(kind, name, names) for kind, name, names in known if name not in names]
+        players: list[Callable[..., object]] = [find(*each) for each in own]
         # An agent may hold another one, which is named in its settings.
         held = [text for text in self.agent_settings.values() if isinstance(text, str) and _REFERENCE.fullmatch(text)]
         look_here()
-        modules = [name.partition(":")[0] for name in [*(name for _, name in own), *held]]
+        modules = [name.partition(":")[0] for name in [*(name for _, name, _ in own), *held]]
         return _OwnCode(tuple(players), tuple(modules))
 
 

@@ -22,6 +22,8 @@ from fairduel.simulation.store import ROUNDS_A_PART, Store
 _SAVE_EVERY = 0.5
 """Seconds between two times that finished runs are stored."""
 _LONGEST_BATCH = 10
+_BATCH_SECONDS = 0.5
+"""After so long a batch begins no further run."""
 _LIVES = 3
 """How many more workers are tried for the cell of a killed one; as many as Dask tries."""
 
@@ -36,8 +38,12 @@ class Batch:
     seeds: list[int]
 
     def run(self) -> list[Run]:
-        """Run the seeds one after another."""
-        return [self.cell.run(seed) for seed in self.seeds]
+        """Run the seeds one after another, as far as time allows: a finished run must not wait long to be stored."""
+        began = time.monotonic()
+        runs: list[Run] = []
+        while len(runs) < len(self.seeds) and (not runs or time.monotonic() - began < _BATCH_SECONDS):
+            runs.append(self.cell.run(self.seeds[len(runs)]))
+        return runs
 
 
 Finished = Generator[tuple[str, list[Run]], None, None]
@@ -52,7 +58,10 @@ class Workers(Protocol):
         """How many batches they run at a time."""
 
     def run(self, batches: Sequence[Batch]) -> Finished:
-        """Run all batches; to close it early leaves the others undone."""
+        """Run the first seed of every batch, and of its others those that it has time for.
+
+        To close it early leaves batches undone.
+        """
 
 
 def run_cells(
@@ -67,8 +76,8 @@ def run_cells(
     """Run every cell for every seed that is not in the store yet; return how many runs that were.
 
     They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. Each run is stored within about half a second, so that a kill costs no more than that
-    and the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
+    number of runs just finished. Each run is stored within about a second, so that a kill costs no more than that and
+    the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
     store are removed with a warning, and their runs made again.
     """
     workers = workers or Local(jobs)
@@ -79,18 +88,21 @@ def run_cells(
             warnings.warn(f"{path} is damaged: its runs of {cell.agent} are repeated.", DamageWarning, stacklevel=2)
         done = store.seeds(cell)
         missing[key] = [seed for seed in dict.fromkeys(seeds) if seed not in done]
+    count = sum(map(len, missing.values()))
+    batches = _batches(by_key, missing, longest=max(1, min(_LONGEST_BATCH, count // (4 * workers.count))))
     # One BLAS thread: the last bits must not depend on how many cores a worker found.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
         warnings.filterwarnings("ignore", ".* have been cancelled", UserWarning)  # joblib's word on an early end
-        with (
-            closing(workers.run(_batches(by_key, missing, workers.count))) as finished,
-            _Saver(store, by_key, missing) as saver,
-        ):
-            for key, runs in finished:
-                saver.add(key, runs)
-                progress(len(runs))
-    return sum(map(len, missing.values()))
+        while batches:
+            with closing(workers.run(batches)) as finished, _Saver(store, by_key, missing) as saver:
+                for key, runs in finished:
+                    saver.add(key, runs)
+                    progress(len(runs))
+                    made = {run.seed for run in runs}
+                    missing[key] = [seed for seed in missing[key] if seed not in made]
+            batches = _batches(by_key, missing, longest=1)
+    return count
 
 
 class _Saver:
@@ -119,7 +131,7 @@ class _Saver:
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            self._waiting.setdefault(key, []).extend(runs)
+            self._waiting[key] = [*self._waiting.get(key, []), *runs]  # at once: an interrupt may come at any time
             self._left[key] -= len(runs)
         if len(self._waiting.get(key, ())) * self._cells[key].horizon >= ROUNDS_A_PART:
             self._save()
@@ -139,13 +151,11 @@ class _Saver:
                 del self._waiting[key]
 
 
-def _batches(cells: dict[str, Cell], missing: dict[str, list[int]], count: int) -> list[Batch]:
-    """Cut the runs into batches: compiled ones go several at a time, others alone, since Ctrl-C costs a batch."""
-    total = sum(map(len, missing.values()))
-    longest = max(1, min(_LONGEST_BATCH, total // (4 * count)))
+def _batches(cells: Mapping[str, Cell], missing: Mapping[str, list[int]], longest: int) -> list[Batch]:
+    """Cut the runs into batches: compiled ones go several at a time, others alone."""
     batches = []
     for key, seeds in missing.items():
-        size = longest if seeds and cells[key].runs_whole else 1
+        size = longest if longest > 1 and seeds and cells[key].runs_whole else 1
         batches += [Batch(key, cells[key], seeds[start : start + size]) for start in range(0, len(seeds), size)]
     return batches
 

@@ -40,6 +40,8 @@ def query(folder: Path, sql: str) -> Answer:
             )
         answer = connection.execute(statement)
         return Answer([column[0] for column in answer.description], _rows(duckdb, connection))
+    except duckdb.IOException as error:
+        raise _refused(error, " If the sweep is still running, ask again.") from error
     except duckdb.Error as error:
         raise _refused(error) from error
 
@@ -68,9 +70,9 @@ def _rows(duckdb: Any, connection: Any) -> Iterator[tuple[Any, ...]]:
         raise _refused(error) from error
 
 
-def _refused(error: Exception) -> BadInputError:
+def _refused(error: Exception, advice: str = "") -> BadInputError:
     """The database's own sentence, without the drawing of where it stopped reading."""
-    return BadInputError(" ".join(str(error).split("\n\n")[0].split()))
+    return BadInputError(" ".join(str(error).split("\n\n")[0].split()) + advice)
 
 
 def _views(folder: Path, grid: Grid) -> Iterator[str]:

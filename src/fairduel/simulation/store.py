@@ -86,9 +86,12 @@ class Store:
             if len(frame):
                 path = self._write(cell.key, frame)
                 intact[path] = self._seeds[path]
-            for parts in _fitting_together(intact, cell.horizon):
-                if len(parts) >= (2 if complete else _MOST_SMALL_PARTS):
-                    self._merge(cell.key, parts)
+            try:
+                for parts in _fitting_together(intact, cell.horizon):
+                    if len(parts) >= (2 if complete else _MOST_SMALL_PARTS):
+                        self._merge(cell.key, parts)
+            except _DamagedError as error:
+                raise _damage(cell, error.path) from error
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
         """Return one row a run, by seed, without the traces."""
