@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The tests that touch every dependency: agents, sweeps, commands, votes.
 CORE := tests/test_package.py tests/test_testing.py tests/agents/test_old_formats.py tests/agents/test_saved_files.py \
-	tests/simulation tests/cli tests/votes/test_reading.py tests/votes/test_model.py
+	tests/simulation tests/cli/test_cli.py tests/cli/test_sweep_command.py tests/votes/test_reading.py \
+	tests/votes/test_model.py tests/votes/test_ranking.py
 # The newest Python on this machine beyond 3.11, if there is one.
 NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 	$$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); \

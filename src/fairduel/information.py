@@ -243,7 +243,9 @@ class Information:
         information._matrix = matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
         information._inverse = inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
         information.updates = whole("updates of Σ", state["updates"])
-        scale = np.sqrt(np.outer(matrix.diagonal(), matrix.diagonal()))  # NaN where Σ cannot be positive definite
+        diagonal = matrix.diagonal()
+        ensure((diagonal > 0).all(), "Σ is not positive definite")
+        scale = np.sqrt(np.outer(diagonal, diagonal))
         ensure((np.abs(matrix - matrix.T) <= _CONSISTENT * scale).all(), "Σ is not symmetric")
         ensure((np.abs(inverse - inverse.T) <= _CONSISTENT * np.abs(inverse).max()).all(), "Σ⁻¹ is not symmetric")
         sign, log_determinant = np.linalg.slogdet(matrix)

@@ -131,7 +131,6 @@ def test_what_is_pending_must_be_what_the_agent_can_have_asked(agent, loaded):
 @pytest.mark.parametrize(
     ("name", "note"),
     [
-        ("rcdb", [1]),
         ("arm-race", [8]),
         ("arm-race", [-2]),
         ("barbar", [0]),
@@ -209,7 +208,6 @@ def test_made_up_matrices_and_outcomes_are_refused(agent, loaded):
 @pytest.mark.parametrize(
     ("name", "memory", "wrong"),
     [
-        ("rcdb", "_outcomes", 0),
         ("rcdb", "_outcomes", 1000),
         ("rcdb", "_fitted_outcomes", 1000),
         ("rcdb", "_self_duel_streak", 1000),
