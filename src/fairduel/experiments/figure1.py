@@ -14,7 +14,7 @@ def figure1() -> Experiment:
         entries=[entry for attack in ATTACKS for entry in _panel(attack)],
         views=[
             Curves("Cumulative regret; the band is ± one standard error over the runs."),
-            Curves(f"The same, with {WARMUP} random duels first for the baselines and for one of the two RCDB curves."),
+            Curves(f"The same, with {WARMUP} random duels first where the legend says warm-up."),
         ],
         notes=[
             f"RCDB and RCDB-S have one setting for every panel, from the flip budget C = {BUDGET} alone, and are told "
@@ -33,7 +33,7 @@ def _panel(attack: Attack) -> list[Entry]:
         Entry(paper_cell("rcdb", attack), "practical", attack.panel, is_reference=True),
         Entry(paper_cell("rcdb-s", attack), "practical", attack.panel),
         Entry(paper_cell("rcdb", attack, with_start), "practical with warm-up", attack.panel, drawn_in=(1,)),
-        _tuned_entry("rcdb", attack, WARMUP, drawn_in=()),
+        _tuned_entry("rcdb", attack, WARMUP, drawn_in=(1,)),
     ]
     for agent in BASELINES:
         entries += [
