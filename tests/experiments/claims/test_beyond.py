@@ -47,3 +47,12 @@ def test_the_theorems_own_radii():
     claim = beyond.sigmoid_agent_by_its_theorem()
     assert statuses(claim, Planted(lambda cell: 500.0 if cell.agent == "rcdb-s" else 900.0)) == ["holds"]
     assert statuses(claim, Planted(lambda cell: 900.0 if cell.agent == "rcdb-s" else 500.0)) == ["does not hold"]
+
+
+def test_cobe_under_strong_and_weak_adversaries():
+    def regret(worse_for):
+        return lambda cell: 1000.0 if (cell.agent, cell.attack) == (worse_for, "bury") else 500.0
+
+    claim = beyond.strong_adversary_of_cobe()
+    assert statuses(claim, Planted(regret("cobe"))) == ["holds"]
+    assert statuses(claim, Planted(regret("cw-oful"))) == ["does not hold"]

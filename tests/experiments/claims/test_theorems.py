@@ -22,12 +22,3 @@ def test_rate_in_the_horizon(power, status):
 def test_rate_in_the_dimension(power, status):
     evidence = Planted(lambda cell: 100.0 * cell.world_settings["dimension"] ** power, noise=1.0)
     assert statuses(theorems.rate_in_dimension(), evidence) == [status]
-
-
-def test_cobe_under_strong_and_weak_adversaries():
-    def regret(worse_for):
-        return lambda cell: 1000.0 if (cell.agent, cell.attack) == (worse_for, "bury") else 500.0
-
-    claim = theorems.cobe_needs_a_weak_adversary()
-    assert statuses(claim, Planted(regret("cobe"))) == ["holds"]
-    assert statuses(claim, Planted(regret("cw-oful"))) == ["does not hold"]

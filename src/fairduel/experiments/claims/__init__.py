@@ -1,6 +1,7 @@
 """The paper's claims as a checklist: each one measured, with its figure, its interval and a verdict."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import joblib
 
@@ -31,7 +32,16 @@ def verify(
     for count, cells in _by_count(claims, seeds).items():
         run_cells(cells, seeds[:count], store, jobs=jobs, progress=progress)
     audited = _audits(claims, seeds, jobs, progress)
-    return [verdict for claim in claims for verdict in claim.judge(Stored(store, claim.seeds(seeds), audited))]
+    return [verdict for claim in claims for verdict in _judge(claim, store, claim.seeds(seeds), audited)]
+
+
+def _judge(claim: Claim, store: Store, seeds: Sequence[int], audited: Mapping[str, Sequence[Audit]]) -> list[Verdict]:
+    """The verdicts on a claim, each with how many runs per cell it rests on."""
+    runs = "" if claim.one_in == 1 else f"; {len(seeds)} runs per cell"
+    return [
+        replace(verdict, measured=verdict.measured + runs, numbers={"runs_per_cell": len(seeds), **verdict.numbers})
+        for verdict in claim.judge(Stored(store, seeds, audited))
+    ]
 
 
 def count_runs(store: Store, seeds: Sequence[int]) -> int:

@@ -5,10 +5,26 @@ import math
 import numpy as np
 
 from fairduel.duel import Vector
-from fairduel.experiments.claims.figures import PAPER_ATTACKS, edge_of_grid, one_setting_for_all_attacks, tuned
+from fairduel.experiments.claims.figures import (
+    PAPER_ATTACKS,
+    edge_of_grid,
+    lowest_under_each_attack,
+    named,
+    one_setting_for_all_attacks,
+    tuned,
+)
 from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, gaps, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title
-from fairduel.experiments.paper_setup import ADVERSARIAL, BASELINES, GREEDY, NO_ATTACK, WARMUP, Attack, paper_cell
+from fairduel.experiments.paper_setup import (
+    ADVERSARIAL,
+    ATTACKS,
+    BASELINES,
+    GREEDY,
+    NO_ATTACK,
+    WARMUP,
+    Attack,
+    paper_cell,
+)
 from fairduel.experiments.sigmoid import NORMS
 from fairduel.experiments.tuning import published, sigmoid_problem, theory_settings, variants
 from fairduel.experiments.unknown_budget import FLIPS
@@ -16,15 +32,20 @@ from fairduel.inference import Mean, jackknifed, line, mean, paired_difference
 from fairduel.simulation import Cell
 
 LONG = 1_000_000
+RARE_FLIPS = ATTACKS[2]
+"""The random attack with p = 0.1; the paper does not say its p."""
+REWARD_CORRUPTION = 400
 
 
 def beyond_claims() -> list[Claim]:
     """Every comparison that goes beyond the paper."""
     return [
+        lowest_under_each_attack([RARE_FLIPS], BEYOND),
         lowest_with_the_same_start(tune_rcdb=False),
         lowest_with_the_same_start(tune_rcdb=True),
         one_setting_for_all_attacks(WARMUP, BEYOND),
         tolerance_below_the_flips(),
+        strong_adversary_of_cobe(),
         sigmoid_agent_ahead(NO_ATTACK),
         sigmoid_agent_ahead(GREEDY),
         sigmoid_agent_by_its_theorem(),
@@ -50,7 +71,7 @@ def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
             verdicts.append(
                 judged(
                     f"with {WARMUP} random duels first for everyone, RCDB has the lowest regret under the "
-                    f"{attack.name} attack, {words}",
+                    f"{named(attack)}, {words}",
                     BEYOND,
                     f"RCDB {own.value:.0f} ± {own.error:.0f}; {agent_title(rival)} decides, with "
                     f"{interval(found[rival])}{edges}",
@@ -88,6 +109,41 @@ def tolerance_below_the_flips() -> Claim:
         ]
 
     return Claim(judge, [below, at])
+
+
+def strong_adversary_of_cobe() -> Claim:
+    """What a strong adversary costs COBE over a weak one, beyond what it costs CW-OFUL told C.
+
+    The paper's remark is that COBE's guarantee does not cover strong adversaries; this looks for a sign of it.
+    """
+
+    def cell(agent: str, attack: str) -> Cell:
+        return Cell(agent, attack, budget=REWARD_CORRUPTION, horizon=8000, world="linear")
+
+    def judge(evidence: Evidence) -> list[Verdict]:
+        regret = {
+            (agent, attack): evidence.regret(cell(agent, attack))
+            for agent in ("cobe", "cw-oful")
+            for attack in ("bury", "swap")
+        }
+        extra = {agent: regret[agent, "bury"] - regret[agent, "swap"] for agent in ("cobe", "cw-oful")}
+        found = mean(extra["cobe"] - extra["cw-oful"])
+        under_strong = mean(regret["cobe", "bury"] - regret["cw-oful", "bury"])
+        return [
+            judged(
+                "a strong adversary in place of a weak one costs COBE more than CW-OFUL, which is told C",
+                BEYOND,
+                f"strong (bury) in place of weak (swap): COBE {interval(mean(extra['cobe']))}, CW-OFUL "
+                f"{interval(mean(extra['cw-oful']))}, COBE more by {interval(found)}; but under the strong one COBE "
+                f"has {interval(under_strong)} over CW-OFUL (rewards, T = 8000, C = {REWARD_CORRUPTION})",
+                found,
+                above=0.0,
+                cobe_over_cw_oful_under_strong=under_strong.as_json(),
+            )
+        ]
+
+    cells = [cell(agent, attack) for agent in ("cobe", "cw-oful") for attack in ("swap", "bury")]
+    return Claim(judge, cells, one_in=5)
 
 
 def sigmoid_agent_ahead(attack: Attack) -> Claim:

@@ -42,10 +42,9 @@ def stochastic_bound(dimension: int, horizon: int) -> float:
 def corrupted_bound(dimension: int, flips: int) -> float:
     """The second instance at κ = 1: its proof in numbers.
 
-    With probability ½ the best action stays hidden for dC/4 rounds, of which at most C ask it; a round costs ½ without
-    it and ¼ with it.
+    With probability ½ the best action stays hidden for dC/4 rounds, of which at most C ask it; any other costs ½.
     """
-    return 0.5 * (0.5 * (dimension * flips / 4 - flips) + 0.25 * flips)
+    return 0.5 * 0.5 * (dimension * flips / 4 - flips)
 
 
 def first_instance(kappa: float) -> Claim:
