@@ -56,32 +56,34 @@ def paired_difference(values: Vector, reference: Vector, confidence: float = 0.9
     return mean(values - reference, confidence)
 
 
-def mixed_mean(values: Vector, is_rare: NDArray[np.bool_], confidence: float = 0.95) -> Mean:
-    """Return the mean of ``values``, shape (n,), that come in two kinds, with an interval that holds for both together.
+def mixed_mean(values: Vector, kinds: NDArray[np.int64], confidence: float = 0.95) -> Mean:
+    """Return the mean of ``values``, shape (n,), that come in several kinds, (n,): 0 is the usual one, others are rare.
 
     Student's interval fails where few runs cost many times the rest (lock-in): the sample seldom has the right number
-    of them. Here the share of the rare kind has its exact interval and the means of the two kinds have Student's; the
-    result covers every combination. With one kind only it is :func:`mean`, so a kind that was never seen is not
-    allowed for: of 100 runs it may then still be up to 3.6 %.
+    of them. Here the share of each rare kind has its exact interval and the means of all kinds Student's; the result
+    covers every combination. With one kind only it is :func:`mean`, so a kind that was never seen is not allowed for:
+    of 100 runs it may then still be up to 3.6 %.
 
-    >>> values, locked_in = np.array([1.0, 2.0, 3.0, 100.0]), np.array([False, False, False, True])
+    >>> values, locked_in = np.array([1.0, 2.0, 3.0, 100.0]), np.array([0, 0, 0, 1])
     >>> mixed_mean(values, locked_in).value
     26.5
     """
-    usual, rare = values[~is_rare], values[is_rare]
     plain = mean(values, confidence)
-    if len(usual) < 2 or not len(rare):
+    usual, rare = values[kinds == 0], [values[kinds == kind] for kind in np.unique(kinds[kinds != 0])]
+    if len(usual) < 2 or not rare:
         return plain
-    each = 0.5 + confidence / 2.0  # the two intervals share the risk
-    proportion = share(len(rare), len(values), each)
-    width = float(special.stdtrit(len(usual) - 1, 0.5 + each / 2.0))
-    rare_variance = float(np.var(rare, ddof=1)) / len(rare) if len(rare) > 1 else 0.0
-    ends = []
-    for p in (proportion.low, proportion.high):
-        centre = (1.0 - p) * float(usual.mean()) + p * float(rare.mean())
-        spread = math.sqrt((1.0 - p) ** 2 * float(np.var(usual, ddof=1)) / len(usual) + p**2 * rare_variance)
-        ends += [centre - width * spread, centre + width * spread]
-    return Mean(plain.value, plain.error, min(ends), max(ends))
+    each = 1.0 - (1.0 - confidence) / (len(rare) + 1)  # the intervals share the risk
+    centre, variance = float(usual.mean()), float(np.var(usual, ddof=1)) / len(usual)
+    low = high = centre
+    for group in rare:
+        proportion, extra = share(len(group), len(values), each), float(group.mean()) - centre
+        low += min(proportion.low * extra, proportion.high * extra)
+        high += max(proportion.low * extra, proportion.high * extra)
+        # One run shows no spread: as much as half of what sets it apart is assumed.
+        spread = float(np.var(group, ddof=1)) / len(group) if len(group) > 1 else (extra / 2.0) ** 2
+        variance += proportion.high**2 * spread
+    reach = float(special.stdtrit(len(usual) - 1, 0.5 + each / 2.0)) * math.sqrt(variance)
+    return Mean(plain.value, plain.error, low - reach, high + reach)
 
 
 def line(x: Vector, y: Vector) -> Line:

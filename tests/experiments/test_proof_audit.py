@@ -93,6 +93,36 @@ def test_the_flips_weighted_sum_is_the_slow_one():
     assert audit(cell, seed=1)["corruption"].ratio == pytest.approx(largest / allowed, rel=1e-6)
 
 
+def test_the_audit_of_a_rounds_regret_is_the_slow_one_where_its_width_decides():
+    """On the linear link 2β‖φ‖ soon falls below 4B; above it was always 4B."""
+    cell = theory_cell("rcdb", NO_ATTACK, LINEAR, 0, horizon=3000)
+    watched, trace = watched_run(cell, seed=0)
+    found = audit(cell, seed=0)["round_regret"]
+    assert found.ratio == pytest.approx(watched.found["round_regret"], rel=1e-6)
+    beta = watched.agent.radius_at(3000)
+    duels = ~trace.self_duels
+    decided_by_width = 2 * beta * trace.width < 4 * watched.agent.norm_bound
+    assert decided_by_width[duels].mean() > 0.1
+    worst = 2 * np.ptp(cell.start(0)[1].offer(1).rewards)
+    smallest = min(4 * watched.agent.norm_bound, 2 * beta * trace.width[duels].min())
+    assert found.reach == pytest.approx(worst / smallest, rel=1e-9)
+
+
+def test_the_reach_of_the_confidence_set_is_the_opposite_estimate():
+    cell = theory_cell("rcdb", NO_ATTACK, LINEAR, 0, horizon=3000)
+    watched, _ = watched_run(cell, seed=0)
+    # The onlooker's Σ has the last duel too, which Σ_T has not: one part in thousands.
+    farthest = 2 * 0.25 * math.sqrt(np.linalg.eigvalsh(watched.sigma)[-1])
+    assert audit(cell, seed=0)["confidence"].reach == pytest.approx(farthest / watched.agent.radius_at(3000), rel=1e-2)
+
+
+def test_the_reach_of_a_slope_is_its_own_over_the_smallest():
+    cell = theory_cell("rcdb-s", NO_ATTACK, SIGMOID, 0, horizon=30_000)
+    trace = cell.run(seed=1).trace
+    largest = trace.slope[~trace.self_duels].max()
+    assert audit(cell, seed=1)["slope"].reach == pytest.approx(largest / LOGISTIC.kappa(0.5), rel=1e-9)
+
+
 @pytest.mark.parametrize("attack", [ADVERSARIAL, NO_ATTACK])
 def test_the_audit_of_rcdb_s_is_the_slow_ones(attack):
     cell = theory_cell("rcdb-s", attack, SIGMOID, 10 * (attack is ADVERSARIAL), horizon=2000)

@@ -1,12 +1,17 @@
 """Evidence that is made up, to see whether a judge sees what was planted."""
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fairduel.experiments.proof_audit import Inequality
+
+NAMES = ("confidence", "local_confidence", "slope", "round_regret", "potential", "corruption", "regret")
+
+
+SOUND = Inequality(ratio=0.5, reach=2.0)
 
 
 @dataclass
@@ -18,10 +23,15 @@ class Planted:
     noise: Any = 10.0
     """Its standard deviation, likewise."""
     seeds: int = 100
-    runs_locked_in: int = 0
-    inequality: Inequality = field(default_factory=lambda: Inequality(ratio=0.5, reach=2.0))
+    runs_locked_in: Any = 0
+    """How many of the runs end locked in, likewise."""
+    inequality: Inequality = SOUND
     broken: float = 0.0
-    """The share of audited runs in which every inequality fails."""
+    """The share of seeds on which an inequality fails."""
+    broken_name: str = ""
+    """Which inequality that is; all of them if empty."""
+    broken_in: Any = True
+    """In which cells, likewise."""
 
     def regret(self, cell):
         rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
@@ -30,14 +40,15 @@ class Planted:
 
     late_regret = regret
 
-    def locked_in(self, _):
-        return np.arange(self.seeds) < self.runs_locked_in
+    def locked_in(self, cell):
+        return np.arange(self.seeds) < _of(cell, self.runs_locked_in)
 
-    def audits(self, _):
-        names = ("confidence", "local_confidence", "slope", "round_regret", "potential", "corruption", "regret")
+    def audits(self, cell):
         failed = Inequality(ratio=1.5, reach=self.inequality.reach)
-        broken = round(self.broken * self.seeds)
-        return [dict.fromkeys(names, failed if i < broken else self.inequality) for i in range(self.seeds)]
+        broken = round(self.broken * self.seeds) if _of(cell, self.broken_in) else 0
+        fails = [self.broken_name] if self.broken_name else NAMES
+        sound = dict.fromkeys(NAMES, self.inequality)
+        return [sound | (dict.fromkeys(fails, failed) if seed < broken else {}) for seed in range(self.seeds)]
 
 
 def _of(cell, value):

@@ -103,7 +103,7 @@ def _audit_rcdb(watched: _Watched, agent: RCDB, horizon: int) -> Audit:
         "confidence": watched.confidence(information, np.full(horizon, radius)),
         "round_regret": Inequality(
             float(np.max(trace.regret[costs] / allowed[costs], initial=0.0)),
-            float(np.max(watched.largest_regret / allowed)),
+            float(np.max(watched.largest_regret / allowed[~trace.self_duels], initial=0.0)),
         ),
         # The next two are true of any duels and flips: they check the implementation, not the algorithm.
         "potential": Inequality(_potential(trace, settings), 1.0),

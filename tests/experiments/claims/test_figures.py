@@ -1,9 +1,12 @@
 """Each judge of the figures' claims sees what was planted: the claim, its opposite, and a draw."""
 
+import numpy as np
 import pytest
 
 from fairduel.experiments.claims import figures
 from fairduel.experiments.claims.figures import ALWAYS_TRUSTED
+from fairduel.experiments.paper_setup import GREEDY
+from fairduel.experiments.tuning import published, tuning_problem
 from helpers.planted import Planted, statuses
 
 LOW, HIGH = 500.0, 1000.0
@@ -111,3 +114,38 @@ def test_lowest_at_every_number_of_flips_and_not_at_most_of_them():
     [verdict] = claim.judge(Planted(lost_once))
     assert verdict.status == "does not hold"
     assert (verdict.numbers["lowest_at"], verdict.numbers["not_lowest_at"]) == (9, 1)
+
+
+def test_figure2_tells_rcdb_each_number_of_flips():
+    cells = [*figures.linear_in_flips().cells, *figures.lowest_at_every_number_of_flips().cells]
+    for cell in cells:
+        if cell.agent == "rcdb":
+            assert cell.start(seed=0)[0].settings["flip_budget"] == cell.budget
+    assert {cell.budget for cell in cells} == set(range(20, 201, 20))
+
+
+def test_tuned_is_the_setting_with_the_least_regret_on_tuning_seeds():
+    cell = figures.tuned("maxpairucb", GREEDY)
+    trials = published(tuning_problem("maxpairucb", GREEDY, 0)).trials
+    assert cell.agent_settings == min(trials, key=lambda trial: trial.mean).settings == {"radius": 8.0}
+
+
+def test_the_best_single_setting_has_the_least_worst_attack():
+    chosen = figures.best_single_setting("maxpairucb", 0)
+    worst = {}
+    for attack in figures.PAPER_ATTACKS:
+        for trial in published(tuning_problem("maxpairucb", attack, 0)).trials:
+            radius = trial.settings["radius"]
+            worst[radius] = max(worst.get(radius, 0.0), trial.mean)
+    assert chosen == {"radius": min(worst, key=worst.get)}
+
+
+def test_lock_ins_of_both_sides_widen_the_interval():
+    """A few locked-in runs of RCDB, too, make a lead less certain."""
+    cost = np.where(np.arange(100) < 2, 14_000.0, 0.0)
+    planted = {"regret_of": lambda cell: LOW + cost if cell.agent == "rcdb" else HIGH + 300}
+    unaware = Planted(**planted)
+    aware = Planted(**planted, runs_locked_in=lambda cell: 2 if cell.agent == "rcdb" else 0)
+    for claim in (figures.lowest_under_each_attack(), figures.one_setting_for_all_attacks()):
+        for narrow, wide in zip(claim.judge(unaware), claim.judge(aware), strict=True):
+            assert wide.numbers["low"] < narrow.numbers["low"]

@@ -33,6 +33,7 @@ def test_a_value_between_two_limits(low, high, status):
 
 def test_what_cannot_fail_never_holds():
     assert judged("", "", "", Mean(1.0, 0.0, 1.0, 1.0), above=0.0, can_fail=False).status == "cannot fail"
+    assert judged("", "", "", Mean(-1.0, 0.0, -1.0, -1.0), above=0.0, can_fail=False).status == "does not hold"
 
 
 def test_one_run_decides_nothing():
@@ -62,7 +63,7 @@ def test_the_smallest_is_below_all_others_at_both_ends():
     found = {"near": Mean(3.0, 0.1, 2.8, 3.2), "noisy": Mean(5.0, 3.0, -1.0, 11.0)}
     key, least = smallest(found)
     assert key == "noisy"  # the lowest end decides, not the lowest mean
-    assert (least.low, least.high) == (-1.0, 3.2)
+    assert (least.value, least.low, least.high) == (3.0, -1.0, 3.2)
 
 
 def test_the_one_that_breaks_a_claim_is_named():

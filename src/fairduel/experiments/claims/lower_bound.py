@@ -1,12 +1,13 @@
-"""Theorem kappa: on its two hard instances nobody does better than the lower bound."""
+"""Theorem kappa: on its two hard instances nobody does better than the lower bound.
+
+It is about every agent, so that no agent could break it: a measurement checks the instances, and shows how tight it is.
+"""
 
 import math
 
-import numpy as np
-
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title
-from fairduel.inference import exponent, mean
+from fairduel.inference import mean
 from fairduel.simulation import Cell
 
 LEARNERS = ("rcdb", "maxpairucb", "maxinp", "colstim")
@@ -65,29 +66,25 @@ def first_instance(kappa: float) -> Claim:
         )
 
     def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
+        times, confidence = {}, 1 - 0.05 / (len(LEARNERS_UNATTACKED) * len(HORIZONS))
         for agent in LEARNERS_UNATTACKED:
-            regret = np.stack([evidence.regret(cell(agent, horizon)) for horizon in HORIZONS], axis=1)
-            bounds = [stochastic_bound(DIMENSION, horizon) / kappa for horizon in HORIZONS]
-            times = {
-                horizon: mean(regret[:, i] / bounds[i], 1 - 0.05 / len(HORIZONS)) for i, horizon in enumerate(HORIZONS)
-            }
-            horizon, least = smallest(times, threshold=1.0)
-            grown = exponent(np.array(HORIZONS, dtype=float), np.maximum(regret, 1e-9))
-            verdicts.append(
-                judged(
-                    f"{agent_title(agent)} has at least the regret of the lower bound in T, about d√T/(58κ), "
-                    f"κ = {kappa:g}",
-                    "Theorem kappa",
-                    f"{interval(times[horizon], '.2f')} times the bound at T = {horizon}, which decides of "
-                    f"{', '.join(map(str, HORIZONS))} (d = {DIMENSION}, ridge 1, radius {1 / kappa:g}); growth "
-                    f"T^{grown.value:.2f} [{grown.low:.2f}, {grown.high:.2f}]",
-                    least,
-                    above=1.0,
-                    exponent_in_horizon=grown.value,
-                )
+            for horizon in HORIZONS:
+                bound = stochastic_bound(DIMENSION, horizon) / kappa
+                times[agent, horizon] = mean(evidence.regret(cell(agent, horizon)) / bound, confidence)
+        (agent, horizon), least = smallest(times, threshold=1.0)
+        uniform = DIMENSION * math.sqrt(horizon) / 10 / stochastic_bound(DIMENSION, horizon)
+        return [
+            judged(
+                f"no agent has less regret than about d√T/(58κ) on the first hard instance, κ = {kappa:g}",
+                "Theorem kappa",
+                f"at least {interval(least, '.2f')} times the bound, {agent_title(agent)} at T = {horizon} decides; "
+                f"uniform play has {uniform:.2f}: nobody learns much here (d = {DIMENSION}, T = "
+                f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
+                least,
+                above=1.0,
+                can_fail=False,
             )
-        return verdicts
+        ]
 
     return Claim(judge, [cell(agent, horizon) for agent in LEARNERS_UNATTACKED for horizon in HORIZONS])
 
@@ -96,10 +93,10 @@ def second_instance(kappa: float) -> Claim:
     """One of d actions is better, and hidden: regret of order dC/κ."""
     bound = corrupted_bound(HIDDEN_DIMENSION, HIDDEN_FLIPS) / kappa
 
-    def cell(agent: str) -> Cell:
+    def cell(agent: str, attack: str) -> Cell:
         return Cell(
             agent,
-            "hiding",
+            attack,
             budget=HIDDEN_FLIPS,
             horizon=HIDDEN_HORIZON,
             world="hard-corrupted",
@@ -107,20 +104,25 @@ def second_instance(kappa: float) -> Claim:
         )
 
     def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
-        for agent in LEARNERS:
-            found = mean(evidence.regret(cell(agent)))
-            verdicts.append(
-                judged(
-                    f"{agent_title(agent)} has at least the regret of the lower bound in C, about "
-                    f"{bound * kappa / (HIDDEN_DIMENSION * HIDDEN_FLIPS):.3f} dC/κ, κ = {kappa:g}",
-                    "Theorem kappa",
-                    f"{interval(found, '.0f')} where the proof gives at least {bound:.0f} (d = {HIDDEN_DIMENSION}, "
-                    f"C = {HIDDEN_FLIPS}, T = {HIDDEN_HORIZON})",
-                    found,
-                    above=bound,
-                )
+        found = {agent: mean(evidence.regret(cell(agent, "hiding")), 1 - 0.05 / len(LEARNERS)) for agent in LEARNERS}
+        agent, least = smallest(found, threshold=bound)
+        added = {
+            name: mean(evidence.regret(cell(name, "hiding")) - evidence.regret(cell(name, "none"))).value
+            for name in LEARNERS
+        }
+        by_agent = ", ".join(f"{agent_title(name)} {value:+.0f}" for name, value in added.items())
+        return [
+            judged(
+                f"no agent has less regret than about dC/(32κ) on the second hard instance, κ = {kappa:g}",
+                "Theorem kappa",
+                f"at least {interval(least, '.0f')}, {agent_title(agent)} decides, where the proof gives {bound:.0f}; "
+                f"the adversary adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, "
+                f"T = {HIDDEN_HORIZON})",
+                least,
+                above=bound,
+                can_fail=False,
+                added=added,
             )
-        return verdicts
+        ]
 
-    return Claim(judge, [cell(agent) for agent in LEARNERS])
+    return Claim(judge, [cell(agent, attack) for agent in LEARNERS for attack in ("hiding", "none")])

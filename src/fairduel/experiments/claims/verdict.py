@@ -110,7 +110,8 @@ def judged(
 ) -> Verdict:
     """Return the verdict on a claim that ``found`` lies above one number and below another.
 
-    It holds where the whole interval does, does not hold where none of it does, and is undecided in between.
+    It holds where the whole interval does, does not hold where none of it does, and is undecided in between. What no
+    agent could break is not called so, unless it is broken, which then is a mistake of ours.
 
     >>> judged("x > 0", "", "", Mean(2.0, 0.5, 1.0, 3.0), above=0.0).status
     'holds'
@@ -118,25 +119,22 @@ def judged(
     'does not hold'
     """
     status: Status
-    if not can_fail:
+    if found.high < above or found.low > below:
+        status = "does not hold"
+    elif not can_fail:
         status = "cannot fail"
     elif found.low > above and found.high < below:
         status = "holds"
-    elif found.high < above or found.low > below:
-        status = "does not hold"
     else:
         status = "undecided"
     limits = {name: limit for name, limit in (("above", above), ("below", below)) if math.isfinite(limit)}
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
 
 
-_LOW, _HIGH = Mean._fields.index("low"), Mean._fields.index("high")
-
-
 def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:
     """How much more regret ``cell`` has than ``reference``, seed by seed; valid where some runs lock in."""
-    locked_in = evidence.locked_in(cell) | evidence.locked_in(reference)
-    return mixed_mean(evidence.regret(cell) - evidence.regret(reference), locked_in, confidence)
+    kinds = evidence.locked_in(cell) + 2 * evidence.locked_in(reference)  # which of the two locked in
+    return mixed_mean(evidence.regret(cell) - evidence.regret(reference), kinds, confidence)
 
 
 def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
@@ -150,9 +148,10 @@ def smallest(found: Mapping[Key, Mean], threshold: float = 0.0) -> tuple[Key, Me
 
     All are above the threshold where the lowest end is; some is not where one whole interval lies below it.
     """
-    low, high = (min(found, key=lambda each: found[each][end]) for end in (_LOW, _HIGH))
-    decisive = high if found[high].high < threshold else low
-    return decisive, found[decisive]._replace(low=found[low].low, high=found[high].high)
+    by_low, by_high = min(found, key=lambda key: found[key].low), min(found, key=lambda key: found[key].high)
+    decisive = by_high if found[by_high].high < threshold else by_low
+    lowest = min(found.values(), key=lambda each: each.value)
+    return decisive, Mean(lowest.value, lowest.error, found[by_low].low, found[by_high].high)
 
 
 def interval(found: Mean, form: str = "+.0f") -> str:
