@@ -143,7 +143,7 @@ def strong_adversary_of_cobe() -> Claim:
         ]
 
     cells = [cell(agent, attack) for agent in ("cobe", "cw-oful") for attack in ("swap", "bury")]
-    return Claim(judge, cells, one_in=5)
+    return Claim(judge, cells, one_in=10)
 
 
 def sigmoid_agent_ahead(attack: Attack) -> Claim:
@@ -234,4 +234,4 @@ def sigmoid_agent_by_its_theorem() -> Claim:
             )
         ]
 
-    return Claim(judge, list(cells.values()), one_in=20)
+    return Claim(judge, list(cells.values()), one_in=25)

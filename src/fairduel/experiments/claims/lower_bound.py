@@ -86,7 +86,7 @@ def first_instance(kappa: float) -> Claim:
             )
         ]
 
-    return Claim(judge, [cell(agent, horizon) for agent in LEARNERS_UNATTACKED for horizon in HORIZONS])
+    return Claim(judge, [cell(agent, horizon) for agent in LEARNERS_UNATTACKED for horizon in HORIZONS], one_in=5)
 
 
 def second_instance(kappa: float) -> Claim:
@@ -125,4 +125,4 @@ def second_instance(kappa: float) -> Claim:
             )
         ]
 
-    return Claim(judge, [cell(agent, attack) for agent in LEARNERS for attack in ("hiding", "none")])
+    return Claim(judge, [cell(agent, attack) for agent in LEARNERS for attack in ("hiding", "none")], one_in=5)
