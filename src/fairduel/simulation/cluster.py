@@ -87,7 +87,7 @@ class Cluster:
             except self._dask.KilledWorker:
                 fatal.append(batch)
                 continue
-            except (CancelledError, OSError) as error:  # the second where the line breaks while a result comes in
+            except (CancelledError, self._dask.comm.CommClosedError) as error:
                 raise BadInputError(
                     f"the Dask scheduler at {self.address} was lost: finished runs are kept, and the same command "
                     "goes on from there."
