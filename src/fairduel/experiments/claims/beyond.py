@@ -188,8 +188,7 @@ def sigmoid_agent_ahead(attack: Attack) -> Claim:
                 BEYOND,
                 f"the ratio of mean regrets grows by a factor of {math.exp(trend.value):.2f} "
                 f"[{math.exp(trend.low):.2f}, {math.exp(trend.high):.2f}] per unit of B; of medians it is "
-                f"{', '.join(f'{ratio:.2f}' for ratio in medians)}, since a few runs that lock in make up much of "
-                f"RCDB's mean ({setting})",
+                f"{', '.join(f'{ratio:.2f}' for ratio in medians)} ({setting})",
                 trend,
                 above=0.0,
                 ratios_of_medians={f"{n:g}": ratio for n, ratio in zip(NORMS, medians, strict=True)},
