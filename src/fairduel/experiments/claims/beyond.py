@@ -6,8 +6,7 @@ import numpy as np
 
 from fairduel.duel import Vector
 from fairduel.experiments.claims.figures import (
-    PAPER_ATTACKS,
-    edge_of_grid,
+    lowest,
     lowest_under_each_attack,
     named,
     one_setting_for_all_attacks,
@@ -54,38 +53,21 @@ def beyond_claims() -> list[Claim]:
 
 def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
     """RCDB and the tuned baselines, all with the random duels that Bengs 2022 gave the baselines."""
+    who_is_tuned = "all tuned for it" if tune_rcdb else "only the baselines tuned for it"
 
     def robust(attack: Attack) -> Cell:
         return tuned("rcdb", attack, WARMUP) if tune_rcdb else paper_cell("rcdb", attack, {"warmup": WARMUP})
 
-    words = "all tuned for it" if tune_rcdb else "only the baselines tuned for it"
-
-    def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
-        for attack in PAPER_ATTACKS:
-            pairs = {agent: (tuned(agent, attack, WARMUP), robust(attack)) for agent in BASELINES}
-            found = gaps(evidence, pairs)
-            rival, least = smallest(found)
-            own = mean(evidence.regret(robust(attack)))
-            edges = edge_of_grid(rival, attack, WARMUP) + (edge_of_grid("rcdb", attack, WARMUP) if tune_rcdb else "")
-            verdicts.append(
-                judged(
-                    f"with {WARMUP} random duels first for everyone, RCDB has the lowest regret under the "
-                    f"{named(attack)}, {words}",
-                    BEYOND,
-                    f"RCDB {own.value:.0f} ± {own.error:.0f}; the smallest lead is {interval(least)}, "
-                    f"{agent_title(rival)} decides{edges}",
-                    least,
-                    above=0.0,
-                    rival=rival,
-                    rcdb=own.as_json(),
-                    all_baselines={agent: each.as_json() for agent, each in found.items()},
-                )
-            )
-        return verdicts
-
-    cells = [tuned(agent, attack, WARMUP) for agent in BASELINES for attack in PAPER_ATTACKS]
-    return Claim(judge, [robust(attack) for attack in PAPER_ATTACKS] + cells)
+    return lowest(
+        robust,
+        lambda attack: (
+            f"with {WARMUP} random duels first for everyone, RCDB has the lowest regret under the {named(attack)}, "
+            f"{who_is_tuned}"
+        ),
+        BEYOND,
+        warmup=WARMUP,
+        tuned_agents=(*BASELINES, "rcdb") if tune_rcdb else BASELINES,
+    )
 
 
 def tolerance_below_the_flips() -> Claim:
