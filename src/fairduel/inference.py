@@ -1,6 +1,7 @@
 """What a handful of runs says: means with errors, paired differences, fitted growth."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -160,6 +161,17 @@ def jackknifed(value: float, left_out: Vector, confidence: float = 0.95) -> Mean
     error = math.sqrt((count - 1) * float(np.var(left_out)))
     reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
     return Mean(value, error, value - reach, value + reach)
+
+
+def jackknife(statistic: Callable[[Vector], float], sample: Vector, confidence: float = 0.95) -> Mean:
+    """Return a statistic of an array whose last axis is the runs, with its jackknife error.
+
+    >>> jackknife(lambda runs: float(runs.mean()), np.array([1.0, 3.0])).error
+    1.0
+    """
+    count = sample.shape[-1]
+    left_out = [statistic(np.delete(sample, run, axis=-1)) for run in range(count) if count > 1]
+    return jackknifed(statistic(sample), np.array(left_out), confidence)
 
 
 def share(successes: int, count: int, confidence: float = 0.95) -> Mean:

@@ -27,7 +27,7 @@ from fairduel.experiments.paper_setup import (
 from fairduel.experiments.sigmoid import NORMS
 from fairduel.experiments.tuning import published, sigmoid_problem, theory_settings, variants
 from fairduel.experiments.unknown_budget import FLIPS
-from fairduel.inference import Mean, jackknifed, line, mean, paired_difference
+from fairduel.inference import Mean, jackknife, line, mean, paired_difference
 from fairduel.simulation import Cell
 
 LONG = 1_000_000
@@ -187,8 +187,7 @@ def _trend(regret: Vector) -> Mean:
         means = sample.mean(axis=2)
         return line(np.array(NORMS), np.log(means[:, 0] / means[:, 1])).slope
 
-    left_out = [slope(np.delete(regret, seed, axis=2)) for seed in range(regret.shape[2])]
-    return jackknifed(slope(regret), np.array(left_out))
+    return jackknife(slope, regret)
 
 
 def sigmoid_agent_by_its_theorem() -> Claim:

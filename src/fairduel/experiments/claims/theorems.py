@@ -13,7 +13,7 @@ from fairduel.experiments.claims.proofs import LINEAR, theory_cell
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK
 from fairduel.experiments.proof_audit import regret_bound
-from fairduel.inference import excess_exponent, exponent, jackknifed, line
+from fairduel.inference import excess_exponent, exponent, jackknife, line
 from fairduel.simulation import Cell
 
 FLIPS = (50, 100, 200, 400, 800)
@@ -92,8 +92,7 @@ def rate_in_dimension() -> Claim:
         def grown(sample: Vector) -> float:
             return exponent(dimensions, sample.mean(axis=2).max(axis=1)[None]).value
 
-        left_out = [grown(np.delete(regret, seed, axis=2)) for seed in range(regret.shape[2])]
-        found = jackknifed(grown(regret), np.array(left_out))
+        found = jackknife(grown, regret)
         allowed = exponent(dimensions, np.array([[_bound(cell(d, NORMS[0])) for d in DIMENSIONS]])).value
         worst = ", ".join(f"{value:,.0f}" for value in regret.mean(axis=2).max(axis=1))
         return [
