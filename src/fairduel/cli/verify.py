@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from fairduel.cli.options import (
     CORES,
@@ -65,15 +66,11 @@ def verify(
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
-    table = Table(
-        title=f"The paper's claims (up to {runs} runs, 95 % intervals)", title_justify="left", show_lines=True
-    )
-    for name, share in (("claim", 5), ("verdict", 2), ("measured", 7), ("where", 2)):
-        table.add_column(name, ratio=share)
     for verdict in verdicts:
-        colour = _COLOURS[verdict.status]
-        table.add_row(verdict.claim, f"[{colour}]{verdict.status}[/{colour}]", verdict.measured, verdict.source)
-    console.print(table)
+        status = Text(verdict.status, style=_COLOURS[verdict.status])
+        console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
+        console.print(Padding(Text(verdict.measured), (0, 0, 1, 4)))
+    console.print(f"Up to {runs} runs per claim, 95 % intervals.")
     for sentence in summary:
         console.print(sentence)
     console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)
