@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The tests that touch every dependency: agents, sweeps, commands, votes.
 CORE := tests/test_package.py tests/test_testing.py tests/agents/test_old_formats.py tests/agents/test_saved_files.py \
-	tests/simulation tests/cli/test_cli.py tests/cli/test_sweep_command.py tests/votes/test_reading.py \
-	tests/votes/test_model.py tests/votes/test_ranking.py
+	tests/simulation $(filter-out tests/cli/test_kills.py,$(wildcard tests/cli/test_*.py)) tests/votes/test_reading.py \
+	tests/votes/test_model.py
 # The newest Python on this machine beyond 3.11, if there is one.
 NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 	$$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); \
@@ -19,7 +19,7 @@ test: .venv/with-dev        ## all tests
 	$(BIN)/python -m pytest
 
 test-lowest: .venv-lowest/made  ## the core of the tests, with the lowest versions that pyproject.toml allows
-	.venv-lowest/bin/python -m pytest -o filterwarnings=default $(CORE)
+	.venv-lowest/bin/python -m pytest -o filterwarnings=ignore::DeprecationWarning $(CORE)
 
 ifeq ($(NEWEST),)
 test-newest:
