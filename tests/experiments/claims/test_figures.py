@@ -97,7 +97,7 @@ def test_the_worst_attack_decides_and_no_other():
 
 
 @pytest.mark.parametrize(
-    ("power", "status"), [(1.0, "holds"), (0.8, "does not hold"), (1.25, "does not hold"), (0.52, "does not hold")]
+    ("power", "status"), [(1.0, "holds"), (0.88, "does not hold"), (1.12, "does not hold"), (0.52, "does not hold")]
 )
 def test_linear_means_an_exponent_of_one(power, status):
     claim = figures.linear_in_flips()
