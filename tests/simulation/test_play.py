@@ -83,7 +83,7 @@ def test_an_agent_that_returns_bare_pairs_gets_them_back_with_the_outcome():
     assert all(isinstance(outcome, Outcome) for _, outcome in agent.told)
     assert all(np.array_equal(seen, FEATURES) for seen in agent.seen)
     assert trace.weight.tolist() == [1.0] * 4
-    for column in (trace.width, trace.slope):
+    for column in (trace.width, trace.slope, trace.estimate_norm):
         assert np.isnan(column).all()
     assert trace.estimates.shape == (4, 0)
 
@@ -197,6 +197,7 @@ def test_a_trace_holds_what_the_duels_held():
     assert trace.width.tolist() == [duel.width for duel in duels]
     assert trace.slope.tolist() == [duel.slope for duel in duels]
     np.testing.assert_array_equal(trace.estimates, estimates)
+    np.testing.assert_allclose(trace.estimate_norm, np.linalg.norm(estimates, axis=1), rtol=1e-12)
     assert trace.seconds > 0
 
 
@@ -235,3 +236,12 @@ def test_the_statistical_test_speaks_of_the_agents_that_users_ask():
     trace = play(agent, world, Greedy(budget=45, rng=streams.adversary), horizon=2000, labels=streams.labels)
     cell = Cell(agent="maxpairucb", attack="greedy", budget=45, horizon=2000, agent_settings={"radius": 4.0})
     assert cell.run(0).trace.regret.tolist() == trace.regret.tolist()
+
+
+def test_of_many_features_only_the_norm_of_the_estimate_is_kept():
+    actions = np.eye(64)[:3]
+    world = Table(features=actions, rewards=np.array([1.0, 0.0, -1.0]), norm_bound=2.0)
+    agent = RCDB(dimension=64, norm_bound=2.0, flip_budget=5, horizon=10)
+    trace = play(agent, world, NoAttack(), horizon=10, labels=labels())
+    assert trace.estimates.shape == (10, 0)
+    assert (trace.estimate_norm >= 0).all()

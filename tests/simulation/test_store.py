@@ -104,7 +104,7 @@ def test_a_record_is_complete():
         "flips": 5,
         "self_duel_share": (trace.first == trace.second).mean(),
         "locked_in": trace.locked_in,
-        "norm_exceeded_share": (np.linalg.norm(trace.estimates, axis=1) > 2.0).mean(),
+        "norm_exceeded_share": (trace.estimate_norm > 2.0).mean(),
         "mean_slope": 1.0,
         "epoch": 0,
         "seconds": trace.seconds,

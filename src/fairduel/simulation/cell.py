@@ -167,7 +167,7 @@ class Run:
         """Return one flat row of final values, settings, seeds and diagnostics."""
         trace = self.trace
         informative = ~trace.self_duels
-        exceeded = np.linalg.norm(trace.estimates, axis=1) > self.settings.get("norm_bound", np.inf)
+        exceeded = trace.estimate_norm > self.settings.get("norm_bound", np.inf)
         return {
             "agent": self.cell.agent,
             "attack": self.cell.attack,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairduel.adversaries import Adversary, FlippingAdversary, NoAttack, PullSight, RewardAdversary, Sight
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
+from fairduel.information import HIGH_DIMENSION
 from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 
@@ -70,8 +71,10 @@ class Trace:
     """‖φ_t‖_Σ⁻¹; NaN for agents that have none."""
     slope: Vector
     """v_t of RCDB-S, κ or 1 of others; NaN for agents that have none."""
+    estimate_norm: Vector
+    """‖θ_{t+1}‖, the estimate after the round; NaN for agents that have none."""
     estimates: Matrix
-    """θ_{t+1}, the estimate after each round, shape (T, d); (T, 0) for agents that have none."""
+    """θ_{t+1} itself, shape (T, d); (T, 0) for agents that have none, and for d ≥ 64, which would fill the memory."""
     seconds: float
     """Processor time of the run."""
 
@@ -109,10 +112,12 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     if horizon < 1:
         raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
     answer = referee(world, adversary)
-    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope")}
+    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
     weight = np.ones(horizon)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
-    estimates = np.empty((horizon, len(agent.estimate) if hasattr(agent, "estimate") else 0))
+    has_estimate = hasattr(agent, "estimate")
+    kept = len(agent.estimate) if has_estimate else 0  # type: ignore[attr-defined]  # asked for above
+    estimates = np.empty((horizon, kept if kept < HIGH_DIMENSION else 0))
     began = time.thread_time()
     for t in range(horizon):
         offer = world.offer(t + 1)
@@ -124,8 +129,10 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         weight[t] = getattr(asked, "weight", 1.0)
         columns["width"][t] = getattr(asked, "width", np.nan)
         columns["slope"][t] = getattr(asked, "slope", np.nan)
-        if estimates.size:
-            estimates[t] = agent.estimate  # type: ignore[attr-defined]  # asked for above
+        if has_estimate:
+            estimate = agent.estimate  # type: ignore[attr-defined]
+            columns["norm"][t] = np.sqrt(estimate @ estimate)
+            estimates[t] = estimate[: estimates.shape[1]]
     return Trace(
         regret=columns["regret"],
         weak_regret=columns["weak"],
@@ -135,6 +142,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         weight=weight,
         width=columns["width"],
         slope=columns["slope"],
+        estimate_norm=columns["norm"],
         estimates=estimates,
         seconds=time.thread_time() - began,
     )

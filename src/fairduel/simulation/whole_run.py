@@ -331,6 +331,7 @@ def play_whole_run(
         weight=columns[2],
         width=columns[3],
         slope=columns[4],
+        estimate_norm=np.linalg.norm(estimates, axis=1),
         estimates=estimates,
         seconds=time.thread_time() - began,
     )
