@@ -21,11 +21,10 @@ from benchmarks import twins
 from benchmarks.measures import seconds
 from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome
-from fairduel.action_sets import BallSet, HypercubeSet
-from fairduel.actions import hypercube
+from fairduel.action_sets import BallSet, HypercubeSet, hypercube
+from fairduel.core.selection import symmetric_pair
+from fairduel.experiments.inference import line
 from fairduel.experiments.paper_setup import ATTACKS, BUDGET, GREEDY, HORIZON, paper_cell
-from fairduel.inference import line
-from fairduel.selection import symmetric_pair
 from fairduel.simulation import Cell, Store, run_cells, versions
 from fairduel.worlds.base import random_parameter
 

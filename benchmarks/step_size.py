@@ -15,9 +15,9 @@ from rich.table import Table
 from fairduel import LockInWarning
 from fairduel.agents import contextual
 from fairduel.duel import Matrix, Vector
+from fairduel.experiments.inference import jackknifed
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
 from fairduel.experiments.tuning import tuning_seeds
-from fairduel.inference import jackknifed
 from fairduel.report.tables import with_error
 from fairduel.simulation import Cell
 from fairduel.simulation.play import play

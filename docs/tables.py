@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairduel.experiments.experiment import agent_title
-from fairduel.inference import Mean
+from fairduel.experiments.inference import Mean
 from fairduel.report.tables import with_error
 
 TABLE1 = "| algorithm | adversary | is told | bound | in T | in C | a unit of C | regret | as published |"

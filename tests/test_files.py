@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from fairduel import RCDB, BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 
 
 def mode(path):
@@ -24,10 +24,10 @@ def umask():
 @pytest.mark.parametrize("given", [0o600, 0o640, 0o666, 0o400])
 def test_a_file_keeps_its_mode_and_a_new_one_has_that_of_the_umask(tmp_path, given):
     path = tmp_path / "file"
-    write_whole(path, b"one")
+    write_atomically(path, b"one")
     assert mode(path) == 0o640
     path.chmod(given)
-    write_whole(path, b"two")
+    write_atomically(path, b"two")
     assert (path.read_bytes(), mode(path)) == (b"two", given)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -43,4 +43,4 @@ def test_a_private_agent_stays_private(tmp_path):
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
     with pytest.raises(BadInputError, match=r"cannot write .*: No such file"):
-        write_whole(tmp_path / "nowhere" / "file", b"")
+        write_atomically(tmp_path / "nowhere" / "file", b"")

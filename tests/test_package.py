@@ -16,7 +16,7 @@ def test_importing_the_library_brings_no_plotting_and_no_command():
 
 def test_importing_the_library_compiles_nothing():
     code = (
-        "from fairduel.simulation.whole_run import run; from fairduel.likelihood import newton;"
+        "from fairduel.simulation.compiled_run import run; from fairduel.core.likelihood import newton;"
         "print(run.signatures, newton.signatures)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

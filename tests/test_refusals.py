@@ -7,9 +7,9 @@ import pytest
 
 from fairduel import PROBIT, RCDB, RCDBS, Agent, BadInputError, Link, MaxPairUCB, clipped_linear
 from fairduel.adversaries import Greedy, Misleading, NoAttack
-from fairduel.links import as_link
+from fairduel.core.links import as_link
 from fairduel.simulation import Cell, Store, play, run_cells
-from fairduel.simulation.whole_run import play_whole_run
+from fairduel.simulation.compiled_run import play_whole_run
 from fairduel.worlds import FixedWorld, HardCorrupted, HardStochastic, Hypercube, Table
 
 ACTIONS = np.array([[0.9, 0.0], [0.0, 0.9], [-0.5, 0.5]])

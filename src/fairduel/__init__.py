@@ -1,6 +1,7 @@
 """fairduel: find what people prefer, even when some of them lie."""
 
 from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
+from fairduel.core.links import LOGISTIC, PROBIT, Link, clipped_linear
 from fairduel.duel import Duel, Outcome, Pull
 from fairduel.errors import (
     BadInputError,
@@ -9,7 +10,6 @@ from fairduel.errors import (
     LockInWarning,
     UnknownDuelError,
 )
-from fairduel.links import LOGISTIC, PROBIT, Link, clipped_linear
 
 __version__ = "0.1.0"
 

@@ -9,10 +9,10 @@ import numpy as np
 from fairduel.errors import BadInputError
 
 
-def whole(name: str, value: Any, least: int = 0) -> int:
+def integer(name: str, value: Any, least: int = 0) -> int:
     """Return ``value`` as an int of at least ``least``.
 
-    >>> whole("horizon", 3, least=1)
+    >>> integer("horizon", 3, least=1)
     3
     """
     try:

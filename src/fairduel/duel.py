@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.checks import at_least_zero, ensure, finite, whole
+from fairduel.checks import at_least_zero, ensure, finite, integer
 
 Vector = NDArray[np.float64]  # (d,) or (K,)
 Matrix = NDArray[np.float64]  # (d, d), (K, d), …
@@ -67,7 +67,7 @@ class Asked:
 def _checked_field(name: str, kind: Any, value: Any) -> Any:
     """Return one saved field of a duel or a pull, if it is of its ``kind``."""
     if kind is int:
-        return whole(name, value)
+        return integer(name, value)
     if kind is float:
         is_unused = name in {"width", "slope"} and type(value) is float and math.isnan(value)
         return value if is_unused else at_least_zero(f"a pending {name}", value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairduel.errors import BadInputError
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
     A file that is there keeps its mode.

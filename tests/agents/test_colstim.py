@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, CoLSTIM, Outcome
-from fairduel.selection import perturbations
+from fairduel.core.selection import perturbations
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 

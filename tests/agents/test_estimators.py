@@ -7,7 +7,7 @@ import pytest
 
 from fairduel import LOGISTIC, RCDB, RCDBS, Agent, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.agents import contextual
-from fairduel.information import HIGH_DIMENSION
+from fairduel.core.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
 from helpers.agents import ACTIONS, TRUTH, answer, made, played, same, sphere, sums
 
@@ -112,7 +112,7 @@ def test_a_fixed_set_in_high_dimension_is_asked_as_if_it_were_new_each_time(kind
         return pairs, agent.information.matrix, agent.information.log_determinant
 
     kept = played()
-    monkeypatch.setattr("fairduel.information.HIGH_DIMENSION", 10**9)
+    monkeypatch.setattr("fairduel.core.information.HIGH_DIMENSION", 10**9)
     plain = played()
     assert kept[0] == plain[0]
     np.testing.assert_allclose(kept[1], plain[1], atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, Duel, Outcome
-from fairduel.actions import hypercube
+from fairduel.action_sets import hypercube
 from fairduel.agents import FGTS
 from fairduel.agents.fgts import langevin
 from fairduel.simulation import Cell

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, PROBIT, RCDBS, BadInputError, Link, Outcome
-from fairduel.information import Information
+from fairduel.core.information import Information
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 KAPPA = 1 / (2 + math.exp(4) + math.exp(-4))

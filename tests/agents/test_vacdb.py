@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, Outcome
-from fairduel.actions import hypercube
+from fairduel.action_sets import hypercube
 from fairduel.agents import VACDB
 from fairduel.simulation import Cell
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairduel.adversaries import ATTACKS, StrongAdversary, StrongRewardAdversary, WeakAdversary, WeakRewardAdversary
 from fairduel.experiments import table1
-from fairduel.inference import Mean
+from fairduel.experiments.inference import Mean
 from fairduel.report import table1_page
 from fairduel.simulation import Store, Streams, play
 from fairduel.worlds import WORLDS, RewardWorld

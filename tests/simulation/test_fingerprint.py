@@ -142,7 +142,7 @@ def test_all_code_that_runs_execute_is_covered(tmp_path):
 
 def test_what_no_run_executes_is_not_covered():
     covered = modules_of_a_run()
-    for part in ("testing", "cli", "report", "experiments", "simulation.many", "simulation.store", "votes.voters"):
+    for part in ("testing", "cli", "report", "experiments", "simulation.parallel", "simulation.store", "votes.voters"):
         assert not [name for name in covered if f"{name}.".startswith(f"fairduel.{part}.")], part
 
 

@@ -226,7 +226,7 @@ def test_a_finished_run_is_stored_while_the_next_one_takes_long(store):
 
 
 def test_a_batch_that_takes_long_is_divided(store, monkeypatch):
-    monkeypatch.setattr("fairduel.simulation.many._BATCH_SECONDS", 0.0)
+    monkeypatch.setattr("fairduel.simulation.parallel._BATCH_SECONDS", 0.0)
     finished = []
     assert run_cells(CELLS[:2], range(20), store, progress=finished.append) == 40
     assert finished == [1] * 40
@@ -245,7 +245,7 @@ def test_a_large_cell_is_kept_in_parts_that_read_as_one(store, monkeypatch, tmp_
     whole = Store(tmp_path / "whole")
     run_cells([cell], range(24), whole)
     assert len(whole.parts(cell)) == 1
-    for module in ("store", "many"):
+    for module in ("store", "parallel"):
         monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 7 * cell.horizon)
     run_cells([cell], range(10), store)
     run_cells([cell], range(24), store, jobs=2)
@@ -303,7 +303,7 @@ def test_a_kill_in_the_middle_of_a_merge_changes_nothing(store, tmp_path):
 
 def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
     cell = CELLS[0]
-    for module in ("store", "many"):
+    for module in ("store", "parallel"):
         monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 2 * cell.horizon)
     run_cells([cell], range(6), store)
     first, second, *_ = store.parts(cell)

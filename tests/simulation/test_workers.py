@@ -8,7 +8,7 @@ from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_limits
 
 from fairduel import BadInputError
-from fairduel.simulation.many import Batch, run_elsewhere
+from fairduel.simulation.parallel import Batch, run_elsewhere
 from fairduel.simulation.sweep import declare, read_grid
 from helpers.sweeps import assert_same_results, kept, sweep
 

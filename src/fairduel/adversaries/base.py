@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from fairduel.checks import at_least_zero, whole
+from fairduel.checks import at_least_zero, integer
 from fairduel.duel import Matrix, Outcome, Vector
 
 
@@ -90,7 +90,7 @@ class FlippingAdversary(Adversary):
     """C, the most outcomes that may be flipped."""
 
     def _checked_budget(self) -> int:
-        return whole("the budget of an adversary", self.budget)
+        return integer("the budget of an adversary", self.budget)
 
     @final
     def flips(self, sight: Sight) -> bool:

@@ -5,8 +5,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fairduel._compiled import compiled
 from fairduel.adversaries.base import Sight, StrongAdversary
+from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 

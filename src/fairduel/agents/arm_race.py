@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, KArmed, RewardAgent
-from fairduel.agents.scaled import Scaled
+from fairduel.agents.scaled_constants import Scaled
 from fairduel.checks import ensure
 from fairduel.duel import Pull
 

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel.action_sets import ActionSet
-from fairduel.actions import checked_actions
+from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.old_formats import FORMAT, upgraded
 from fairduel.agents.state_file import read_state, write_state
-from fairduel.checks import ensure, finite, whole
+from fairduel.checks import ensure, finite, integer
+from fairduel.core.likelihood import LONGEST_DIFFERENCE
 from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError
-from fairduel.likelihood import LONGEST_DIFFERENCE
 
 Actions = ArrayLike | ActionSet | None
 """What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
@@ -61,8 +60,8 @@ class Agent(ABC, Generic[Asked, Answer]):
             value = getattr(self, field.name)
             if isinstance(value, np.generic):  # JSON knows Python's own numbers only
                 setattr(self, field.name, value.item())
-        self.horizon = None if self.horizon is None else whole("horizon", self.horizon, least=1)
-        self.seed = whole("seed", self.seed)
+        self.horizon = None if self.horizon is None else integer("horizon", self.horizon, least=1)
+        self.seed = integer("seed", self.seed)
         self._asked = 0
         self._pending: dict[int, Asked] = {}
         self._rng = np.random.Generator(np.random.PCG64(self.seed))
@@ -82,7 +81,7 @@ class Agent(ABC, Generic[Asked, Answer]):
 
     def ask_many(self, actions: Actions, count: int) -> list[Asked]:
         """Ask ``count`` times at once; each takes into account what the ones before it will tell."""
-        return [self.ask(actions) for _ in range(whole("count", count, least=1))]
+        return [self.ask(actions) for _ in range(integer("count", count, least=1))]
 
     def tell(self, asked: Asked, answer: Answer) -> None:
         """Learn the answer to what was asked earlier; any time, any order, once."""
@@ -178,7 +177,7 @@ class Agent(ABC, Generic[Asked, Answer]):
     def _restore(self, state: dict[str, Any]) -> None:
         """Take over the state; it is checked afterwards, except for what code that checks nothing would see."""
         self._rng.bit_generator.state = _checked_stream(state["random"])
-        self._asked = whole("asked", state["asked"])
+        self._asked = integer("asked", state["asked"])
         for number, fields in state["pending"].items():
             kept: Any = self._asks.from_state(fields)
             ensure(str(kept.number) == number, "something pending has two numbers")
@@ -257,7 +256,7 @@ class KArmed:
     """K."""
 
     def __post_init__(self) -> None:
-        self.arms = whole("arms", self.arms, least=2)
+        self.arms = integer("arms", self.arms, least=2)
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
 
     def _check_count(self, actions: Actions) -> None:

@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from fairduel.agents.base import Actions, RewardAgent
+from fairduel.agents.by_name import find, make
 from fairduel.agents.cw_oful import CWOFUL
 from fairduel.agents.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.weighted_oful import WeightedOFUL
-from fairduel.checks import ensure, finite, positive, whole
+from fairduel.checks import ensure, finite, integer, positive
 from fairduel.duel import Pull
 from fairduel.errors import BadInputError
-from fairduel.naming import find, make
 
 BASES: dict[str, type[RewardAgent]] = {
     "cw-oful": CWOFUL,
@@ -213,8 +213,8 @@ class COBE(LinearRewardAgent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        whole("_restarts", self._restarts)
-        ensure(whole("_smallest", self._smallest) <= self._largest, "_smallest is above the largest guess")
+        integer("_restarts", self._restarts)
+        ensure(integer("_smallest", self._smallest) <= self._largest, "_smallest is above the largest guess")
         self._share_out()
         kind = self._base_class()
         self._bases = [kind.from_state(state["bases"][str(i)]) for i in range(len(self._shares))]  # type: ignore[misc]
@@ -224,7 +224,7 @@ class COBE(LinearRewardAgent):
         count = len(self._bases)
         ensure(len(self._pulls) == len(self._rewards) == count, f"_pulls and _rewards are not of {count} bases")
         for pulls, reward in zip(self._pulls, self._rewards, strict=True):
-            whole("_pulls", pulls)
+            integer("_pulls", pulls)
             finite("_rewards", reward)
         dimensions = {getattr(base, "dimension", self.dimension) for base in self._bases}
         ensure(dimensions == {self.dimension}, f"its bases do not have {self.dimension} features")

@@ -5,10 +5,10 @@ from typing import Literal, get_args
 
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.checks import positive
+from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius
+from fairduel.core.selection import perturbations, perturbed_pair, perturbed_pair_by_gram
 from fairduel.duel import Matrix
 from fairduel.errors import unknown_name
-from fairduel.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.selection import perturbations, perturbed_pair, perturbed_pair_by_gram
 
 Coupling = Literal["paper", "vacdb"]
 

@@ -9,18 +9,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel.action_sets import ActionSet
-from fairduel.actions import checked_actions
+from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, check_difference
-from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
+from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.core.information import Information
+from fairduel.core.likelihood import Comparisons, maximum_likelihood, predicted, worth_a_fit
+from fairduel.core.links import LOGISTIC, Link, as_link
+from fairduel.core.mirror_descent import STEP, mirror_step
+from fairduel.core.radius import rcdb_ridge
+from fairduel.core.selection import random_pair, symmetric_pair, symmetric_pair_by_gram
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
-from fairduel.information import Information
-from fairduel.likelihood import Comparisons, maximum_likelihood, predicted, worth_a_fit
-from fairduel.links import LOGISTIC, Link, as_link
-from fairduel.mirror_descent import STEP, mirror_step
-from fairduel.radius import rcdb_ridge
-from fairduel.selection import random_pair, symmetric_pair, symmetric_pair_by_gram
 
 EstimatorName = Literal["exact", "lazy", "one-pass"]
 _LOCK_IN_STREAK = 100
@@ -42,7 +41,7 @@ class ContextualAgent(DuelingAgent):
     norm_bound: float
     """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
     link: Link | str = LOGISTIC
-    """σ, a :class:`~fairduel.links.Link` or its name."""
+    """σ, a :class:`~fairduel.core.links.Link` or its name."""
     kappa: float | None = None
     """κ, the smallest slope of the link; ``None`` takes it from the link and the norm bound."""
     ridge: float | None = None
@@ -234,7 +233,7 @@ class ContextualAgent(DuelingAgent):
     def _check_restored(self) -> None:
         super()._check_restored()
         for name in ("_self_duel_streak", "_outcomes", "_fitted_outcomes"):
-            whole(name, getattr(self, name))
+            integer(name, getattr(self, name))
         ensure(self._self_duel_streak <= self._asked, "it has more self-duels than duels")
         told = self._asked - len(self._pending)
         ensure(self._outcomes <= told, f"there are {self._outcomes} outcomes of {told} duels")
@@ -345,14 +344,14 @@ class ContextualAgent(DuelingAgent):
             )
 
     def _check_settings(self) -> None:
-        self.dimension = whole("dimension", self.dimension, least=1)
+        self.dimension = integer("dimension", self.dimension, least=1)
         self.norm_bound = positive("norm_bound", self.norm_bound)
         self.ridge = None if self.ridge is None else positive("ridge", self.ridge)
         self.radius_scale = positive("radius_scale", self.radius_scale)
         self.failure_probability = positive("failure_probability", self.failure_probability)
         if self.failure_probability >= 1:
             raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
-        self.warmup = whole("warmup", self.warmup)
+        self.warmup = integer("warmup", self.warmup)
         self.self_duels = boolean("self_duels", self.self_duels)
         self.constrained = boolean("constrained", self.constrained)
         self.kappa = None if self.kappa is None else positive("kappa", self.kappa)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairduel.agents.linear_reward import OptimisticAgent, tolerated
 from fairduel.checks import positive
-from fairduel.selection import uncertainty_weight
+from fairduel.core.selection import uncertainty_weight
 
 
 @dataclass(kw_only=True, eq=False)

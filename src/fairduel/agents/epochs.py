@@ -4,8 +4,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from fairduel.agents.base import RewardAgent
-from fairduel.agents.scaled import Scaled
-from fairduel.checks import ensure, whole
+from fairduel.agents.scaled_constants import Scaled
+from fairduel.checks import ensure, integer
 from fairduel.duel import Pull
 
 
@@ -24,8 +24,8 @@ class EpochAgent(Scaled, RewardAgent):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        whole("_epoch", self._epoch)
-        whole("_awaited", self._awaited, least=min(self._epoch, 1))
+        integer("_epoch", self._epoch)
+        integer("_awaited", self._awaited, least=min(self._epoch, 1))
 
     def _check_pending(self, asked: Pull) -> None:
         super()._check_pending(asked)

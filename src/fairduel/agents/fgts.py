@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fairduel.actions import checked_actions
+from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, check_difference
 from fairduel.agents.tsallis import draw
-from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
+from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.core.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
+from fairduel.core.links import LOGISTIC, Link, as_link
+from fairduel.core.selection import pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
-from fairduel.links import LOGISTIC, Link, as_link
-from fairduel.selection import pick
 
 _FEEL_GOOD = {"theory": 1.0, "practical": 0.1}  # μ in units of √(d/T)
 Density = Callable[[Matrix], tuple[Vector, Matrix]]
@@ -269,13 +269,13 @@ class FGTS(DuelingAgent):
         counts = state["set_counts"]
         tables = [checked_actions(state["sets"][str(i)], self.dimension) for i in range(len(counts))]
         self._offered = {
-            table.tobytes(): whole("the count of a set", count, least=1)
+            table.tobytes(): integer("the count of a set", count, least=1)
             for table, count in zip(tables, counts, strict=True)
         }
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        whole("_rounds", self._rounds, least=len(self._told))
+        integer("_rounds", self._rounds, least=len(self._told))
         kept = sum(self._offered.values())
         ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
 
@@ -285,7 +285,7 @@ class FGTS(DuelingAgent):
         ensure(len(asked.note) == 1 + self.dimension and asked.note[0] in {0, 1}, f"{asked} is of no chain")
 
     def _check_settings(self) -> None:
-        self.dimension = whole("dimension", self.dimension, least=1)
+        self.dimension = integer("dimension", self.dimension, least=1)
         for name in ("norm_bound", "learning_rate", "step_size"):
             setattr(self, name, positive(name, getattr(self, name)))
         if not isinstance(self.feel_good, str):
@@ -293,8 +293,8 @@ class FGTS(DuelingAgent):
         elif self.feel_good not in _FEEL_GOOD:
             raise unknown_name("feel_good", self.feel_good, _FEEL_GOOD)
         self.prior_scale = None if self.prior_scale is None else positive("prior_scale", self.prior_scale)
-        self.steps = whole("steps", self.steps, least=1)
-        self.sets_kept = whole("sets_kept", self.sets_kept, least=1)
+        self.steps = integer("steps", self.steps, least=1)
+        self.sets_kept = integer("sets_kept", self.sets_kept, least=1)
         self.self_duels = boolean("self_duels", self.self_duels)
         if str(as_link(self.link)) != "logistic":
             raise BadInputError(f"FGTS.CDB is built on the logistic loss and takes no {self.link} link.")

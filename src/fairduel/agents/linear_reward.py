@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairduel.actions import checked_actions
+from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, RewardAgent
-from fairduel.agents.scaled import Scaled
-from fairduel.checks import at_least_zero, ensure, positive, whole
+from fairduel.agents.scaled_constants import Scaled
+from fairduel.checks import at_least_zero, ensure, integer, positive
+from fairduel.core.information import Information, checked_array
+from fairduel.core.selection import pick
 from fairduel.duel import Matrix, Pull, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import Information, checked_array
-from fairduel.selection import pick
 
 
 @dataclass(kw_only=True, eq=False)
@@ -30,7 +30,7 @@ class LinearRewardAgent(Scaled, RewardAgent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.dimension = whole("dimension", self.dimension, least=1)
+        self.dimension = integer("dimension", self.dimension, least=1)
         self.norm_bound = positive("norm_bound", self.norm_bound)
         self.noise = positive("noise", self.noise)
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from fairduel.agents.contextual import ContextualAgent
+from fairduel.core.radius import maxinp_radius, practical_radius
+from fairduel.core.selection import informative_pair, informative_pair_by_gram
 from fairduel.duel import Matrix
-from fairduel.radius import maxinp_radius, practical_radius
-from fairduel.selection import informative_pair, informative_pair_by_gram
 
 
 @dataclass(kw_only=True, eq=False)

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from fairduel.agents.contextual import ContextualAgent
+from fairduel.core.information import Information
+from fairduel.core.radius import confidence_radius, horizon_noise, practical_radius
 from fairduel.duel import Matrix
-from fairduel.information import Information
-from fairduel.radius import confidence_radius, horizon_noise, practical_radius
 
 
 @dataclass(kw_only=True, eq=False)

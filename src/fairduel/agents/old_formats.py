@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fairduel.core.radius import rcdbs_ridge, rcdbs_trust
 from fairduel.errors import BadInputError
-from fairduel.radius import rcdbs_ridge, rcdbs_trust
 
 FORMAT = 4
 """The format that is written."""

@@ -10,8 +10,8 @@ from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import at_least_zero, ensure
+from fairduel.core.optimal_design import near_optimal_design
 from fairduel.duel import Matrix, Pull, Vector
-from fairduel.optimal_design import near_optimal_design
 
 _NEVER = -(2**62)  # how often an action that is not in the design is due
 

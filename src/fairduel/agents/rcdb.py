@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from fairduel.agents.robust import RobustAgent
+from fairduel.core.information import Information
+from fairduel.core.radius import determinant_noise, horizon_noise, practical_radius
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import Information
-from fairduel.radius import determinant_noise, horizon_noise, practical_radius
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairduel.agents.robust import RobustAgent
+from fairduel.core.information import Information, dot
+from fairduel.core.links import slope
+from fairduel.core.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
 from fairduel.duel import Duel, Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import Information, dot
-from fairduel.links import slope
-from fairduel.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
 
 
 @dataclass(kw_only=True, eq=False)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fairduel.agents.contextual import ContextualAgent
-from fairduel.checks import positive, whole
+from fairduel.checks import integer, positive
+from fairduel.core.radius import confidence_radius, rcdb_trust
+from fairduel.core.selection import uncertainty_weight
 from fairduel.duel import Duel, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.radius import confidence_radius, rcdb_trust
-from fairduel.selection import uncertainty_weight
 
 Design = Literal["plain", "kappa"]
 
@@ -90,13 +90,13 @@ class RobustAgent(ContextualAgent):
 
     def _tolerance(self) -> int:
         if self.flip_budget is not None:
-            self.flip_budget = whole("flip_budget", self.flip_budget)
+            self.flip_budget = integer("flip_budget", self.flip_budget)
             return self.flip_budget
         if self.horizon is None:
             raise BadInputError(
                 "flip_budget and horizon are both unknown: give the flip budget, or a horizon T to tolerate ⌈√T⌉."
             )
-        return math.ceil(math.sqrt(whole("horizon", self.horizon, least=1)))
+        return math.ceil(math.sqrt(integer("horizon", self.horizon, least=1)))
 
     @property
     def settings(self) -> dict[str, Any]:

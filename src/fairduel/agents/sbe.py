@@ -9,8 +9,8 @@ from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import ensure
+from fairduel.core.optimal_design import barycentric_spanner
 from fairduel.duel import Matrix, Pull, Vector
-from fairduel.optimal_design import barycentric_spanner
 
 
 @dataclass(kw_only=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairduel.agents.old_formats import UNSEALED
 from fairduel.errors import BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 
 _SEAL = b"sha256:"  # ends the file, as the archive's comment, with the digest of all bytes before the digest
 _DIGEST_LENGTH = 64
@@ -27,7 +27,7 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = _SEAL + bytes(_DIGEST_LENGTH)
     content = buffer.getvalue()[:-_DIGEST_LENGTH]
-    write_whole(path, content + _digest(content))
+    write_atomically(path, content + _digest(content))
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, DuelingAgent, check_difference
-from fairduel.checks import at_least_zero, boolean, ensure, positive, whole
+from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.core.information import Information, checked_array
+from fairduel.core.likelihood import Comparisons, maximum_likelihood
+from fairduel.core.links import LOGISTIC, Link, as_link
+from fairduel.core.radius import practical_radius
+from fairduel.core.selection import pair_widths, symmetric_pair_by_gram
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.information import Information, checked_array
-from fairduel.likelihood import Comparisons, maximum_likelihood
-from fairduel.links import LOGISTIC, Link, as_link
-from fairduel.radius import practical_radius
-from fairduel.selection import pair_widths, symmetric_pair_by_gram
 
 PRACTICAL_ACCURACY = 2.0**-5
 """α: five levels, as in the authors' experiments."""
@@ -53,7 +53,7 @@ class _Level:
         dimension = len(self.theta)
         self.information = Information.from_state(state["information"], dimension)
         self.told = Comparisons.from_state(state["told"], dimension)
-        self.outcomes = whole("the outcomes of a level", state["outcomes"], least=len(self.told))
+        self.outcomes = integer("the outcomes of a level", state["outcomes"], least=len(self.told))
         self.theta = checked_array("the estimate of a level", state["theta"], (dimension,))
         self.stale = boolean("whether a level is stale", state["stale"])
 
@@ -101,7 +101,7 @@ class VACDB(DuelingAgent):
     norm_bound: float
     """B, a bound on ‖θ*‖."""
     link: Link | str = LOGISTIC
-    """σ, a :class:`~fairduel.links.Link` or its name."""
+    """σ, a :class:`~fairduel.core.links.Link` or its name."""
     accuracy: float | None = None
     """α, below which nothing more is learned; there are L = ⌈log₂ 1/α⌉ levels. ``None``: 2^−5, or T^−1.5 in theory."""
     radius: float | str = "practical"
@@ -276,7 +276,7 @@ class VACDB(DuelingAgent):
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:
-        self.dimension = whole("dimension", self.dimension, least=1)
+        self.dimension = integer("dimension", self.dimension, least=1)
         self.norm_bound = positive("norm_bound", self.norm_bound)
         self.radius_scale = positive("radius_scale", self.radius_scale)
         for name in ("failure_probability", "accuracy"):

@@ -9,8 +9,8 @@ import numpy as np
 from fairduel.agents.base import Actions
 from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, tolerated
 from fairduel.checks import ensure
+from fairduel.core.selection import pick
 from fairduel.duel import Pull
-from fairduel.selection import pick
 
 
 @dataclass(kw_only=True, eq=False)

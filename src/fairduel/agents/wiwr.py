@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
-from fairduel.agents.scaled import Scaled
+from fairduel.agents.scaled_constants import Scaled
 from fairduel.agents.tsallis import draw
-from fairduel.checks import ensure, whole
+from fairduel.checks import ensure, integer
 from fairduel.duel import Duel, Outcome, Vector
 
 THEORY_LENGTH = 2304.0
@@ -56,8 +56,8 @@ class WIWR(KArmed, Scaled, DuelingAgent):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        whole("_epoch", self._epoch, least=1)
-        whole("_told", self._told)
+        integer("_epoch", self._epoch, least=1)
+        integer("_told", self._told)
         ensure(self._candidate in range(self.arms), f"_candidate is not one of {self.arms} arms")
         ensure((self._leads == -self._leads.T).all(), "_leads is not antisymmetric")
         ensure((self._gaps > 0).all() and (self._due >= 1).all(), "_gaps or _due is not positive")

@@ -28,7 +28,7 @@ from fairduel.cli.rank import (
     problem_sentences,
     read_and_set_aside,
 )
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.votes.audit import Audit, audit, tops
 from fairduel.votes.campaign import voter_of
 from fairduel.votes.voters import crowd_sentence, evidence_text
@@ -121,11 +121,11 @@ def write_audit(found: Audit, out: Path, settings: dict[str, Any]) -> None:
         for name in ("voters.csv", "flagged-rows.csv"):
             (out / name).unlink(missing_ok=True)
     else:
-        write_whole(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
+        write_atomically(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
         flagged = found.evidence.flagged_votes(found.votes)
         cast_by = np.array(found.votes.voters)[voter_of(found.votes)[flagged]]
         rows = pl.DataFrame({"row": found.votes.row[flagged], "voter": cast_by})
-        write_whole(out / "flagged-rows.csv", rows.write_csv().encode())
+        write_atomically(out / "flagged-rows.csv", rows.write_csv().encode())
     write_record(out / "audit.json", {"settings": settings, **found.record()})
 
 

@@ -12,7 +12,7 @@ from fairduel.cli.options import console
 from fairduel.cli.rank import rank_command
 from fairduel.cli.stress import AttackOption, stress_command
 from fairduel.errors import BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.synthetic import arena
 from fairduel.votes.votes import Votes
@@ -35,7 +35,7 @@ def demo(
     except OSError as error:
         raise BadInputError(f"cannot write to {out}: {error.strerror}.") from error
     file = out / "votes.csv"
-    write_whole(file, as_table(votes).write_csv().encode())
+    write_atomically(file, as_table(votes).write_csv().encode())
     told = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
     console.print(
         f"{len(votes):,} made-up votes of {len(votes.voters)} voters between {len(votes.items)} items are in {file}. "

@@ -21,7 +21,7 @@ from fairduel.cli.options import (
     typed_command,
 )
 from fairduel.experiments import leaderboard as board
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.tables import with_error
 from fairduel.report.templating import render
 from fairduel.simulation import Store, versions
@@ -46,11 +46,11 @@ def leaderboard(
     with progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
         result = board.compete(store, seeds, jobs=jobs, progress=progress)
     text = json.dumps(_record(result, seeds), indent=1, ensure_ascii=False)
-    write_whole(out / "leaderboard.json", (text + "\n").encode())
+    write_atomically(out / "leaderboard.json", (text + "\n").encode())
     page = out / "leaderboard.html"
     shown = f"{seeds[0]}–{seeds[-1]} ({len(seeds)} runs)"
     html = render("leaderboard.html", board=result, scenarios=board.SCENARIOS, seeds=shown, command=typed_command())
-    write_whole(page, html.encode())
+    write_atomically(page, html.encode())
     if as_json:
         typer.echo(text)
         return

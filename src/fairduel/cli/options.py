@@ -25,7 +25,7 @@ from rich.progress import (
 
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.simulation import Cell, versions
 
 console = Console()
@@ -53,7 +53,7 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write what was found, and what made it, as JSON; it has no infinite numbers, so these are null."""
     whole = _finite({"command": typed_command(), "versions": versions(), **record})
     text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    write_whole(path, (text + "\n").encode())
+    write_atomically(path, (text + "\n").encode())
 
 
 def _finite(value: Any) -> Any:

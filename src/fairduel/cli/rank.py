@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fairduel.cli.options import console, typed_command, write_record
 from fairduel.errors import BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.votes.features import Features, read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
 from fairduel.votes.reading import Reading, read_votes
@@ -93,7 +93,7 @@ def rank_command(
     reading = read_and_set_aside(votes, roles, strict=strict, out=out)
     table = features_for(features, array, reading)
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
-    write_whole(out / "ranking.csv", ranking.frame().write_csv().encode())
+    write_atomically(out / "ranking.csv", ranking.frame().write_csv().encode())
     settings = {**file_settings(votes, reading), **ranking.settings}
     record = {
         "settings": settings,
@@ -132,7 +132,7 @@ def read_and_set_aside(path: Path, columns: Mapping[str, str | None], *, strict:
         raise BadInputError(f"cannot write to {out}: {error.strerror}.") from error
     kept = out / "set-aside.csv"
     if len(reading.set_aside):
-        write_whole(kept, reading.set_aside.write_csv().encode())
+        write_atomically(kept, reading.set_aside.write_csv().encode())
     else:
         kept.unlink(missing_ok=True)
     return reading

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from fairduel.cli.options import console
 from fairduel.errors import BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.points import axis_title, points_of
 from fairduel.simulation.query import Answer, query
 
@@ -111,7 +111,7 @@ def plot(
     from fairduel.report.figures import draw_points, image  # noqa: PLC0415  # matplotlib loads only where it draws
 
     figure = draw_points(points, x_label=axis_title(x), y_label=f"{measure} (mean ± standard error)")
-    write_whole(path, image(figure, "svg" if kind == "svg" else "png"))
+    write_atomically(path, image(figure, "svg" if kind == "svg" else "png"))
     if mixed:
         console.print(
             f"Each point is a mean over different {', '.join(mixed)}: tell them apart with --by or --panel, "

@@ -28,7 +28,7 @@ from fairduel.cli.rank import (
     problem_sentences,
     read_and_set_aside,
 )
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.votes.stress import FLIPS, stress
 
 
@@ -109,12 +109,12 @@ def stress_command(
         "level": level,
         "duels assigned": not voters_choose_duels,
     }
-    write_whole(out / "stress.csv", frame.write_csv().encode())
+    write_atomically(out / "stress.csv", frame.write_csv().encode())
     summary = stress_sentences(frame, name)
     write_record(out / "stress.json", {"settings": settings, "summary": summary, "rows": frame.to_dicts()})
     figure = draw_stress(frame, attack=name)
-    write_whole(out / "stress.png", image(figure, "png"))
-    write_whole(out / "stress.svg", image(figure, "svg"))
+    write_atomically(out / "stress.png", image(figure, "png"))
+    write_atomically(out / "stress.svg", image(figure, "svg"))
     columns = _columns(frame)
     rows = [[_cell(row[key]) for key in columns] for row in frame.to_dicts()]
     page = out / "report.html"

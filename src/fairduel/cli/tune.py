@@ -23,7 +23,7 @@ from fairduel.experiments.tuning import (
     tuning_seeds,
     variants,
 )
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.simulation import Cell, Store, run_cells
 from fairduel.worlds import WORLDS
 
@@ -84,7 +84,7 @@ def tune(
     for tuned in tunings:
         _print(tuned)
     path = out / "tuned.json"
-    write_whole(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
+    write_atomically(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
     console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
 
 

@@ -24,7 +24,7 @@ from fairduel.cli.options import (
     write_record,
 )
 from fairduel.experiments import claims
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.templating import render
 from fairduel.simulation import Store
 
@@ -62,7 +62,7 @@ def verify(
     write_record(record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]})
     page = out / "verify.html"
     summary = _summary(verdicts)
-    write_whole(page, render("verify.html", verdicts=verdicts, summary=summary, command=typed_command()).encode())
+    write_atomically(page, render("verify.html", verdicts=verdicts, summary=summary, command=typed_command()).encode())
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return

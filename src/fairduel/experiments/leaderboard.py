@@ -8,8 +8,8 @@ import numpy as np
 
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.inference import Mean, jackknifed
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
-from fairduel.inference import Mean, jackknifed
 from fairduel.simulation import Cell, Store, run_cells
 
 HORIZON = 2000

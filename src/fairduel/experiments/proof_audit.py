@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fairduel.agents import RCDB, RCDBS
+from fairduel.core.links import LOGISTIC
+from fairduel.core.radius import corruption_term, rcdb_regret_bound
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.links import LOGISTIC
-from fairduel.radius import corruption_term, rcdb_regret_bound
 from fairduel.simulation import Cell, Trace
 from fairduel.worlds import FixedWorld
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fairduel.duel import Matrix, Vector
+from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.inference import Mean, excess_exponent, exponent, mean
 from fairduel.simulation import Cell, Store, run_cells
 from fairduel.worlds import RewardWorld
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
 from fairduel.experiments.paper_setup import (
     ATTACKS,
@@ -22,7 +23,6 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.radius import rcdbs_ridge
 from fairduel.simulation import Cell, Store
 
 FIRST_TUNING_SEED = 1_000_000

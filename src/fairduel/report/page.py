@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from fairduel.experiments import Lines
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.results import Results
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.figures import draw, image
 from fairduel.report.tables import fits, summary
 from fairduel.report.templating import render
@@ -43,11 +43,11 @@ def write_report(folder: Path, all_results: Sequence[Results], command: str) -> 
         drawn = [Drawn(view.caption, draw(results, number)) for number, view in enumerate(results.experiment.views)]
         for number, item in enumerate(drawn, start=1):
             name = results.experiment.name if number == 1 else f"{results.experiment.name}-{number}"
-            write_whole(folder / f"{name}.png", image(item.figure, "png"))
-            write_whole(folder / f"{name}.svg", item.svg)
+            write_atomically(folder / f"{name}.png", image(item.figure, "png"))
+            write_atomically(folder / f"{name}.svg", item.svg)
         sections.append(_section(results, drawn))
     page = folder / "report.html"
-    write_whole(page, render("report.html", sections=sections, command=command).encode())
+    write_atomically(page, render("report.html", sections=sections, command=command).encode())
     return page
 
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, StrMethodFormatter
 from fairduel.duel import Matrix
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.table1 import BUDGETS, HORIZONS, REFERENCE_BUDGET, REFERENCE_HORIZON, Measured
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.figures import STYLE
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.tables import with_error
@@ -32,7 +32,7 @@ def write_table1(folder: Path, rows: Sequence[Measured], seeds: range, command: 
         "budgets": BUDGETS,
         "rows": [_record(row) for row in rows],
     }
-    write_whole(folder / "table1.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomically(folder / "table1.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
     page = folder / "table1.html"
     text = render(
         "table1.html",
@@ -44,7 +44,7 @@ def write_table1(folder: Path, rows: Sequence[Measured], seeds: range, command: 
         budget=REFERENCE_BUDGET,
         command=command,
     )
-    write_whole(page, text.encode())
+    write_atomically(page, text.encode())
     return page
 
 

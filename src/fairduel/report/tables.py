@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from fairduel.experiments import Entry, Lines
+from fairduel.experiments.inference import Mean, exponent, line, mean, paired_difference
 from fairduel.experiments.results import Results
-from fairduel.inference import Mean, exponent, line, mean, paired_difference
 
 
 def summary(results: Results) -> list[dict[str, Any]]:

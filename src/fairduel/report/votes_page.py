@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.templating import render
 from fairduel.report.votes_figures import MOST_ITEMS, draw_standings, draw_win_matrix
@@ -66,7 +66,7 @@ def write_votes_report(
     ]
     written = {name: _written(value) for name, value in settings.items()}
     page = render("votes.html", title=title, summary=summary, parts=parts, settings=written, command=command)
-    write_whole(path, page.encode())
+    write_atomically(path, page.encode())
 
 
 def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Section]:

@@ -1,7 +1,7 @@
 """Simulation: one run, many runs, and where results are kept."""
 
 from fairduel.simulation.cell import Cell, Run, versions
-from fairduel.simulation.many import run_cells
+from fairduel.simulation.parallel import run_cells
 from fairduel.simulation.play import Player, Streams, Trace, play
 from fairduel.simulation.store import Store, write_parquet
 

@@ -17,11 +17,11 @@ import numpy as np
 import fairduel
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
+from fairduel.agents.by_name import find, look_here, make
 from fairduel.errors import BadInputError
-from fairduel.naming import find, look_here, make
+from fairduel.simulation.compiled_run import can_run_whole, play_whole_run
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.play import Player, Streams, Trace, play, referee
-from fairduel.simulation.whole_run import can_run_whole, play_whole_run
 from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]

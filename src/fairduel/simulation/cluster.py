@@ -11,7 +11,7 @@ from typing import Any, Self
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.simulation.cell import Run, versions
 from fairduel.simulation.extras import needed
-from fairduel.simulation.many import Batch, Finished, report_fatal, run_elsewhere
+from fairduel.simulation.parallel import Batch, Finished, report_fatal, run_elsewhere
 
 _PATIENCE = 5.0
 """Seconds to wait for the scheduler, and for its first worker."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.adversaries import Adversary, FlippingAdversary, NoAttack, PullSight, RewardAdversary, Sight
+from fairduel.core.information import HIGH_DIMENSION
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import HIGH_DIMENSION
 from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 

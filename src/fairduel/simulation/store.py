@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from fairduel.errors import BadInputError
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, Run
 
 if sys.platform != "win32":
@@ -144,7 +144,7 @@ class Store:
     def _write(self, key: str, frame: pl.DataFrame) -> Path:
         content = _as_parquet(frame)
         path = self._cells / f"{key}-{_digest(content)}.parquet"
-        write_whole(path, content)
+        write_atomically(path, content)
         self._seeds[path] = frozenset(frame["seed"])
         return path
 
@@ -239,4 +239,4 @@ def _as_parquet(frame: pl.DataFrame) -> bytes:
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame to ``path``, whole or not at all."""
-    write_whole(path, _as_parquet(frame))
+    write_atomically(path, _as_parquet(frame))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.files import write_whole
+from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, versions
 
 _KEYS = ("runs", "seed", "horizon", "budget", "agent", "attack", "world")
@@ -44,7 +44,7 @@ class Grid:
             "seeds": {"first": self.seeds.start, "runs": len(self.seeds)},
             "cells": {key: asdict(cell) for key, cell in self.cells.items()},
         }
-        write_whole(folder / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomically(folder / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, folder: Path) -> "Grid":

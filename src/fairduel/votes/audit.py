@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.checks import whole
+from fairduel.checks import integer
 from fairduel.votes.bradley_terry import Ties
 from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
@@ -136,7 +136,7 @@ def audit(
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
     """How many of the first 1, 2, … ``top`` items of the largest component can change."""
     counted = votes.select((votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half")))
-    return max(1, min(whole("top", top, least=1), int((counted.components() == 0).sum()) - 1))
+    return max(1, min(integer("top", top, least=1), int((counted.components() == 0).sum()) - 1))
 
 
 def _voter_summary(found: Audit) -> list[str]:

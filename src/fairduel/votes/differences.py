@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from fairduel.core.likelihood import newton
+from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.likelihood import newton
-from fairduel.links import LOGISTIC
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
 from fairduel.votes.sequential import weigh_pairs, weigh_rows
 from fairduel.votes.votes import Codes

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import expit
 
-from fairduel.checks import whole
+from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, moved_scores
@@ -81,7 +81,7 @@ def fragility(
     The leader changes (a gives way to b) if 5 of 12 votes are dropped; at least 2 are needed.
     """
     votes, kinds, fitted = _prepared(votes, ties)
-    if not 1 <= whole("top", top, least=1) < len(votes.items):
+    if not 1 <= integer("top", top, least=1) < len(votes.items):
         raise BadInputError(f"the top {top} of {len(votes.items)} items that were compared cannot change.")
     ranked = np.argsort(-fitted.scores, kind="stable")
     pairs = [(int(inside), int(outside)) for inside in ranked[:top] for outside in ranked[top:]]

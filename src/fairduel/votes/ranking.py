@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from fairduel.checks import whole
+from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, Ties, fit_scores, wins
@@ -133,7 +133,7 @@ def rank(
     >>> [(s.item, s.rank, s.rank_low, s.rank_high, round(s.best, 2)) for s in rank(votes).standings]
     [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
     """
-    whole("draws", draws, least=100)
+    integer("draws", draws, least=100)
     won = wins(votes, ties=ties)
     counts = votes.weight * (votes.result != 0.5) if ties == "drop" else votes.weight
     if not counts.any():

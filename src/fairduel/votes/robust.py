@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse, special
 from threadpoolctl import threadpool_limits
 
+from fairduel.core.radius import rcdb_trust
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
-from fairduel.radius import rcdb_trust
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.differences import Pairs, Places, Rows
 from fairduel.votes.votes import Codes

@@ -9,10 +9,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
+from fairduel.core.information import gram_rank_one, rank_one, squared_width
+from fairduel.core.selection import uncertainty_weight
 from fairduel.duel import Matrix, Vector
-from fairduel.information import gram_rank_one, rank_one, squared_width
-from fairduel.selection import uncertainty_weight
 
 _AFRESH = 1024
 

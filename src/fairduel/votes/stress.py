@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
-from fairduel.checks import whole
+from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import Ties, fit_scores, wins
@@ -56,8 +56,8 @@ def inject(
     """
     if attack not in ATTACKS:
         raise unknown_name("attack", str(attack), ATTACKS)
-    whole("votes of an attack", size)
-    whole("voters of an attack", voters, least=1)
+    integer("votes of an attack", size)
+    integer("voters of an attack", voters, least=1)
     rng = np.random.default_rng(seed)
     if attack in FLIPS:
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import special
 
-from fairduel.checks import whole
+from fairduel.checks import integer
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.votes import Votes
 
@@ -44,8 +44,8 @@ def arena(
             raise unknown_name("kind of liar", kind, LIES)
     if target not in ITEMS:
         raise unknown_name("item", target, ITEMS)
-    lies = [kind for kind, count in kinds.items() for _ in range(whole(kind, count))]
-    if len(lies) > whole("voters", voters, least=1):
+    lies = [kind for kind, count in kinds.items() for _ in range(integer(kind, count))]
+    if len(lies) > integer("voters", voters, least=1):
         raise BadInputError(f"{len(lies)} of {voters} voters cannot lie: make more voters or fewer liars.")
     world, people, duels = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
     count, aim = len(ITEMS), ITEMS.index(target)
@@ -54,7 +54,7 @@ def arena(
     names = tuple(f"voter {number}" for number in range(1, voters + 1))
     liar_of = dict(zip(people.permutation(voters)[: len(lies)].tolist(), lies, strict=True))
 
-    cast = duels.integers(2, 2 * whole("votes_each", votes_each, least=1) + 1, voters)
+    cast = duels.integers(2, 2 * integer("votes_each", votes_each, least=1) + 1, voters)
     cast[list(liar_of)] = np.maximum(cast[list(liar_of)], votes_each)
     voter = np.repeat(np.arange(voters), cast)
     first = duels.integers(count, size=len(voter))

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairduel.checks import positive
+from fairduel.core.links import Link, probability
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.links import Link, probability
 
 
 class Offer(NamedTuple):

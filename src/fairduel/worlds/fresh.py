@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
+from fairduel.core.information import dot
+from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.information import dot
-from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import DuelingWorld, Offer, checked_dimension, random_parameter
 
 

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from fairduel.actions import hypercube
+from fairduel.action_sets import hypercube
 from fairduel.checks import positive
+from fairduel.core.links import clipped_linear
 from fairduel.errors import BadInputError
-from fairduel.links import clipped_linear
 from fairduel.worlds.base import FixedWorld, checked_dimension
 
 

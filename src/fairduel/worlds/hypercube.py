@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fairduel.actions import hypercube
-from fairduel.links import LOGISTIC, Link, as_link
+from fairduel.action_sets import hypercube
+from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import FixedWorld, checked_dimension, random_parameter
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
-from fairduel.checks import positive, whole
+from fairduel.checks import integer, positive
+from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.links import LOGISTIC
 from fairduel.worlds.base import FixedWorld
 
 Regret = Literal["condorcet", "borda", "copeland"]
@@ -98,7 +98,7 @@ class PreferenceWorld(FixedWorld):
             raise unknown_name("family", str(family), get_args(Family))
         if not isinstance(gap, (int, float)) or not 0 < gap < 0.5:
             raise BadInputError(f"the gap of this world lies between 0 and ½, not {gap!r}.")
-        arms = whole("arms", arms, least=_TOP + 1 if family in ("cyclic", "condorcet-cycle") else 2)
+        arms = integer("arms", arms, least=_TOP + 1 if family in ("cyclic", "condorcet-cycle") else 2)
         norm_bound = None
         if family == "utilities":
             utilities = rng.random(arms)

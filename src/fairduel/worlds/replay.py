@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.checks import positive
+from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.links import LOGISTIC
 from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
 from fairduel.votes.differences import Rows
 from fairduel.votes.votes import Votes

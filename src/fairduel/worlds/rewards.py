@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ndtri
 
-from fairduel.checks import positive, whole
+from fairduel.checks import integer, positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.worlds.base import Offer, RewardWorld, checked_dimension
@@ -36,7 +36,7 @@ class Arms(_FixedRewardWorld):
     def __init__(self, *, rng: np.random.Generator, arms: int = 10, gap: float = 0.2) -> None:
         if not 0 < gap <= 1:
             raise BadInputError(f"the gap of this world lies above 0 and is at most 1, not {gap!r}.")
-        arms = whole("arms", arms, least=2)
+        arms = integer("arms", arms, least=2)
         means = np.full(arms, (1.0 - gap) / 2.0)
         means[rng.integers(arms)] = (1.0 + gap) / 2.0
         super().__init__(np.eye(arms), means, noise=0.5, norm_bound=float(np.linalg.norm(means)))
@@ -56,7 +56,7 @@ class Linear(_FixedRewardWorld):
     def __init__(
         self, *, rng: np.random.Generator, dimension: int = 5, arms: int = 20, norm: float = 1.0, noise: float = 0.1
     ) -> None:
-        dimension, arms = checked_dimension(dimension), whole("arms", arms, least=2)
+        dimension, arms = checked_dimension(dimension), integer("arms", arms, least=2)
         norm, noise = positive("the norm of θ*", norm), positive("noise", noise)
         directions = unit_rows(rng.standard_normal((arms + 1, dimension)))
         self.parameter = norm * directions[0]

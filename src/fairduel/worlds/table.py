@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel.actions import checked_actions
+from fairduel.action_sets import checked_actions
 from fairduel.checks import positive
+from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.errors import BadInputError
-from fairduel.links import LOGISTIC, Link, as_link
 from fairduel.worlds.base import FixedWorld
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from fairduel.experiments.claims.verdict import Claim, gap, gaps, judged, smallest
+from fairduel.experiments.inference import Mean
 from fairduel.experiments.paper_setup import GREEDY, NO_ATTACK, paper_cell
-from fairduel.inference import Mean
 from helpers.planted import Planted
 
 RCDB, CLEAN = paper_cell("rcdb", GREEDY), paper_cell("rcdb", NO_ATTACK)

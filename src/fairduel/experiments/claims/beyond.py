@@ -14,6 +14,7 @@ from fairduel.experiments.claims.figures import (
 )
 from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, gaps, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.inference import Mean, jackknife, line, mean, paired_difference
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
     ATTACKS,
@@ -27,7 +28,6 @@ from fairduel.experiments.paper_setup import (
 from fairduel.experiments.sigmoid import NORMS
 from fairduel.experiments.tuning import published, sigmoid_problem, theory_settings, variants
 from fairduel.experiments.unknown_budget import FLIPS
-from fairduel.inference import Mean, jackknife, line, mean, paired_difference
 from fairduel.simulation import Cell
 
 LONG = 1_000_000

@@ -9,6 +9,7 @@ import numpy as np
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, gaps, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title, settings_text
 from fairduel.experiments.figure2 import BUDGETS
+from fairduel.experiments.inference import exponent, line, mean, mixed_mean
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
     ATTACKS,
@@ -20,7 +21,6 @@ from fairduel.experiments.paper_setup import (
     paper_cell,
 )
 from fairduel.experiments.tuning import Trial, published, tuning_problem, variants
-from fairduel.inference import exponent, line, mean, mixed_mean
 from fairduel.simulation import Cell
 
 PAPER_ATTACKS = tuple(attack for attack in ATTACKS if attack not in (NO_ATTACK, ATTACKS[2]))

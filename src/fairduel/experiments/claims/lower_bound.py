@@ -7,7 +7,7 @@ import math
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
 from fairduel.experiments.experiment import agent_title
-from fairduel.inference import mean
+from fairduel.experiments.inference import mean
 from fairduel.simulation import Cell
 
 LEARNERS = ("rcdb", "maxpairucb", "maxinp", "colstim")

@@ -12,10 +12,10 @@ import numpy as np
 
 from fairduel.experiments.claims.figures import PAPER_ATTACKS
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
+from fairduel.experiments.inference import share
 from fairduel.experiments.paper_setup import NO_ATTACK, Attack
 from fairduel.experiments.proof_audit import Inequality
 from fairduel.experiments.tuning import theory_settings
-from fairduel.inference import share
 from fairduel.simulation import Cell
 
 FAILURE = 0.05

@@ -11,9 +11,9 @@ from fairduel.duel import Vector
 from fairduel.experiments.claims.figures import growth_in_flips
 from fairduel.experiments.claims.proofs import LINEAR, theory_cell
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
+from fairduel.experiments.inference import excess_exponent, exponent, jackknife, line
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK
 from fairduel.experiments.proof_audit import regret_bound
-from fairduel.inference import excess_exponent, exponent, jackknife, line
 from fairduel.simulation import Cell
 
 FLIPS = (50, 100, 200, 400, 800)

@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairduel.duel import Vector
+from fairduel.experiments.inference import Mean, mixed_mean
 from fairduel.experiments.proof_audit import Audit
-from fairduel.inference import Mean, mixed_mean
 from fairduel.simulation import Cell, Store
 
 Status = Literal["holds", "does not hold", "undecided", "cannot fail"]

@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairduel._compiled import compiled
-from fairduel.checks import ensure, finite, whole
+from fairduel.checks import ensure, finite, integer
+from fairduel.core.compiling import compiled
 from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
@@ -242,7 +242,7 @@ class Information:
         information = cls(dimension, ridge=1.0)
         information._matrix = matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
         information._inverse = inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
-        information.updates = whole("updates of Σ", state["updates"])
+        information.updates = integer("updates of Σ", state["updates"])
         diagonal = matrix.diagonal()
         ensure((diagonal > 0).all(), "Σ is not positive definite")
         scale = np.sqrt(np.outer(diagonal, diagonal))

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairduel import LOGISTIC, radius
-from fairduel.information import Information
-from fairduel.selection import uncertainty_weight
+from fairduel import LOGISTIC
+from fairduel.core import radius
+from fairduel.core.information import Information
+from fairduel.core.selection import uncertainty_weight
 
 D, B, T, C, DELTA = 5, 2.0, 2000, 45, 0.1
 KAPPA = LOGISTIC.kappa(B)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, MaxPairUCB, Outcome, clipped_linear
-from fairduel.actions import hypercube
-from fairduel.likelihood import (
+from fairduel.action_sets import hypercube
+from fairduel.core.likelihood import (
     TOLERANCE,
     Comparisons,
     gradient_at,
@@ -19,8 +19,8 @@ from fairduel.likelihood import (
     predicted,
     solve_by_root,
 )
-from fairduel.links import potential
-from fairduel.selection import TIE
+from fairduel.core.links import potential
+from fairduel.core.selection import TIE
 
 LINKS = [LOGISTIC, PROBIT, clipped_linear(0.7), Link("logistic", 1.6)]
 any_link = st.sampled_from(LINKS)

@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from fairduel.inference import excess_exponent, exponent, jackknifed, line, mean, mixed_mean, paired_difference, share
+from fairduel.experiments.inference import (
+    excess_exponent,
+    exponent,
+    jackknifed,
+    line,
+    mean,
+    mixed_mean,
+    paired_difference,
+    share,
+)
 
 
 def test_interval_is_that_of_students_t():

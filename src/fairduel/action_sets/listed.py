@@ -6,10 +6,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
+from fairduel.core.information import keeps_gram
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
-from fairduel.information import keeps_gram
 
 _LARGEST_SQUARED_NORM = (1.0 + 1e-9) ** 2
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import fairduel
-from fairduel._compiled import _compiled_sources
+from fairduel.core.compiling import _compiled_sources
 
 PACKAGE = Path(fairduel.__file__).parent
 
 CODE = """
 import numpy as np
-from fairduel.likelihood import loss
-from fairduel.links import potential
+from fairduel.core.likelihood import loss
+from fairduel.core.links import potential
 one = np.array([1.0])
 print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, one[:, None], one, 0 * one, 0.0, 0, 1.0)) < 1e-9)
 """
@@ -66,7 +66,7 @@ def test_compiled_functions_read_nothing_from_files_that_the_cache_does_not_foll
 
 IMPORT = """
 import os, sys
-import fairduel.links, numba
+import fairduel.core.links, numba
 numba.njit(lambda x: x + 1.0)(1.0)  # from here on all is loaded that only the starter of the tests may be able to read
 for name in [name for name in sys.modules if name.startswith("fairduel")]:
     del sys.modules[name]
@@ -77,9 +77,9 @@ if user:
     os.setuid(user)
     del os.environ["HOME"]
 sys.path.insert(0, folder)
-import fairduel.links
+import fairduel.core.links
 assert fairduel.__file__.startswith(folder), fairduel.__file__
-print(fairduel.links.potential(0, 1.0, 0.0) > 0.69)
+print(fairduel.core.links.potential(0, 1.0, 0.0) > 0.69)
 """
 STRANGER = 54321
 """A user id that nobody has."""

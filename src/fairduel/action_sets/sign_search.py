@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
 from fairduel.duel import Matrix, Vector
 
 _TANGENTS = 4  # how often y₀ is chosen anew

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from fairduel import BadInputError
-from fairduel.optimal_design import barycentric_spanner, near_optimal_design
+from fairduel.core.optimal_design import barycentric_spanner, near_optimal_design
 
 
 def sphere(seed, count, dimension):

@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
+from fairduel.core.information import HIGH_DIMENSION, dot, multiply, rank_one
+from fairduel.core.links import probability_and_slope, slope
 from fairduel.duel import Matrix, Vector
-from fairduel.information import HIGH_DIMENSION, dot, multiply, rank_one
-from fairduel.links import probability_and_slope, slope
 
 STEP = 2.0
 """η; on tuning seeds regret is flat from 2 to 5 (see docs/speed.md). The analysis asks for ½ log 2 + 2B + 1."""

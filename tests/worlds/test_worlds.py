@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairduel import PROBIT, BadInputError
-from fairduel.actions import checked_actions, hypercube
+from fairduel.action_sets import checked_actions, hypercube
 from fairduel.worlds import WORLDS, Fresh, HardCorrupted, HardStochastic, Hypercube, Table
 
 

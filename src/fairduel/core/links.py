@@ -12,8 +12,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel._compiled import compiled
 from fairduel.checks import positive
+from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 

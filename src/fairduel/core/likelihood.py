@@ -12,12 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel._compiled import compiled
 from fairduel.checks import ensure
+from fairduel.core.compiling import compiled
+from fairduel.core.information import HIGH_DIMENSION, checked_array, combination, dot, products
+from fairduel.core.links import Link, potential, probability_and_slope
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
-from fairduel.information import HIGH_DIMENSION, checked_array, combination, dot, products
-from fairduel.links import Link, potential, probability_and_slope
 
 TOLERANCE = 1e-12
 """The gradient's largest entry at the estimate is at most this times (1 + Σw), or 1 + Σw·max|φ_j| for φ beyond 1.

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fairduel.actions import hypercube
-from fairduel.selection import (
+from fairduel.action_sets import hypercube
+from fairduel.core.selection import (
     FEW,
     _best_pair_among_many,
     _best_pair_of_all,

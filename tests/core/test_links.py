@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, Link, clipped_linear
-from fairduel.links import as_link, potential
+from fairduel.core.links import as_link, potential
 
 LINKS = [
     LOGISTIC,

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel._compiled import compiled
+from fairduel.core.compiling import compiled
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9

@@ -12,19 +12,17 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel._compiled import compiled
-from fairduel.actions import checked_actions
+from fairduel.action_sets import checked_actions
 from fairduel.adversaries import Adversarial, Adversary, Greedy, Hiding, Misleading, NoAttack, Random
 from fairduel.adversaries.strong import ranked_action
 from fairduel.agents import RCDB, RCDBS, CoLSTIM, ContextualAgent, MaxInP, MaxPairUCB
 from fairduel.agents.contextual import EstimatorName
-from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError, ConvergenceError
-from fairduel.information import AFRESH, HIGH_DIMENSION, dot, gram_rank_one, products, rank_one, squared_width
-from fairduel.likelihood import add_outcome, newton, predicted, worth_a_fit
-from fairduel.links import as_link, probability, slope
-from fairduel.mirror_descent import STEP, mirror_step
-from fairduel.selection import (
+from fairduel.core.compiling import compiled
+from fairduel.core.information import AFRESH, HIGH_DIMENSION, dot, gram_rank_one, products, rank_one, squared_width
+from fairduel.core.likelihood import add_outcome, newton, predicted, worth_a_fit
+from fairduel.core.links import as_link, probability, slope
+from fairduel.core.mirror_descent import STEP, mirror_step
+from fairduel.core.selection import (
     FEW,
     informative_pair,
     informative_pair_by_gram,
@@ -36,6 +34,8 @@ from fairduel.selection import (
     symmetric_pair_by_gram,
     uncertainty_weight,
 )
+from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError, ConvergenceError
 from fairduel.simulation.play import Player, Trace
 from fairduel.worlds import DuelingWorld, FixedWorld, Fresh, Offer, Replay, World
 from fairduel.worlds.fresh import rewards_of, unit_rows

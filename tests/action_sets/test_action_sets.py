@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
-from fairduel.action_sets import BallSet, HypercubeSet, ProductSet
-from fairduel.actions import hypercube
-from fairduel.sign_search import climb, diagonal_over, prove, sign_score
+from fairduel.action_sets import BallSet, HypercubeSet, ProductSet, hypercube
+from fairduel.action_sets.sign_search import climb, diagonal_over, prove, sign_score
 
 
 def score(first, second, theta, inverse, radius):

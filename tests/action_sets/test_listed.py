@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel import BadInputError
-from fairduel.actions import checked_actions, hypercube
+from fairduel.action_sets import checked_actions, hypercube
 
 GOOD = [[0.6, 0.8], [0.0, -1.0], [0.0, 0.0]]
 

@@ -4,7 +4,7 @@ import pytest
 from fairduel import BadInputError, MaxPairUCB
 from fairduel.adversaries import Greedy, WeakAdversary
 from fairduel.simulation import Cell, Streams, play
-from fairduel.simulation.whole_run import can_run_whole, play_whole_run
+from fairduel.simulation.compiled_run import can_run_whole, play_whole_run
 from fairduel.worlds import FixedWorld, Hypercube
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")

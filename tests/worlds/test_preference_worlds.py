@@ -11,7 +11,7 @@ from fairduel import MaxPairUCB
 from fairduel.adversaries import NoAttack
 from fairduel.errors import BadInputError
 from fairduel.simulation import Cell, play
-from fairduel.simulation.whole_run import can_run_whole
+from fairduel.simulation.compiled_run import can_run_whole
 from fairduel.worlds import WORLDS, PreferenceWorld
 from fairduel.worlds.preferences import borda_scores, condorcet_winner, copeland_scores
 

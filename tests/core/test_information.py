@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairduel.information import HIGH_DIMENSION, Information, combination, products, rank_one
+from fairduel.core.information import HIGH_DIMENSION, Information, combination, products, rank_one
 
 any_seed = st.integers(0, 2**32 - 1)
 

@@ -1,0 +1,1 @@
+"""The mathematics: links, likelihood, information, radii, selection rules, designs."""
