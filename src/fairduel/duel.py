@@ -16,19 +16,29 @@ Matrix = NDArray[np.float64]  # (d, d), (K, d), …
 
 
 class Outcome(Enum):
-    """Who won a duel."""
+    """Who won a duel, if anybody did."""
 
     FIRST = "first"
     SECOND = "second"
+    TIE = "tie"
 
     @property
     def flipped(self) -> "Outcome":
-        """The other outcome.
+        """What an adversary turns it into; a tie stays a tie.
 
         >>> Outcome.FIRST.flipped
         <Outcome.SECOND: 'second'>
         """
-        return Outcome.SECOND if self is Outcome.FIRST else Outcome.FIRST
+        return {Outcome.FIRST: Outcome.SECOND, Outcome.SECOND: Outcome.FIRST}.get(self, self)
+
+    @property
+    def first_share(self) -> float:
+        """How much of a win it is for the first: 1, 0, or ½ of a tie.
+
+        >>> Outcome.TIE.first_share
+        0.5
+        """
+        return {Outcome.FIRST: 1.0, Outcome.SECOND: 0.0}.get(self, 0.5)
 
 
 class Asked:
