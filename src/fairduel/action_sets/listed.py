@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.core.compiling import compiled
-from fairduel.core.information import keeps_gram
+from fairduel.core.information import may_keep_gram
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
 
@@ -37,7 +37,7 @@ def checked_actions(actions: ArrayLike, dimension: int, *, single: bool = False)
         raise BadInputError("actions must be numbers, one row of features per action, all of one length.") from None
     if given.dtype.kind not in "fiu":
         raise BadInputError(f"actions must be real numbers, one row of features per action, not {given.dtype}.")
-    kept = single and given.dtype == np.float32 and given.ndim == 2 and keeps_gram(*given.shape)
+    kept = single and given.dtype == np.float32 and given.ndim == 2 and may_keep_gram(*given.shape)
     array: Matrix = np.ascontiguousarray(given, dtype=None if kept else np.float64)
     if array.ndim != 2 or array.shape[1] != dimension:
         raise BadInputError(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from fairduel.action_sets.ball import ball_gap
 from fairduel.action_sets.base import ROUNDING, STARTS, ActionSet, Pair, pair_score
 from fairduel.action_sets.listed import checked_actions
-from fairduel.core.selection import symmetric_pair
+from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 
@@ -134,6 +134,7 @@ class _ListedSet(ActionSet):
     def best_pair(
         self, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, *, self_duels: bool = True
     ) -> Pair:
-        a, b = symmetric_pair(self._actions, np.ascontiguousarray(theta), inverse, radius, self_duels, rng.random())
+        seen = view_by(inverse, self._actions, np.ascontiguousarray(theta))
+        a, b = symmetric_pair(seen, radius, self_duels, rng.random())
         first, second = self._actions[a], self._actions[b]
         return Pair(first, second, pair_score(first, second, theta, inverse, radius), 0.0)

@@ -6,12 +6,14 @@ budget is kept here, out of their reach.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from fairduel.checks import at_least_zero, integer
+from fairduel.core.compiling import inlined, specialised
 from fairduel.duel import Matrix, Outcome, Vector
 
 
@@ -36,13 +38,64 @@ class Sight:
 
     @property
     def winner(self) -> int:
-        """Index of the action that truly won."""
+        """Index of the action that truly won; no adversary is asked about a tie."""
         return self.first if self.outcome is Outcome.FIRST else self.second
 
     @property
     def loser(self) -> int:
         """Index of the action that truly lost."""
         return self.second if self.outcome is Outcome.FIRST else self.first
+
+
+class DuelSeen(NamedTuple):
+    """A :class:`Sight` as compiled functions know it."""
+
+    round_number: int
+    rewards: Vector
+    first: int
+    second: int
+    share: float
+    """Of the first, in the true outcome."""
+    probability: float
+
+
+class AttackPlan(NamedTuple):
+    """An attack's settings as compiled functions know them."""
+
+    which: int
+    """The number of its rule, in a compiled run."""
+    budget: int
+    numbers: Vector
+    """What a rule needs to know besides, shape (m,)."""
+    memory: Vector
+    """What it must remember from round to round, shape (1,)."""
+
+
+class FlipCase(NamedTuple):
+    """All three arguments of a rule in one."""
+
+    plan: AttackPlan
+    seen: DuelSeen
+    rng: np.random.Generator
+
+
+@inlined
+def may_flip(budget: int, spent: float, share: float) -> bool:
+    """Whether budget is left, and there is something to flip: a tie has no other side."""
+    return spent < budget and share != 0.5
+
+
+rule: Any = None  # an attack's own, in the two below
+
+
+def _seeing(case: FlipCase) -> Any:
+    """A strong adversary's rule, shown everything."""
+    return rule(case.plan, case.seen, case.rng)
+
+
+def _blindfolded(case: FlipCase) -> Any:
+    """A weak adversary's rule, shown the round alone."""
+    return rule(case.plan, case.seen.round_number, case.rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +137,43 @@ class Adversary(ABC):
 
 
 class FlippingAdversary(Adversary):
-    """Flips the outcomes of duels, at most ``budget`` of them."""
+    """Flips the outcomes of duels, at most ``budget`` of them.
+
+    One that can run compiled names in ``_rule`` a compiled function of a plan, what it sees and a random stream; this
+    then serves as ``wants_flip`` too.
+    """
 
     budget: int
     """C, the most outcomes that may be flipped."""
+    _rule: ClassVar[Any] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._plan = AttackPlan(0, self.budget, np.array(self._numbers(), dtype=np.float64), np.zeros(1))
 
     def _checked_budget(self) -> int:
         return integer("the budget of an adversary", self.budget)
 
+    def _numbers(self) -> tuple[float, ...]:
+        """What the compiled rule needs to know besides the budget."""
+        return ()
+
+    def check_actions(self, fewest: int) -> None:
+        """Refuse a world that offers too few actions for this attack."""
+
+    def plan_run(self) -> AttackPlan | None:
+        """What a compiled run needs, or ``None`` where the attack has begun."""
+        return None if self._spent else self._plan
+
+    @classmethod
+    @abstractmethod
+    def flip_step(cls) -> Callable[[FlipCase], bool] | None:
+        """The compiled rule, for a compiled run; ``None`` where only the plain driver serves."""
+
     @final
     def flips(self, sight: Sight) -> bool:
         """Whether this round's outcome is flipped (c_t of the paper); spends the budget if so."""
-        if self._spent >= self.budget or not self._decides(sight):
+        if not may_flip(self.budget, self._spent, sight.outcome.first_share) or not self._decides(sight):
             return False
         self._spent += 1
         return True
@@ -103,29 +181,53 @@ class FlippingAdversary(Adversary):
     @abstractmethod
     def _decides(self, sight: Sight) -> bool: ...
 
+    def _by_rule(self, seen: DuelSeen | int) -> bool:
+        if self._rule is None:
+            raise NotImplementedError(f"{type(self).__name__} must write wants_flip.")
+        return bool(self._rule(self._plan, seen, self.rng))
+
 
 class WeakAdversary(FlippingAdversary):
     """Decides before it could see the duel: write :meth:`wants_flip` of the round alone."""
 
-    @abstractmethod
     def wants_flip(self, round_number: int) -> bool:
         """Whether to flip round t = 1, 2, and so on."""
+        return self._by_rule(round_number)
 
     @final
     def _decides(self, sight: Sight) -> bool:
         return self.wants_flip(sight.round_number)
 
+    @classmethod
+    def flip_step(cls) -> Callable[[FlipCase], bool] | None:
+        """The compiled rule, for a compiled run: what it must not see it is not shown."""
+        return specialised(_blindfolded, rule=cls._rule) if cls._rule else None
+
 
 class StrongAdversary(FlippingAdversary):
     """Sees the duel, its true outcome and the model: write :meth:`wants_flip` of that."""
 
-    @abstractmethod
     def wants_flip(self, sight: Sight) -> bool:
         """Whether to flip this outcome."""
+        self.check_actions(len(sight.rewards))
+        seen = DuelSeen(
+            sight.round_number,
+            sight.rewards,
+            sight.first,
+            sight.second,
+            sight.outcome.first_share,
+            sight.probability,
+        )
+        return self._by_rule(seen)
 
     @final
     def _decides(self, sight: Sight) -> bool:
         return self.wants_flip(sight)
+
+    @classmethod
+    def flip_step(cls) -> Callable[[FlipCase], bool] | None:
+        """The compiled rule, for a compiled run."""
+        return specialised(_seeing, rule=cls._rule) if cls._rule else None
 
 
 class RewardAdversary(Adversary):

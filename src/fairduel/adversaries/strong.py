@@ -5,28 +5,62 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fairduel.adversaries.base import Sight, StrongAdversary
+from fairduel.adversaries.base import AttackPlan, DuelSeen, StrongAdversary
 from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 
+Target = Literal["random", "median", "second", "worst"]
+_RANDOM, _MEDIAN, _SECOND, _WORST, _GIVEN = range(5)
+
 
 @compiled
-def ranked_action(rewards: Vector, rank: int) -> int:
-    """Index of the action at this place among the true rewards (K,), best first from 0."""
-    return int(np.argsort(-rewards, kind="mergesort")[rank])
-
-
-Target = Literal["random", "median", "second", "worst"]
+def against_the_model(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:  # noqa: ARG001
+    """If the true outcome was the likelier one."""
+    return seen.probability > 0.5
 
 
 @dataclass(kw_only=True, eq=False)
 class Adversarial(StrongAdversary):
     """Flips an outcome exactly when it agrees with the model, i.e. had probability over ½."""
 
-    def wants_flip(self, sight: Sight) -> bool:
-        """If the true outcome was the likelier one."""
-        return sight.probability > 0.5
+    _rule = staticmethod(against_the_model)
+
+
+@compiled
+def rank_of(rewards: Vector, action: int) -> int:
+    """The place of an action among the true rewards (K,), best first from 0; of equals the lower index is first."""
+    rank = 0
+    for other in range(rewards.size):
+        is_ahead = rewards[other] > rewards[action] or (rewards[other] == rewards[action] and other < action)
+        rank += is_ahead
+    return rank
+
+
+@compiled
+def target_rank(kind: int, uniform: float, rewards: Vector) -> int:
+    """The place of the target among the true rewards (K,), best first from 0; never that of the best."""
+    count = rewards.size
+    best = min(int(np.sum(rewards == np.max(rewards))), count - 1)  # so many share the first place
+    if kind == _SECOND:
+        return best
+    if kind == _MEDIAN:
+        return max(best, count // 2)
+    if kind == _WORST:
+        return count - 1
+    return best + int(uniform * (count - best))
+
+
+@compiled
+def for_the_target(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:  # noqa: ARG001
+    """If the target has truly lost to another action."""
+    kind, value = int(plan.numbers[0]), plan.numbers[1]
+    loser = seen.second if seen.share == 1.0 else seen.first
+    if seen.first == seen.second:
+        return False
+    if kind == _GIVEN:
+        return bool(loser == value)
+    return rank_of(seen.rewards, loser) == target_rank(kind, value, seen.rewards)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -38,46 +72,44 @@ class Misleading(StrongAdversary):
     """
 
     target: Target | int = "random"
+    _rule = staticmethod(for_the_target)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if isinstance(self.target, str) and self.target not in get_args(Target):
             raise unknown_name("target", self.target, get_args(Target))
         self._drawn = self.rng.random()
+        super().__post_init__()
 
-    def wants_flip(self, sight: Sight) -> bool:
-        """If the target has truly lost to another action."""
-        return sight.first != sight.second and sight.loser == self.target_among(sight.rewards)
+    def _numbers(self) -> tuple[float, ...]:
+        if isinstance(self.target, str):
+            return get_args(Target).index(self.target), self._drawn
+        return _GIVEN, self.target
+
+    def check_actions(self, fewest: int) -> None:
+        """Refuse a target that is none of the actions."""
+        if isinstance(self.target, int) and not 0 <= self.target < fewest:
+            raise BadInputError(f"the misleading target {self.target} is none of the {fewest} actions.")
 
     def rank(self, rewards: Vector) -> int:
-        """The target's place among actions with these true rewards (K,), best first from 0; −1 for a given index."""
-        count = len(rewards)
+        """The target's place among actions with these true rewards (K,), best first from 0."""
+        self.check_actions(len(rewards))
         if isinstance(self.target, int):
-            if not 0 <= self.target < count:
-                raise BadInputError(f"the misleading target {self.target} is none of the {count} actions.")
-            return -1
-        best = min(int(np.sum(rewards == np.max(rewards))), count - 1)  # so many share the first place
-        places = {"second": best, "median": max(best, count // 2), "worst": count - 1}
-        return places.get(self.target, best + int(self._drawn * (count - best)))
+            return rank_of(rewards, self.target)
+        return target_rank(get_args(Target).index(self.target), self._drawn, rewards)
 
-    def target_among(self, rewards: Vector) -> int:
-        """The target's index among actions with these true rewards (K,)."""
-        rank = self.rank(rewards)
-        return self.target if isinstance(self.target, int) else ranked_action(rewards, rank)
+
+@compiled
+def for_the_best(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:
+    """If the best action is in the duel, is still to be hidden, and the coin disagrees."""
+    best = np.argmax(seen.rewards)
+    if seen.first == seen.second or best not in (seen.first, seen.second) or plan.memory[0] >= plan.budget:
+        return False
+    plan.memory[0] += 1
+    return rng.random() < 0.5
 
 
 @dataclass(kw_only=True, eq=False)
 class Hiding(StrongAdversary):
     """Hides the best action: its first C duels are answered by a fair coin (proof of Theorem kappa)."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._hidden = 0
-
-    def wants_flip(self, sight: Sight) -> bool:
-        """If the best action is in the duel, is still to be hidden, and the coin disagrees."""
-        best = int(np.argmax(sight.rewards))
-        if sight.first == sight.second or best not in (sight.first, sight.second) or self._hidden >= self.budget:
-            return False
-        self._hidden += 1
-        return self.rng.random() < 0.5
+    _rule = staticmethod(for_the_best)

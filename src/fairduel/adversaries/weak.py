@@ -2,8 +2,29 @@
 
 from dataclasses import dataclass
 
-from fairduel.adversaries.base import WeakAdversary
+import numpy as np
+
+from fairduel.adversaries.base import AttackPlan, WeakAdversary
+from fairduel.core.compiling import compiled
 from fairduel.errors import BadInputError
+
+
+@compiled
+def never(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
+    """Flip nothing."""
+    return False
+
+
+@compiled
+def always(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
+    """Flip everything: the budget ends it."""
+    return True
+
+
+@compiled
+def by_coin(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
+    """Flip with one probability."""
+    return bool(rng.random() < plan.numbers[0])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -11,19 +32,14 @@ class NoAttack(WeakAdversary):
     """Flips nothing, whatever its budget."""
 
     budget: int = 0
-
-    def wants_flip(self, round_number: int) -> bool:  # noqa: ARG002
-        """Never."""
-        return False
+    _rule = staticmethod(never)
 
 
 @dataclass(kw_only=True, eq=False)
 class Greedy(WeakAdversary):
     """Flips the first C rounds."""
 
-    def wants_flip(self, round_number: int) -> bool:  # noqa: ARG002
-        """Always: the budget ends it."""
-        return True
+    _rule = staticmethod(always)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -31,12 +47,12 @@ class Random(WeakAdversary):
     """Flips each round with the same probability until the budget is spent."""
 
     probability: float = 0.5
+    _rule = staticmethod(by_coin)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.probability < 1:
             raise BadInputError(f"the random attack's probability lies between 0 and 1, not {self.probability!r}.")
 
-    def wants_flip(self, round_number: int) -> bool:  # noqa: ARG002
-        """By a coin with this probability."""
-        return self.rng.random() < self.probability
+    def _numbers(self) -> tuple[float, ...]:
+        return (self.probability,)

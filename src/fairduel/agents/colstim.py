@@ -3,14 +3,30 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fairduel.agents.contextual import ContextualAgent
+import numpy as np
+
+from fairduel.agents.contextual import RADIUS, ContextualAgent, Moment
 from fairduel.checks import positive
+from fairduel.core.compiling import inlined
 from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.core.selection import perturbations, perturbed_pair, perturbed_pair_by_gram
-from fairduel.duel import Matrix
+from fairduel.core.selection import View, perturbations, perturbed_pair
 from fairduel.errors import unknown_name
 
 Coupling = Literal["paper", "vacdb"]
+
+
+_MIXING, _THRESHOLD, _IS_PAPER, _IS_GAUSSIAN = range(RADIUS + 1, RADIUS + 5)
+
+
+@inlined
+def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+    """The leader under random perturbation, and its toughest rival."""
+    numbers, count = now.numbers, seen.rewards.size
+    own = (rng.random() < numbers[_MIXING]) == (numbers[_IS_PAPER] != 0.0)
+    gaussian = numbers[_IS_GAUSSIAN] != 0.0
+    draws = rng.standard_normal(count) if gaussian else rng.random(count)
+    noise = perturbations(draws, own, gaussian, numbers[_THRESHOLD])
+    return perturbed_pair(seen, numbers[RADIUS], noise, now.plan.self_duels, (rng.random(), rng.random()))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -34,22 +50,18 @@ class CoLSTIM(ContextualAgent):
     threshold: float | None = None
     """Perturbations are clipped to ± this; ``None`` takes the radius."""
 
+    _choose = staticmethod(choose)
+
     def __post_init__(self) -> None:
         if self.coupling not in get_args(Coupling):
             raise unknown_name("coupling", str(self.coupling), get_args(Coupling))
         self.threshold = None if self.threshold is None else positive("threshold", self.threshold)
         super().__post_init__()
 
-    def _choose(self, actions: Matrix) -> tuple[int, int]:
-        radius = self.current_radius
-        own = (self._rng.random() < self.mixing_at(self._asked + 1)) == (self.coupling == "paper")
-        draws = self._rng.standard_normal(len(actions)) if self.gaussian else self._rng.random(len(actions))
-        noise = perturbations(draws, own, self.gaussian, radius if self.threshold is None else self.threshold)
-        ties, gram = (self._rng.random(), self._rng.random()), self._information.gram
-        if gram is not None:
-            return perturbed_pair_by_gram(actions @ self._theta, gram, radius, noise, self.self_duels, ties)
-        inverse = self._information.inverse
-        return perturbed_pair(actions, self._theta, inverse, radius, noise, self.self_duels, ties)
+    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
+        radius = self.radius_at(round_number)
+        threshold = radius if self.threshold is None else self.threshold
+        return radius, self.mixing_at(round_number), threshold, self.coupling == "paper", self.gaussian
 
     @property
     def gaussian(self) -> bool:

@@ -1,10 +1,16 @@
-"""What agents with features share: the estimate, Σ, the radius, and the round from ask to tell."""
+"""What agents with features share: the estimate, Σ, the radius, and the round from ask to tell.
 
+The round is written once, as compiled functions over a plan (settings as numbers) and a state (arrays): ``ask_step``
+and ``tell_step``. An agent calls them once a round; a compiled run calls them T times.
+"""
+
+import functools
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,25 +18,169 @@ from numpy.typing import ArrayLike
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, check_difference
 from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
-from fairduel.core.information import Information
-from fairduel.core.likelihood import Comparisons, maximum_likelihood, predicted, worth_a_fit
+from fairduel.core.compiling import inlined, specialised
+from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName, EstimatorPlan, learn
+from fairduel.core.information import FEW, Information, InformationArrays, add_difference, width_between, with_gram
 from fairduel.core.links import LOGISTIC, Link, as_link
-from fairduel.core.mirror_descent import STEP, mirror_step
 from fairduel.core.radius import rcdb_ridge
-from fairduel.core.selection import random_pair, symmetric_pair, symmetric_pair_by_gram
+from fairduel.core.selection import View, random_pair, symmetric_pair, uncertainty_weight, view
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
 
-EstimatorName = Literal["exact", "lazy", "one-pass"]
 _LOCK_IN_STREAK = 100
+
+
+class Plan(NamedTuple):
+    """An agent's settings as compiled functions know them, the same in every round."""
+
+    chooser: int
+    """The number of its ``choose``, in a compiled run."""
+    weigher: int
+    """The number of its ``weigh``."""
+    trust: float
+    """α; ∞ trusts every duel fully."""
+    design_slope: float
+    """How much a duel counts in Σ, before its weight."""
+    kappa: float
+    self_duels: bool
+    estimator: EstimatorPlan
+
+
+class State(NamedTuple):
+    """What an agent knows when it asks, as arrays."""
+
+    information: InformationArrays
+    """Σ."""
+    local: InformationArrays
+    """Λ of an agent that explores by it; empty for others."""
+    theta: Vector
+    """θ, shape (d,)."""
+
+
+class Choice(NamedTuple):
+    """A duel that was chosen, and what was known at that moment."""
+
+    first: int
+    second: int
+    difference: Vector
+    """φ, shape (d,)."""
+    weight: float
+    width: float
+    slope: float
+
+
+class Moment(NamedTuple):
+    """All that an agent has to choose by in one round."""
+
+    plan: Plan
+    numbers: Vector
+    """The agent's numbers of this round, shape (m,): the radius, and what a subclass puts behind it."""
+    state: State
+    actions: Matrix
+    """The actions to choose from, shape (K, d); (0, d) where they are not listed."""
+    is_warmup: bool
+
+
+RADIUS = 0
+"""Where the radius stands among the numbers of a round."""
+
+
+@inlined
+def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+    """Which pair to ask: argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, unless an agent has another rule."""
+    return symmetric_pair(seen, now.numbers[RADIUS], now.plan.self_duels, rng.random())
+
+
+@inlined
+def weigh(now: Moment, difference: Vector, width: float) -> tuple[float, float]:  # noqa: ARG001
+    """How much to trust a duel, and how much it informs: eq. (weight) and 1 or κ, unless an agent has it otherwise."""
+    return uncertainty_weight(now.plan.trust, width), now.plan.design_slope
+
+
+@inlined
+def steering(state: State) -> InformationArrays:
+    """What the agent explores by: Λ if it has one, else Σ."""
+    return state.local if state.local.matrix.size else state.information
+
+
+@inlined
+def looking_at(state: State, count: int) -> State:
+    """The same state with room for the Gram matrix of another set of so many actions, if these are few."""
+    dimension = state.information.matrix.shape[0]
+    kept = count if count <= max(FEW, dimension) else 0
+    if state.local.matrix.size:
+        return State(state.information, with_gram(state.local, kept), state.theta)
+    return State(with_gram(state.information, kept), state.local, state.theta)
+
+
+def commit_step(now: Moment, first: int, second: int, difference: Vector) -> Choice:
+    """Weigh the duel with this difference (d,), and add it to Σ, which needs no outcome."""
+    plan, state = now.plan, now.state
+    width = width_between(state.information, difference, first, second)
+    weight, slope = weigh(now, difference, width)
+    if first != second:
+        add_difference(state.information, difference, weight * plan.design_slope, first, second)
+        if state.local.matrix.size:
+            add_difference(state.local, difference, weight * slope, first, second)
+    return Choice(first, second, difference, weight, width, slope)
+
+
+def ask_step(now: Moment, rng: np.random.Generator) -> Choice:
+    """Choose the next duel of listed actions."""
+    if now.is_warmup:
+        first, second = random_pair(len(now.actions), rng.random())
+    else:
+        first, second = choose(now, view(steering(now.state), now.actions, now.state.theta), rng)
+    if rng.random() < 0.5:
+        first, second = second, first
+    return commit_step(now, first, second, now.actions[first] - now.actions[second])
+
+
+@inlined
+def tell_step(
+    plan: EstimatorPlan,
+    estimator: EstimatorArrays,
+    first: int,
+    second: int,
+    difference: Vector,
+    weight: float,
+    share: float,
+) -> None:
+    """Learn the outcome of a duel; a self-duel teaches nothing."""
+    if first != second:
+        learn(plan, estimator, difference, weight, share)
+
+
+class Steps(NamedTuple):
+    """The two halves of ``ask`` for agents that choose and weigh alike."""
+
+    ask: Callable[[Moment, np.random.Generator], Choice]
+    commit: Callable[..., Choice]
+
+
+@functools.cache
+def steps(chooser: Callable[..., Any], weigher: Callable[..., Any]) -> Steps:
+    """Compile the steps with this ``choose`` and this ``weigh``."""
+    commit = specialised(commit_step, weigh=weigher)
+    return Steps(specialised(ask_step, choose=chooser, commit_step=commit), commit)
+
+
+class RunPlan(NamedTuple):
+    """What a compiled run needs of an agent besides its steps."""
+
+    plan: Plan
+    schedule: Matrix
+    """The agent's numbers in each round, shape (T, m)."""
+    warmup: int
 
 
 @dataclass(kw_only=True, eq=False)
 class ContextualAgent(DuelingAgent):
     """What every agent with features is given, and what it learns by.
 
-    A subclass writes :meth:`_choose` (which pair next) and :meth:`_theory_radius`; one that weighs
-    duels also writes :meth:`_weigh`. Everything else is here.
+    A subclass writes :meth:`_theory_radius` and :meth:`_practical_radius`. One with a rule of its own names it in
+    ``_choose``, a compiled function like :func:`choose`; one that weighs in its own way names that in ``_weigh``. What
+    these need to know of a round :meth:`_numbers_at` gives. Everything else is here.
 
     Σ needs no outcome, so it grows in :meth:`ask`; with feedback at once that is exactly the paper's
     order, and with late feedback the agent does not ask the same thing again while it waits.
@@ -62,6 +212,12 @@ class ContextualAgent(DuelingAgent):
     """``"exact"``: the MLE of all that was told, in every round, as in the paper. ``"lazy"``: the same, but anew only
     when det Σ has doubled and a tenth more was told. ``"one-pass"``: mirror descent, which keeps no outcomes."""
 
+    # How to choose and how to weigh, as compiled functions.
+    _choose: ClassVar[Any] = staticmethod(choose)
+    _weigh: ClassVar[Any] = staticmethod(weigh)
+    _has_local_information: ClassVar[bool] = False
+    _memory = ("_self_duel_streak", "_warned_of_lock_in")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._link = as_link(self.link)
@@ -69,87 +225,73 @@ class ContextualAgent(DuelingAgent):
         self._kappa = self._link.kappa(self.norm_bound) if self.kappa is None else self.kappa
         self._ridge = self._default_ridge() if self.ridge is None else self.ridge
         self._information = Information(self.dimension, self._ridge)
-        self._told = Comparisons(self.dimension)
-        self._theta: Vector = np.zeros(self.dimension)
-        self._root: Matrix = np.empty((0, 0))  # of the Hessian at the last exact fit
-        one_pass = self.estimator == "one-pass"
-        self._curvature = Information(self.dimension, self._ridge) if one_pass else None
-        self._outcomes = 0
-        self._fitted_at = -math.inf  # log det Σ at the last fit
-        self._fitted_outcomes = 0
-        self._stale = False
+        self._local_information = Information(self.dimension if self._has_local_information else 0, self._ridge)  # Λ
+        self._estimator = self._new_estimator()
         self._self_duel_streak = 0
         self._warned_of_lock_in = False
+
+    def _new_estimator(self, room: int = 64) -> Estimator:
+        is_bounded = self.constrained or self.estimator == "one-pass"
+        ball = self.norm_bound if is_bounded else math.inf
+        return Estimator(self.estimator, self.dimension, ridge=self._ridge, link=self._link, ball=ball, room=room)
 
     # ------------------------------------------------------------------ what users call
 
     def _ask(self, actions: Actions) -> Duel:
         duel = self._duel_in(actions) if isinstance(actions, ActionSet) else self._duel_among(self._table(actions))
         self._watch_for_lock_in(duel)
-        self._absorb(duel)
         return duel
 
     def _duel_among(self, table: Matrix) -> Duel:
         """The next duel of listed actions (K, d)."""
         self._refit()
-        for information in self._informations:
-            information.look_at(table)
-        if self._asked < self.warmup:
-            first, second = random_pair(len(table), self._rng.random())
-        else:
-            first, second = self._choose(table)
-        if self._rng.random() < 0.5:
-            first, second = second, first
-        return self._weigh(first, second, np.subtract(table[first], table[second], dtype=np.float64))
+        self._information.look_at(table, few=not self._has_local_information)
+        if self._has_local_information:
+            self._local_information.look_at(table)
+        return self._asking(
+            steps(self._choose, self._weigh).ask(self._now(np.asarray(table, dtype=np.float64)), self._rng)
+        )
 
     def _duel_in(self, actions: ActionSet) -> Duel:
         """The next duel of a set that is not listed."""
         self._check_dimension(actions)
-        steering = self._steering
-        if steering is None:  # said before a warm-up, which could do without
+        if self._choose is not choose:  # said before a warm-up, which could do without
             raise BadInputError(
                 f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
             )
         self._refit()
-        for information in self._informations:
+        for information in (self._information, self._local_information):
             information.look_at(None)
         if self._asked < self.warmup:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
             while np.array_equal(first, second):
                 second = actions.random(self._rng)
         else:
+            inverse = (self._local_information if self._has_local_information else self._information).inverse
             pair = actions.best_pair(
-                self._theta, steering.inverse, self.current_radius, self._rng, self_duels=self.self_duels
+                self._estimator.theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels
             )
             first, second, gap = pair.first, pair.second, pair.gap
         if self._rng.random() < 0.5:
             first, second = second, first
-        duel = self._weigh(*actions.indices(first, second), first - second)
+        now = self._now(np.empty((0, self.dimension)))
+        duel = self._asking(
+            steps(self._choose, self._weigh).commit(now, *actions.indices(first, second), first - second)
+        )
         return replace(duel, features=np.array([first, second]), gap=gap)
 
+    def _asking(self, choice: Choice) -> Duel:
+        return Duel(self._asked, *choice)
+
     def _tell(self, asked: Duel, answer: Outcome) -> None:
-        if asked.is_self_duel:
-            return
-        first_won = answer is Outcome.FIRST
-        if self._curvature is not None:
-            self._mirror_step(self._curvature, asked, first_won)
-        else:
-            self._told.add(asked.difference, weight=asked.weight, first_won=first_won)
-            self._outcomes += 1
-            self._stale = True
-            if self.estimator == "exact":
-                self._theta = predicted(
-                    self._theta,
-                    self._root,
-                    asked.difference,
-                    asked.weight,
-                    first_won,
-                    self._link.kind,
-                    self._link.scale,
-                )
+        plan, arrays = self._estimator.plan, self._estimator.arrays
+        tell_step(plan, arrays, asked.first, asked.second, asked.difference, asked.weight, answer.first_share)
 
     def _cancel(self, asked: Duel) -> None:
-        self._absorb(asked, sign=-1)
+        if not asked.is_self_duel:
+            self._information.add(asked.difference, -asked.weight * self._plan.design_slope)
+            if self._has_local_information:
+                self._local_information.add(asked.difference, -asked.weight * asked.slope)
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
@@ -172,8 +314,7 @@ class ContextualAgent(DuelingAgent):
     @property
     def estimate(self) -> Vector:
         """θ on all that was told, shape (d,): of eq. (MLE), or as the ``estimator`` has it."""
-        self._refit()
-        return self._theta.copy()
+        return self._refit().copy()
 
     @property
     def information(self) -> Information:
@@ -200,46 +341,25 @@ class ContextualAgent(DuelingAgent):
 
     # ------------------------------------------------------------------ save and resume
 
-    _memory = (
-        "_self_duel_streak",
-        "_warned_of_lock_in",
-        "_stale",
-        "_theta",
-        "_root",
-        "_outcomes",
-        "_fitted_at",
-        "_fitted_outcomes",
-    )
-
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         state = super().state()
         state["settings"]["link"] = str(self._link)
-        curvature = self._curvature.state() if self._curvature else None
-        if curvature:
-            del curvature["log_determinant"]  # mirror descent has no use for it
-        return state | {
-            "curvature": curvature,
-            "information": self._information.state(),
-            "told": self._told.state(),
-        }
+        matrices = {"information": self._information.state()}
+        if self._has_local_information:
+            matrices["local_information"] = self._local_information.state()
+        return state | matrices | {"estimator": self._estimator.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._curvature = Information.from_state(state["curvature"], self.dimension) if self._curvature else None
         self._information = Information.from_state(state["information"], self.dimension)
-        self._told = Comparisons.from_state(state["told"], self.dimension)
+        if self._has_local_information:
+            self._local_information = Information.from_state(state["local_information"], self.dimension)
+        self._estimator.restore(state["estimator"], most=self._asked - len(self._pending))
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        for name in ("_self_duel_streak", "_outcomes", "_fitted_outcomes"):
-            integer(name, getattr(self, name))
-        ensure(self._self_duel_streak <= self._asked, "it has more self-duels than duels")
-        told = self._asked - len(self._pending)
-        ensure(self._outcomes <= told, f"there are {self._outcomes} outcomes of {told} duels")
-        ensure(self._fitted_outcomes <= self._outcomes, "the last fit had more outcomes than were told")
-        ensure(self._root.shape in {(0, 0), (self.dimension,) * 2}, f"_root has shape {self._root.shape}")
-        ensure((self._root.diagonal() > 0).all(), "_root is not the root of a Hessian")
+        ensure(integer("_self_duel_streak", self._self_duel_streak) <= self._asked, "it has more self-duels than duels")
 
     def _check_pending(self, asked: Duel) -> None:
         super()._check_pending(asked)
@@ -247,18 +367,6 @@ class ContextualAgent(DuelingAgent):
         ensure(not math.isnan(asked.slope), f"the slope of {asked} is NaN")
 
     # ------------------------------------------------------------------ what a subclass writes
-
-    @abstractmethod
-    def _choose(self, actions: Matrix) -> tuple[int, int]:
-        """Which pair to ask, given all that was told."""
-
-    @property
-    def _steering(self) -> Information | None:
-        """What an agent with the symmetric rule (line 6) explores by; ``None`` for one with another rule.
-
-        Only the symmetric rule can be answered for a set that is not listed.
-        """
-        return None
 
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:
@@ -271,65 +379,58 @@ class ContextualAgent(DuelingAgent):
     def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)
 
-    def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
-        """Make the duel, with its weight; here every duel counts fully."""
-        width = self._information.width(difference, (first, second))
-        return Duel(self._asked, first, second, difference, weight=1.0, width=width, slope=1.0)
-
-    def _absorb(self, duel: Duel, sign: int = 1) -> None:
-        """Add the duel to Σ, or take it back with ``sign`` −1."""
-        if not duel.is_self_duel:
-            self._information.add(duel.difference, sign * duel.weight * duel.slope, self._pair_if(sign, duel))
-
-    @staticmethod
-    def _pair_if(sign: int, duel: Duel) -> tuple[int, int] | None:
-        """The duel's indices, if they are of the set that is looked at now: those of a cancelled duel need not be."""
-        return (duel.first, duel.second) if sign > 0 else None
+    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
+        """What the agent's rule and weight need to know of round t: the radius first."""
+        return (self.radius_at(round_number),)
 
     @property
-    def _informations(self) -> tuple[Information, ...]:
-        """Every matrix that the agent keeps of what it asked."""
-        return (self._information,)
+    def _trust(self) -> float:
+        return math.inf
+
+    @property
+    def _design_slope(self) -> float:
+        """How much a duel counts in Σ, before its weight."""
+        return 1.0
+
+    # ------------------------------------------------------------------ the round
+
+    @functools.cached_property
+    def _plan(self) -> Plan:
+        return Plan(0, 0, self._trust, self._design_slope, self._kappa, self.self_duels, self._estimator.plan)
+
+    def _now(self, actions: Matrix) -> Moment:
+        """Say what there is to choose by, with these actions (K, d)."""
+        state = State(self._information.arrays, self._local_information.arrays, self._estimator.theta)
+        numbers = np.array(self._numbers_at(self._asked + 1), dtype=np.float64)
+        return Moment(self._plan, numbers, state, actions, self._asked < self.warmup)
+
+    def plan_run(self, horizon: int) -> RunPlan | None:
+        """What a compiled run of this agent needs, or ``None`` where the agent has asked already.
+
+        All numbers of a round are monotone in t, so that equal ends mean one value.
+        """
+        if self._asked:
+            return None
+        first, last = self._numbers_at(1), self._numbers_at(horizon)
+        rounds = range(1, horizon + 1) if first != last else (1,)
+        schedule = np.array([self._numbers_at(t) for t in rounds], dtype=np.float64)
+        return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
+
+    def new_state(self, room: int) -> tuple[State, EstimatorArrays]:
+        """What such an agent knows that has asked nothing yet, with room for so many different duels."""
+        local = self.dimension if self._has_local_information else 0
+        estimator = self._new_estimator(room).arrays
+        return State(
+            Information(self.dimension, self._ridge).arrays, Information(local, self._ridge).arrays, estimator.theta
+        ), estimator
+
+    def _refit(self) -> Vector:
+        return self._estimator.fitted(self._information.log_determinant)
 
     # ------------------------------------------------------------------ the books
 
-    def _symmetric_pair(self, actions: Matrix, information: Information) -> tuple[int, int]:
-        """argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, the norm by ``information``: the rule of three agents."""
-        radius, tie = self.current_radius, self._rng.random()
-        if information.gram is not None:
-            return symmetric_pair_by_gram(actions @ self._theta, information.gram, radius, self.self_duels, tie)
-        return symmetric_pair(actions, self._theta, information.inverse, radius, self.self_duels, tie)
-
     def _horizon_or(self, round_number: int) -> int:
         return self.horizon if self.horizon is not None else max(round_number, 2)
-
-    def _refit(self) -> None:
-        if self._stale and (self.estimator == "exact" or self._is_worth_a_fit()):
-            ball = self.norm_bound if self.constrained else None
-            estimate = maximum_likelihood(self._told, ridge=self._ridge, link=self._link, start=self._theta, ball=ball)
-            self._theta, self._root = estimate.theta, estimate.root
-            self._stale = False
-            self._fitted_at, self._fitted_outcomes = self._information.log_determinant, self._outcomes
-
-    def _is_worth_a_fit(self) -> bool:
-        gain = self._information.log_determinant - self._fitted_at
-        return worth_a_fit(gain, self._fitted_outcomes, self._outcomes)
-
-    def _mirror_step(self, curvature: Information, duel: Duel, first_won: bool) -> None:
-        curvature.updates += 1
-        self._theta = mirror_step(
-            self._theta,
-            curvature.matrix,
-            curvature.inverse,
-            curvature.updates,
-            duel.difference,
-            duel.weight,
-            first_won,
-            STEP,
-            self.norm_bound,
-            self._link.kind,
-            self._link.scale,
-        )
 
     def _watch_for_lock_in(self, duel: Duel) -> None:
         self._self_duel_streak = self._self_duel_streak + 1 if duel.is_self_duel else 0

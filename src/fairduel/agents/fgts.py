@@ -179,7 +179,7 @@ class FGTS(DuelingAgent):
         self._opponents[chain] += features - asked.difference
         self._rounds += 1
         if not asked.is_self_duel:
-            self._told.add(asked.difference, weight=1.0, first_won=answer is Outcome.FIRST)
+            self._told.add(asked.difference, weight=1.0, share=answer.first_share)
             self._stale = True
 
     def _move_chains(self) -> None:
@@ -197,17 +197,7 @@ class FGTS(DuelingAgent):
         """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
         told = self._told
         gradient, curvatures = np.empty(self.dimension), np.empty(len(told))
-        gradient_at(
-            self._theta,
-            told.differences,
-            told.weights,
-            told.wins,
-            self._ridge,
-            LOGISTIC.kind,
-            LOGISTIC.scale,
-            gradient,
-            curvatures,
-        )
+        gradient_at(self._theta, told.problem(self._ridge, LOGISTIC), gradient, curvatures)
         hessian = hessian_of(told.differences, curvatures, self._ridge)
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
 

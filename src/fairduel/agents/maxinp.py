@@ -2,10 +2,18 @@
 
 from dataclasses import dataclass
 
-from fairduel.agents.contextual import ContextualAgent
+import numpy as np
+
+from fairduel.agents.contextual import RADIUS, ContextualAgent, Moment
+from fairduel.core.compiling import inlined
 from fairduel.core.radius import maxinp_radius, practical_radius
-from fairduel.core.selection import informative_pair, informative_pair_by_gram
-from fairduel.duel import Matrix
+from fairduel.core.selection import View, informative_pair
+
+
+@inlined
+def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+    """The most informative pair of promising actions."""
+    return informative_pair(seen, now.numbers[RADIUS], now.plan.self_duels, rng.random())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -20,11 +28,7 @@ class MaxInP(ContextualAgent):
     False
     """
 
-    def _choose(self, actions: Matrix) -> tuple[int, int]:
-        radius, tie, gram = self.current_radius, self._rng.random(), self._information.gram
-        if gram is not None:
-            return informative_pair_by_gram(actions @ self._theta, gram, radius, self.self_duels, tie)
-        return informative_pair(actions, self._theta, self._information.inverse, radius, self.self_duels, tie)
+    _choose = staticmethod(choose)
 
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))

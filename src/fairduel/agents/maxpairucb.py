@@ -4,9 +4,7 @@ import math
 from dataclasses import dataclass
 
 from fairduel.agents.contextual import ContextualAgent
-from fairduel.core.information import Information
 from fairduel.core.radius import confidence_radius, horizon_noise, practical_radius
-from fairduel.duel import Matrix
 
 
 @dataclass(kw_only=True, eq=False)
@@ -20,13 +18,6 @@ class MaxPairUCB(ContextualAgent):
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight
     1.0
     """
-
-    def _choose(self, actions: Matrix) -> tuple[int, int]:
-        return self._symmetric_pair(actions, self._information)
-
-    @property
-    def _steering(self) -> Information:
-        return self._information
 
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))

@@ -3,10 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from fairduel.agents.contextual import RunPlan
 from fairduel.agents.robust import RobustAgent
-from fairduel.core.information import Information
 from fairduel.core.radius import determinant_noise, horizon_noise, practical_radius
-from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 
 
@@ -14,8 +13,9 @@ from fairduel.errors import BadInputError
 class RCDB(RobustAgent):
     """Learn from duels although up to C of their outcomes are flipped.
 
-    Line 3 (Σ), line 4 (the MLE) and the order of the loop are the base class's; line 6 is
-    :meth:`_choose`, line 8 (eq. weight) is :meth:`RobustAgent._weigh`.
+    Everything but the radius and α is the base class's: the order of the loop is ``ask_step`` and ``tell_step`` of
+    :mod:`~fairduel.agents.contextual`, line 6 its ``choose``, line 8 (eq. weight) its ``weigh``, line 3 (Σ) its
+    ``commit_step``, line 4 (the MLE) its estimator.
 
     ``radius="theory"`` is Theorem main: κ design, λ = 1/B², α = √d/(C√κ), β of Lemma MLE;
     ``radius="determinant"`` is the same with β before its determinant is bounded. ``radius="practical"``,
@@ -37,16 +37,6 @@ class RCDB(RobustAgent):
         if self.radius == "determinant" and self.design == "plain":
             raise BadInputError("radius='determinant' speaks of det Σ on the κ design: leave design out, or 'kappa'.")
         super().__post_init__()
-
-    def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 6
-        return self._symmetric_pair(actions, self._information)
-
-    @property
-    def _steering(self) -> Information:
-        return self._information
-
-    def _slope(self, difference: Vector, width: float) -> float:  # noqa: ARG002  # line 3
-        return self._design_slope
 
     def _practical_radius(self, round_number: int) -> float:
         if self._flip_budget == 0:
@@ -71,6 +61,10 @@ class RCDB(RobustAgent):
                 failure=self.failure_probability,
             )
         return self._confidence_radius(noise)
+
+    def plan_run(self, horizon: int) -> RunPlan | None:
+        """What a compiled run needs; a radius by det Σ cannot be planned."""
+        return None if self.radius == "determinant" else super().plan_run(horizon)
 
     def _radius_names(self) -> tuple[str, ...]:
         return ("practical", "theory", "determinant")

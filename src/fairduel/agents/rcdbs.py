@@ -2,14 +2,26 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from fairduel.agents.contextual import RADIUS, Moment
 from fairduel.agents.robust import RobustAgent
+from fairduel.core.compiling import inlined
 from fairduel.core.information import Information, dot
 from fairduel.core.links import slope
 from fairduel.core.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
-from fairduel.duel import Duel, Matrix, Vector
+from fairduel.core.selection import uncertainty_weight
+from fairduel.duel import Vector
 from fairduel.errors import BadInputError
+
+SLOPE_RADIUS = RADIUS + 1
+
+
+@inlined
+def weigh(now: Moment, difference: Vector, width: float) -> tuple[float, float]:
+    """The weight of line 13, and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
+    largest = abs(dot(difference, now.state.theta)) + now.numbers[SLOPE_RADIUS] * width  # Δ̂_t
+    link = now.plan.estimator.link
+    return uncertainty_weight(now.plan.trust, width), max(now.plan.kappa, slope(link.kind, link.scale, largest))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -32,6 +44,9 @@ class RCDBS(RobustAgent):
     slope_radius: float | str = "practical"
     """β_t, the radius of Σ within Δ̂_t: ``"practical"``, ``"theory"`` or a number."""
 
+    _weigh = staticmethod(weigh)
+    _has_local_information = True
+
     def __post_init__(self) -> None:
         if str(self.link) != "logistic":
             raise BadInputError(
@@ -39,28 +54,9 @@ class RCDBS(RobustAgent):
             )
         self.slope_radius = self._checked_radius("slope_radius", self.slope_radius)
         super().__post_init__()
-        self._local_information = Information(self.dimension, self._ridge)  # Λ
 
-    def _choose(self, actions: Matrix) -> tuple[int, int]:  # line 10
-        return self._symmetric_pair(actions, self._local_information)
-
-    @property
-    def _steering(self) -> Information:
-        return self._local_information
-
-    def _slope(self, difference: Vector, width: float) -> float:
-        largest = abs(dot(difference, self._theta)) + self.current_slope_radius * width  # Δ̂_t, line 14
-        return max(self._kappa, slope(self._link.kind, self._link.scale, largest))  # v_t, line 15
-
-    def _absorb(self, duel: Duel, sign: int = 1) -> None:
-        if not duel.is_self_duel:
-            pair = self._pair_if(sign, duel)
-            self._information.add(duel.difference, sign * duel.weight * self._design_slope, pair)  # Σ, line 4
-            self._local_information.add(duel.difference, sign * duel.weight * duel.slope, pair)  # Λ, line 6
-
-    @property
-    def _informations(self) -> tuple[Information, ...]:
-        return (self._information, self._local_information)
+    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
+        return self.radius_at(round_number), self.slope_radius_at(round_number)
 
     @property
     def current_slope_radius(self) -> float:
@@ -111,11 +107,3 @@ class RCDBS(RobustAgent):
     def local_information(self) -> Information:
         """Λ of all that was asked."""
         return self._local_information
-
-    def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays."""
-        return super().state() | {"local_information": self._local_information.state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._local_information = Information.from_state(state["local_information"], self.dimension)

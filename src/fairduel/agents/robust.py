@@ -1,15 +1,13 @@
 """What RCDB and RCDB-S share: a tolerance for flips, and the uncertainty weight that comes of it."""
 
+import functools
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.checks import integer, positive
 from fairduel.core.radius import confidence_radius, rcdb_trust
-from fairduel.core.selection import uncertainty_weight
-from fairduel.duel import Duel, Vector
 from fairduel.errors import BadInputError, unknown_name
 
 Design = Literal["plain", "kappa"]
@@ -37,15 +35,17 @@ class RobustAgent(ContextualAgent):
         self._design: Design = self.design or ("kappa" if self._by_theorem else "plain")
         self._flip_budget = self._tolerance()
         super().__post_init__()
-        self._trust = self._default_trust() if self.trust is None else self.trust
 
     @property
     def _by_theorem(self) -> bool:
         return self.radius in self._radius_names() and self.radius != "practical"
 
+    @functools.cached_property
+    def _trust(self) -> float:
+        return self._default_trust() if self.trust is None else self.trust
+
     @property
     def _design_slope(self) -> float:
-        """How much a duel counts in Σ, before its weight."""
         return self._kappa if self._design == "kappa" else 1.0
 
     @property
@@ -77,16 +77,6 @@ class RobustAgent(ContextualAgent):
     def _default_trust(self) -> float:
         # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.
         return rcdb_trust(self.dimension, self._flip_budget, self._design_slope)
-
-    @abstractmethod
-    def _slope(self, difference: Vector, width: float) -> float:
-        """How much a duel with this difference and width informs the choice of pairs."""
-
-    def _weigh(self, first: int, second: int, difference: Vector) -> Duel:
-        width = self._information.width(difference, (first, second))
-        weight = uncertainty_weight(self._trust, width)  # eq. (weight)
-        slope = self._slope(difference, width)
-        return Duel(self._asked, first, second, difference, weight, width, slope)
 
     def _tolerance(self) -> int:
         if self.flip_budget is not None:

@@ -13,7 +13,7 @@ from fairduel.core.information import Information, checked_array
 from fairduel.core.likelihood import Comparisons, maximum_likelihood
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import practical_radius
-from fairduel.core.selection import pair_widths, symmetric_pair_by_gram
+from fairduel.core.selection import View, pair_widths, symmetric_pair
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, unknown_name
 
@@ -170,7 +170,9 @@ class VACDB(DuelingAgent):
         level, left, gram, widths, is_sure = self._descend(table)
         if is_sure:
             rewards = table[left] @ self._levels[level].refit(self._link)
-            pair = symmetric_pair_by_gram(rewards, gram, self.radius_at(level + 1), self.self_duels, self._rng.random())
+            pair = symmetric_pair(
+                View(rewards, gram, table[:0]), self.radius_at(level + 1), self.self_duels, self._rng.random()
+            )
         else:
             pairs = np.argwhere(np.tril(widths) > self._levels[level].width)
             pair = tuple(pairs[int(self._rng.random() * len(pairs))])
@@ -189,7 +191,7 @@ class VACDB(DuelingAgent):
         number = self.level_of(asked)
         if number:
             level = self._levels[number - 1]
-            level.told.add(asked.difference, weight=asked.weight**2, first_won=answer is Outcome.FIRST)
+            level.told.add(asked.difference, weight=asked.weight**2, share=answer.first_share)
             level.outcomes += 1
             level.stale = True
 

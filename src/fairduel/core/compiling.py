@@ -7,10 +7,11 @@ import os
 import stat
 import sys
 import tempfile
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numba
 
@@ -18,21 +19,75 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _PACKAGE = Path(__file__).parent.parent
 
 
+this: Any = None
+later: Any = None
+place = 0
+"""What a template of :func:`one_of` imports: the function to call if number ``place`` is asked for, and otherwise."""
+
+
 def compiled(function: Function) -> Function:
-    """Compile ``function`` at its first call and keep the machine code on disk.
+    """Compile ``function`` at its first call; machine code of fairduel's own functions is kept on disk.
 
     The code releases the GIL, so that runs can share one process. Floating-point operations keep their
     written order (no fast-math), because the same seed must give the same duels everywhere.
     """
+    return cast("Function", _compile(function, is_own=_is_own(function), inline="never"))
+
+
+def inlined(function: Function) -> Function:
+    """The same for glue: it becomes part of the compiled functions that call it, which so take less time to compile."""
+    return cast("Function", _compile(function, is_own=_is_own(function), inline="always"))
+
+
+def specialised(template: Function, **functions: Callable[..., object]) -> Function:
+    """Compile ``template`` with these compiled ``functions`` in place of the globals of these names.
+
+    So one text serves many agents and attacks.
+    """
+    return cast("Function", _filled(template, functions))
+
+
+def one_of(template: Function, functions: Sequence[Callable[..., Any]]) -> Function:
+    """Compile a function that calls the one of these compiled ``functions`` which its arguments ask for.
+
+    The ``template`` has the arguments of the functions. It calls ``this`` if they ask for number ``place``, else
+    ``later``.
+    """
+    *others, chosen = functions
+    for number, function in reversed(list(enumerate(others))):
+        chosen = _filled(template, {"this": function, "later": chosen}, place=number)
+    return cast("Function", chosen)
+
+
+def _filled(template: Any, functions: Mapping[str, Callable[..., object]], **constants: int) -> Any:
+    """Compile a template; its name, under which machine code is kept, says what was filled in."""
+    parts = [f"{function.__module__}.{function.__qualname__}" for function in functions.values()]
+    mark = hashlib.sha256(repr([parts, constants]).encode()).hexdigest()[:12]
+    filled = types.FunctionType(template.__code__, {**template.__globals__, **functions, **constants})
+    filled.__qualname__, filled.__module__ = f"{template.__qualname__}_{mark}", template.__module__
+    return _compile(filled, is_own=all(map(_is_own, functions.values())), inline="always")
+
+
+def _is_own(function: Any) -> bool:
+    """Whether a function is fairduel's, and so are those that were filled into it."""
+    if hasattr(function, "is_own"):
+        return bool(function.is_own)
+    return _PACKAGE in Path(function.__code__.co_filename).parents
+
+
+def _compile(function: Callable[..., object], *, is_own: bool, inline: Literal["never", "always"]) -> Any:
     # Numba looks at a function's own file only, and would go on with old code of the functions that it calls:
     # so the cache has a folder for each state of the files with compiled code. The decorator reads it when it runs.
     config: Any = numba.config
     folder = _cache_folder()
     others, config.CACHE_DIR = config.CACHE_DIR, folder or config.CACHE_DIR
     try:
-        return cast("Function", numba.njit(cache=bool(folder), nogil=True, error_model="numpy")(function))
+        keep = bool(folder) and is_own
+        dispatcher: Any = numba.njit(cache=keep, nogil=True, error_model="numpy", inline=inline)(function)
     finally:
         config.CACHE_DIR = others
+    dispatcher.is_own = is_own
+    return dispatcher
 
 
 @functools.cache

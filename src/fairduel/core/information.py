@@ -1,19 +1,21 @@
 """Σ = λI + Σ_i c_i φ_i φ_iᵀ and its inverse, kept by rank-one updates (Algorithm 1, line 3)."""
 
 import math
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from fairduel.checks import ensure, finite, integer
-from fairduel.core.compiling import compiled
+from fairduel.core.compiling import compiled, inlined
 from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
 AFRESH = 1024
 """After so many updates an inverse or a Gram matrix is computed afresh, so that rounding cannot pile up."""
 HIGH_DIMENSION = 64
-"""From this dimension on an agent keeps the Gram matrix of a fixed set; compiled runs, which stay below, always do."""
+"""From this dimension on updates of Σ wait while the Gram matrix of a fixed set answers; compiled runs stay below."""
+FEW = 128
+"""Of so few actions, or of up to d, the Gram matrix is always worth having."""
 _BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
 _CONSISTENT = 1e-3  # relative: rounding leaves 3e-7 at the very worst, and no agent that was saved may be refused
@@ -66,7 +68,7 @@ def combination(factors: Vector, rows: Matrix) -> Vector:
     return result
 
 
-@compiled
+@inlined
 def squared_width(inverse: Matrix, direction: Vector) -> float:
     """‖φ‖² in the norm of Σ⁻¹."""
     return max(dot(direction, multiply(inverse, direction)), 0.0)
@@ -111,16 +113,91 @@ def gram_rank_one(gram: Matrix, first: int, second: int, coefficient: float) -> 
             gram[i, j] -= gain * (image[i] * image[j])
 
 
-def keeps_gram(count: int, dimension: int) -> bool:
-    """Whether the Gram matrix of so many actions is worth keeping."""
+class InformationArrays(NamedTuple):
+    """The arrays of :class:`Information`, as compiled functions know them; an agent without them has empty ones."""
+
+    matrix: Matrix
+    """Σ without the updates that wait, shape (d, d)."""
+    inverse: Matrix
+    """Its inverse, shape (d, d)."""
+    gram: Matrix
+    """XΣ⁻¹Xᵀ (K, K) of the actions looked at, with all updates; (0, 0) where none is kept."""
+    waiting: Matrix
+    """φ and c of the updates that wait, in the first rows, shape (n, d + 1); (0, d + 1) where none ever does."""
+    marks: Vector
+    """log det Σ with all updates; how many updates there were, of Σ and of the Gram matrix since it was made; how many
+    wait; shape (4,)."""
+
+
+LOG_DETERMINANT, UPDATES, GRAM_UPDATES, WAITING = range(4)
+
+
+@inlined
+def with_gram(arrays: InformationArrays, count: int) -> InformationArrays:
+    """The same arrays with room for the Gram matrix of so many actions, still to be filled; none for 0."""
+    arrays.marks[GRAM_UPDATES] = AFRESH
+    return InformationArrays(arrays.matrix, arrays.inverse, np.empty((count, count)), arrays.waiting, arrays.marks)
+
+
+@inlined
+def fill_gram(arrays: InformationArrays, actions: Matrix) -> None:
+    """Compute the Gram matrix of ``actions`` (K, d) if it is due, so that rounding cannot pile up."""
+    if arrays.gram.size and arrays.marks[GRAM_UPDATES] >= AFRESH:
+        arrays.gram[:] = (actions @ arrays.inverse) @ actions.T
+        arrays.marks[GRAM_UPDATES] = 0
+
+
+@inlined
+def width_between(arrays: InformationArrays, difference: Vector, first: int, second: int) -> float:
+    """‖φ‖_Σ⁻¹ of the difference φ (d,) of two of the actions looked at."""
+    if arrays.gram.size and arrays.waiting.size:
+        gram = arrays.gram
+        return math.sqrt(max(gram[first, first] + gram[second, second] - 2.0 * gram[first, second], 0.0))
+    return math.sqrt(squared_width(arrays.inverse, difference))
+
+
+@inlined
+def add_difference(arrays: InformationArrays, difference: Vector, coefficient: float, first: int, second: int) -> None:
+    """Add cφφᵀ to Σ, where φ (d,) is the difference of two of the actions looked at.
+
+    Where updates may wait there must be room for one more.
+    """
+    marks = arrays.marks
+    if arrays.gram.size and arrays.waiting.size:
+        pivot = 1.0 + coefficient * width_between(arrays, difference, first, second) ** 2
+        marks[LOG_DETERMINANT] += math.log(pivot)
+        place = int(marks[WAITING])
+        arrays.waiting[place, :-1], arrays.waiting[place, -1] = difference, coefficient
+        marks[WAITING] += 1
+    else:
+        add_direction(arrays, difference, coefficient)
+    if arrays.gram.size:
+        gram_rank_one(arrays.gram, first, second, coefficient)
+        marks[GRAM_UPDATES] += 1
+
+
+@inlined
+def add_direction(arrays: InformationArrays, direction: Vector, coefficient: float) -> None:
+    """Add cφφᵀ to Σ, its inverse and its determinant; the Gram matrix is left alone.
+
+    Where c < 0 leaves next to nothing of a direction, the determinant must be computed afresh.
+    """
+    marks = arrays.marks
+    marks[UPDATES] += 1
+    pivot = rank_one(arrays.matrix, arrays.inverse, direction, coefficient, int(marks[UPDATES]))
+    marks[LOG_DETERMINANT] += math.log(max(pivot, _SMALLEST_PIVOT))
+
+
+def may_keep_gram(count: int, dimension: int) -> bool:
+    """Whether the Gram matrix of so many actions is worth keeping from one round to the next."""
     return dimension >= HIGH_DIMENSION and count <= _LARGEST_KEPT
 
 
 class Information:
     """What has been asked so far, as Σ, Σ⁻¹ and log det Σ.
 
-    In high dimension, a set of actions that is asked again and again has its Gram matrix XΣ⁻¹Xᵀ kept up to date, and
-    updates of Σ itself wait until somebody looks at it: so such an agent never pays for d².
+    A set of actions that is asked again and again has its Gram matrix XΣ⁻¹Xᵀ kept up to date. In high dimension
+    updates of Σ itself then wait until somebody looks at it: so such an agent never pays for d².
 
     >>> information = Information(dimension=2, ridge=1.0)
     >>> information.add(np.array([1.0, 0.0]), 3.0)
@@ -129,108 +206,126 @@ class Information:
     """
 
     def __init__(self, dimension: int, ridge: float) -> None:
-        self._matrix: Matrix = ridge * np.eye(dimension)
-        self._inverse: Matrix = np.eye(dimension) / ridge
-        self._log_determinant = dimension * math.log(ridge)
-        self._waiting: list[tuple[Vector, float, float]] = []  # φ, c, and what log det Σ has of it already
+        self.arrays = InformationArrays(
+            matrix=ridge * np.eye(dimension),
+            inverse=np.eye(dimension) / ridge,
+            gram=np.empty((0, 0)),
+            waiting=np.empty((0, dimension + 1)),
+            marks=np.array([dimension * math.log(ridge), 0.0, 0.0, 0.0]),
+        )
         self._actions: Matrix | None = None
-        self.gram: Matrix | None = None
-        """XΣ⁻¹Xᵀ (K, K) of the set that is looked at, where it is kept."""
-        self._gram_updates = 0
-        self.updates = 0
 
     @property
     def matrix(self) -> Matrix:
         """Σ, shape (d, d)."""
-        self._work_in()
-        return self._matrix
+        self._settle()
+        return self.arrays.matrix
 
     @property
     def inverse(self) -> Matrix:
         """Σ⁻¹, shape (d, d)."""
-        self._work_in()
-        return self._inverse
+        self._settle()
+        return self.arrays.inverse
 
     @property
     def log_determinant(self) -> float:
         """log det Σ."""
-        if self.gram is None:
-            self._work_in()
-        return self._log_determinant
+        return float(self.arrays.marks[LOG_DETERMINANT])
 
-    def width(self, direction: Vector, pair: tuple[int, int] | None = None) -> float:
-        """‖φ‖_Σ⁻¹ of one direction φ, shape (d,); ``pair``: of which two actions of the set looked at."""
-        if self.gram is not None and pair is not None:
-            a, b = pair
-            return math.sqrt(max(self.gram[a, a] + self.gram[b, b] - 2.0 * self.gram[a, b], 0.0))
+    @property
+    def gram(self) -> Matrix | None:
+        """XΣ⁻¹Xᵀ (K, K) of the actions looked at, where it is kept."""
+        return self.arrays.gram if self.arrays.gram.size else None
+
+    def width(self, direction: Vector) -> float:
+        """‖φ‖_Σ⁻¹ of one direction φ, shape (d,)."""
         return math.sqrt(squared_width(self.inverse, direction))
-
-    def look_at(self, actions: Matrix | None) -> None:
-        """Say which list X (K, d) is asked about now, if any.
-
-        The second time on end its Gram matrix is made and kept; of a list in single precision at once, in that
-        precision: widths below a thousandth of the actions' own are then lost in rounding.
-        """
-        if actions is None or not keeps_gram(*actions.shape):
-            self._actions = self.gram = None
-            return
-        is_new = self._actions is None or not np.array_equal(self._actions, actions)
-        if is_new:
-            self._actions, self.gram = actions.copy(), None
-        if (not is_new or actions.dtype == np.float32) and (self.gram is None or self._gram_updates >= AFRESH):
-            half = actions @ self.inverse.astype(actions.dtype, copy=False)
-            self.gram = np.ascontiguousarray(half @ actions.T, dtype=np.float64)
-            self._gram_updates = 0
 
     def norm(self, vector: Vector) -> float:
         """‖v‖_Σ of one vector v, shape (d,)."""
         return math.sqrt(squared_width(self.matrix, vector))
 
-    def add(self, direction: Vector, coefficient: float, pair: tuple[int, int] | None = None) -> None:
-        """Add ``coefficient`` · φφᵀ; ``pair``: of which two actions of the set looked at φ is the difference.
+    def look_at(self, actions: Matrix | None, *, few: bool = True) -> None:
+        """Say which list X (K, d) is asked about now, if any; a Gram matrix that is kept is up to date then.
 
-        Without it a kept Gram matrix is dropped, and made afresh when the set is next looked at.
+        One is kept of ``few`` actions, if wanted; in high dimension also of more, from the second time on end, and of
+        any list in single precision, at once and in that precision: widths below a thousandth of the actions' own are
+        then lost in rounding.
         """
-        if self.gram is None or pair is None:
-            self.gram = None
-            self._waiting.append((direction, coefficient, 0.0))
+        if actions is None:
+            self._forget_actions()
             return
-        pivot = 1.0 + coefficient * self.width(direction, pair) ** 2
-        gram_rank_one(self.gram, pair[0], pair[1], coefficient)
-        self._gram_updates += 1
-        self._log_determinant += math.log(pivot)
-        self._waiting.append((direction, coefficient, math.log(pivot)))
+        count, dimension = actions.shape
+        is_single = actions.dtype == np.float32
+        is_new = self._actions is None or not np.array_equal(self._actions, actions)
+        if is_new:
+            self._forget_actions()
+            self._actions = actions.copy()
+        may_wait = may_keep_gram(count, dimension) and (is_single or not is_new)
+        if self.gram is None and (may_wait or (few and count <= max(FEW, dimension))):
+            self._keep_gram(count)
+        if may_wait and self.gram is not None:
+            self._make_room()
+        if self.gram is not None and self.arrays.marks[GRAM_UPDATES] >= AFRESH:
+            half = actions @ self.inverse.astype(actions.dtype, copy=False)
+            self.arrays.gram[:] = half @ actions.T
+            self.arrays.marks[GRAM_UPDATES] = 0
 
-    def _work_in(self) -> None:
-        if len(self._waiting) > _AT_ONCE:
-            directions = np.array([direction for direction, _, _ in self._waiting])
-            coefficients = np.array([coefficient for _, coefficient, _ in self._waiting])
-            self._matrix += (directions.T * coefficients) @ directions
-            inverse = np.linalg.inv(self._matrix)
-            self._inverse = np.asarray(0.5 * (inverse + inverse.T), dtype=np.float64)
-            self._log_determinant = float(np.linalg.slogdet(self._matrix)[1])
-            self.updates += len(self._waiting)
-            self._waiting.clear()
-        for direction, coefficient, counted in self._waiting:
-            self.updates += 1
-            pivot = rank_one(self._matrix, self._inverse, direction, coefficient, self.updates)
-            if pivot < _SMALLEST_PIVOT:
-                self._log_determinant = float(np.linalg.slogdet(self._matrix)[1])
-            else:
-                self._log_determinant += math.log(pivot) - counted
-        self._waiting.clear()
+    def _forget_actions(self) -> None:
+        self._settle()
+        if self._actions is not None:
+            self._actions = None
+            self._keep_gram(0)
+            self.arrays = self.arrays._replace(waiting=self.arrays.waiting[:0])
+
+    def _keep_gram(self, count: int) -> None:
+        self.arrays.marks[GRAM_UPDATES] = AFRESH
+        self.arrays = self.arrays._replace(gram=np.empty((count, count)))
+
+    def _settle(self) -> None:
+        """Work the updates that wait into Σ and its inverse."""
+        matrix, inverse, _, waiting, marks = self.arrays
+        count = int(marks[WAITING])
+        if count == 0:
+            return
+        marks[WAITING] = 0
+        directions, coefficients = np.ascontiguousarray(waiting[:count, :-1]), waiting[:count, -1]
+        if count <= _AT_ONCE:
+            for direction, coefficient in zip(directions, coefficients.tolist(), strict=True):
+                marks[UPDATES] += 1
+                rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
+            return
+        matrix += (directions.T * coefficients) @ directions
+        afresh = np.linalg.inv(matrix)
+        inverse[:] = 0.5 * (afresh + afresh.T)
+        marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
+        marks[UPDATES] += count
+
+    def _make_room(self) -> None:
+        """See that another update can wait."""
+        room, width = self.arrays.waiting.shape
+        if self.arrays.marks[WAITING] == room:
+            more = np.empty((max(room, _AT_ONCE), width))
+            self.arrays = self.arrays._replace(waiting=np.concatenate([self.arrays.waiting, more]))
+
+    def add(self, direction: Vector, coefficient: float) -> None:
+        """Add ``coefficient`` · φφᵀ; a kept Gram matrix is dropped, and made afresh when its actions are looked at."""
+        self._forget_actions()
+        add_direction(self.arrays, direction, coefficient)
+        if coefficient < 0.0:
+            self.arrays.marks[LOG_DETERMINANT] = np.linalg.slogdet(self.arrays.matrix)[1]
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`from_state` needs.
 
         A kept Gram matrix is dropped, so that this one goes on to the last bit like the one that is rebuilt.
         """
-        self._actions = self.gram = None
+        self._forget_actions()
         return {
             "matrix": self.matrix.copy(),
             "inverse": self.inverse.copy(),
             "log_determinant": self.log_determinant,
-            "updates": self.updates,
+            "updates": int(self.arrays.marks[UPDATES]),
         }
 
     @classmethod
@@ -240,23 +335,22 @@ class Information:
         Without a ``log_determinant`` it is computed.
         """
         information = cls(dimension, ridge=1.0)
-        information._matrix = matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
-        information._inverse = inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
-        information.updates = integer("updates of Σ", state["updates"])
+        matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
+        inverse = checked_array("Σ⁻¹", state["inverse"], (dimension, dimension))
         diagonal = matrix.diagonal()
         ensure((diagonal > 0).all(), "Σ is not positive definite")
         scale = np.sqrt(np.outer(diagonal, diagonal))
         ensure((np.abs(matrix - matrix.T) <= _CONSISTENT * scale).all(), "Σ is not symmetric")
         ensure((np.abs(inverse - inverse.T) <= _CONSISTENT * np.abs(inverse).max()).all(), "Σ⁻¹ is not symmetric")
-        sign, log_determinant = np.linalg.slogdet(matrix)
+        sign, true = np.linalg.slogdet(matrix)
         ensure(sign > 0 and (np.linalg.eigvalsh(matrix / scale) > 0).all(), "Σ is not positive definite")
         error = np.abs(matrix @ inverse - np.eye(dimension)).max()
         ensure(error <= _CONSISTENT * (np.abs(matrix) @ np.abs(inverse)).max(), "Σ⁻¹ is not the inverse of Σ")
-        information._log_determinant = finite("log det Σ", state.get("log_determinant", float(log_determinant)))
-        ensure(
-            abs(information._log_determinant - log_determinant) <= _CONSISTENT * (dimension + abs(log_determinant)),
-            "log det Σ is not that of Σ",
-        )
+        saved = finite("log det Σ", state.get("log_determinant", float(true)))
+        ensure(abs(saved - true) <= _CONSISTENT * (dimension + abs(true)), "log det Σ is not that of Σ")
+        arrays = information.arrays
+        arrays.matrix[:], arrays.inverse[:], arrays.marks[LOG_DETERMINANT] = matrix, inverse, saved
+        arrays.marks[UPDATES] = integer("updates of Σ", state["updates"])
         return information
 
 

@@ -6,16 +6,17 @@ whatever the data. Duels with the same φ enter through (Σw, Σw·o) alone, so 
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.checks import ensure
-from fairduel.core.compiling import compiled
+from fairduel.core.compiling import compiled, inlined
 from fairduel.core.information import HIGH_DIMENSION, checked_array, combination, dot, products
-from fairduel.core.links import Link, potential, probability_and_slope
+from fairduel.core.links import Link, LinkNumbers, potential, probability_and_slope
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 
@@ -27,45 +28,48 @@ So little that scores which tie stay within ``selection.TIE``: else rounding wou
 LONGEST_DIFFERENCE = 2.0 * (1.0 + 1e-8)
 """How far apart two actions can be, whose norms are at most 1."""
 _MOST_STEPS = 200
-_LOG_TWO = math.log(2.0)
 _BLOCK = 512  # rows at a time: they stay in the processor's cache between two products
 
 
+class Problem(NamedTuple):
+    """What eq. (MLE) is solved for: n rows of outcomes, a ridge and a link."""
+
+    differences: Matrix
+    """φ of each row, shape (n, d)."""
+    weights: Vector
+    """Σw of each row, shape (n,)."""
+    wins: Vector
+    """Σw·o of each row, shape (n,)."""
+    ridge: float
+    """λ."""
+    link: LinkNumbers
+
+
 @compiled
-def loss(
-    theta: Vector, differences: Matrix, weights: Vector, wins: Vector, ridge: float, kind: int, scale: float
-) -> float:
-    """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows (n, d), (n,), (n,)."""
-    margins = differences @ theta
-    total: float = 0.5 * ridge * np.dot(theta, theta)
+def loss(theta: Vector, problem: Problem) -> float:
+    """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows."""
+    margins = problem.differences @ theta
+    total: float = 0.5 * problem.ridge * np.dot(theta, theta)
     for i in range(margins.size):
-        total += weights[i] * potential(kind, scale, margins[i]) - wins[i] * margins[i]
+        total += problem.weights[i] * potential(problem.link.kind, problem.link.scale, margins[i])
+        total -= problem.wins[i] * margins[i]
     return total
 
 
 @compiled
-def gradient_at(
-    theta: Vector,
-    differences: Matrix,
-    weights: Vector,
-    wins: Vector,
-    ridge: float,
-    kind: int,
-    scale: float,
-    gradient: Vector,
-    curvatures: Vector,
-) -> float:
+def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> float:
     """Fill the gradient (d,) of :func:`loss`, the left side of eq. (MLE); return its largest entry.
 
     One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
     """
+    weights, wins = problem.weights, problem.wins
     for j in range(theta.size):
-        gradient[j] = ridge * theta[j]
+        gradient[j] = problem.ridge * theta[j]
     for start in range(0, weights.size, _BLOCK):
-        rows = differences[start : start + _BLOCK]
+        rows = problem.differences[start : start + _BLOCK]
         residuals = products(rows, theta)
         for i in range(residuals.size):
-            p, s = probability_and_slope(kind, scale, residuals[i])
+            p, s = probability_and_slope(problem.link.kind, problem.link.scale, residuals[i])
             residuals[i] = weights[start + i] * p - wins[start + i]
             curvatures[start + i] = weights[start + i] * s
         sums = combination(residuals, rows)
@@ -109,67 +113,80 @@ def solve_by_root(root: Matrix, vector: Vector) -> Vector:
     return solution
 
 
-@compiled
-def newton(
-    start: Vector,
-    differences: Matrix,
-    weights: Vector,
-    wins: Vector,
-    ridge: float,
-    kind: int,
-    scale: float,
-) -> tuple[Vector, Matrix, float, float, int]:
-    """Minimise :func:`loss` by Newton's method; return θ, L, its largest gradient entry, the tolerance, the steps.
+class Estimate(NamedTuple):
+    """θ with the certificate that it solves eq. (MLE)."""
 
-    LLᵀ is the last Hessian that was taken, at or near θ; L is empty where no step was.
+    theta: Vector
+    """The estimate, shape (d,)."""
+    root: Matrix
+    """L (d, d) with LLᵀ the Hessian, nearly, for :func:`predicted`; or empty."""
+    gradient: float
+    """No entry of the gradient there is larger; θ is within √d · gradient / λ of the exact solution."""
+    tolerance: float
+    """How large the gradient may be."""
+    steps: int
+    """Newton steps taken."""
+    ridge: float
+    """λ, or λ + μ where the ball ‖θ‖ ≤ B pressed with multiplier μ."""
+
+
+@compiled
+def _tolerance(problem: Problem) -> float:
+    total = 1.0
+    for i in range(problem.weights.size):
+        longest = 1.0
+        for j in range(problem.differences.shape[1]):
+            longest = max(longest, abs(problem.differences[i, j]))
+        total += problem.weights[i] * longest
+    return total * TOLERANCE
+
+
+@compiled
+def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: Problem) -> Vector:
+    """θ − 2^−k · step (d,) for the first k at which the loss itself falls enough."""
+    decrement = np.dot(step, gradient)
+    current = loss(theta, problem)
+    allowed = current + 1e-14 * (1.0 + abs(current))  # rounding
+    size = 1.0
+    while loss(theta - size * step, problem) > allowed - 1e-4 * size * decrement and size > 1e-10:
+        size *= 0.5
+    return theta - size * step
+
+
+@compiled
+def newton(start: Vector, problem: Problem) -> Estimate:
+    """Minimise :func:`loss` by Newton's method, from θ = ``start`` (d,).
+
+    The root is that of the last Hessian that was taken, at or near θ; it is empty where no step was.
 
     A full step is taken where it leaves at most half of the smallest gradient so far, as it does near the solution;
     otherwise the step is halved until the loss itself falls enough. A Hessian serves for another step where that should
     be the last: where the gradient, if it falls by the same factor again, is small enough.
     """
-    tolerance = 1.0
-    for i in range(weights.size):
-        longest = 1.0
-        for j in range(start.size):
-            longest = max(longest, abs(differences[i, j]))
-        tolerance += weights[i] * longest
-    tolerance *= TOLERANCE
+    tolerance = _tolerance(problem)
     theta = start.copy()
-    gradient, curvatures = np.empty_like(start), np.empty_like(weights)
-    next_gradient, next_curvatures = np.empty_like(start), np.empty_like(weights)
-    largest = gradient_at(theta, differences, weights, wins, ridge, kind, scale, gradient, curvatures)
+    gradient, curvatures = np.empty_like(start), np.empty_like(problem.weights)
+    next_gradient, next_curvatures = np.empty_like(start), np.empty_like(problem.weights)
+    largest = gradient_at(theta, problem, gradient, curvatures)
     smallest = largest
     root = np.empty((0, 0))
     steps = 0
     needs_root, root_is_here = True, False  # whether a Hessian is due, and whether the last was taken at this θ
     while largest > tolerance and steps < _MOST_STEPS:
         if needs_root:
-            hessian = hessian_of(differences, curvatures, ridge)
+            hessian = hessian_of(problem.differences, curvatures, problem.ridge)
             root = np.linalg.cholesky(hessian)  # type: ignore[assignment]  # it stays float64
             root_is_here = True
         step = solve_by_root(root, gradient)
         candidate = theta - step
-        next_largest = gradient_at(
-            candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
-        )
+        next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
         is_full = next_largest <= max(0.5 * smallest, tolerance)
         if not is_full and not root_is_here:
             needs_root = True
             continue
         if not is_full:
-            decrement = np.dot(step, gradient)
-            current = loss(theta, differences, weights, wins, ridge, kind, scale)
-            allowed = current + 1e-14 * (1.0 + abs(current))  # rounding
-            size = 1.0
-            while (
-                loss(candidate, differences, weights, wins, ridge, kind, scale) > allowed - 1e-4 * size * decrement
-                and size > 1e-10
-            ):
-                size *= 0.5
-                candidate = theta - size * step
-            next_largest = gradient_at(
-                candidate, differences, weights, wins, ridge, kind, scale, next_gradient, next_curvatures
-            )
+            candidate = _shortened(theta, step, gradient, problem)
+            next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
         needs_root = not (is_full and next_largest * next_largest <= tolerance * largest)
         root_is_here = False
         theta, largest = candidate, next_largest
@@ -177,28 +194,77 @@ def newton(
         gradient, next_gradient = next_gradient, gradient
         curvatures, next_curvatures = next_curvatures, curvatures
         steps += 1
-    return theta, root, largest, tolerance, steps
+    return Estimate(theta, root, largest, tolerance, steps, problem.ridge)
+
+
+@inlined
+def _solve(start: Vector, problem: Problem) -> Estimate:
+    """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
+    rows, dimension = problem.differences.shape
+    in_span = dimension >= HIGH_DIMENSION and rows < dimension
+    differences, basis = problem.differences, np.empty((0, 0))
+    if in_span:  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
+        basis, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
+        differences, start = np.ascontiguousarray(triangle.T), start @ basis
+    solution = newton(start, Problem(differences, problem.weights, problem.wins, problem.ridge, problem.link))
+    if not in_span:
+        return solution
+    theta, _, gradient, tolerance, steps, ridge = solution
+    longest = math.sqrt(rows)  # no entry of the gradient is larger than its length, which Q keeps
+    return Estimate(basis @ theta, np.empty((0, 0)), longest * gradient, longest * tolerance, steps, ridge)
+
+
+@inlined
+def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
+    """Solve eq. (MLE) from θ = ``start`` (d,), within ‖θ‖ ≤ B = ``ball``, which may be ∞.
+
+    By its optimality conditions the constrained estimate is the unconstrained one at a larger ridge λ + μ, and ‖θ(μ)‖
+    falls with μ: so μ is a root, found by doubling and bisection.
+    """
+    ridge = low = problem.ridge
+    high = math.inf
+    while True:
+        trial = _solve(start, Problem(problem.differences, problem.weights, problem.wins, ridge, problem.link))
+        norm = math.sqrt(dot(trial.theta, trial.theta))
+        if norm > ball:
+            low = ridge
+        else:
+            high = ridge
+            if high == problem.ridge or norm >= ball * (1.0 - 1e-10) or high - low <= 1e-14 * high:
+                return trial
+        ridge = 2.0 * low if high == math.inf else 0.5 * (low + high)
+        start = trial.theta
 
 
 @compiled
 def predicted(
-    theta: Vector, root: Matrix, difference: Vector, weight: float, first_won: bool, kind: int, scale: float
+    theta: Vector, root: Matrix, difference: Vector, weight: float, share: float, link: LinkNumbers
 ) -> Vector:
     """Where one more outcome will take the estimate θ, to first order, shape (d,): a good start for :func:`newton`.
 
     At the last fit the gradient was zero, so that now it is the outcome's own; and the Hessian is LLᵀ of that fit,
-    ``root`` = L (d, d), and the outcome's share. The start is θ itself where ``root`` is empty, and where φᵀθ would
-    move so far that σ is no straight line on the way.
+    ``root`` = L (d, d), and the outcome's share. The start is θ itself where φᵀθ would move so far that σ is no
+    straight line on the way.
     """
-    if root.size == 0:
-        return theta
-    p, s = probability_and_slope(kind, scale, dot(difference, theta))
+    p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
     image = solve_by_root(root, difference)
     squared = dot(difference, image)
-    length = weight * (p - first_won) / (1.0 + weight * s * squared)
-    if not abs(scale * length * squared) <= 1.0:
+    length = weight * (p - share) / (1.0 + weight * s * squared)
+    if not abs(link.scale * length * squared) <= 1.0:
         return theta
     return theta - length * image
+
+
+class ToldRows(NamedTuple):
+    """The arrays of :class:`Comparisons`, with room for more rows than there are."""
+
+    differences: Matrix
+    weights: Vector
+    wins: Vector
+    slots: NDArray[np.int64]
+    """A hash table of the rows, −1 where free; more of them than rows."""
+    size: NDArray[np.int64]
+    """How many rows there are, shape (1,)."""
 
 
 @compiled
@@ -221,21 +287,12 @@ def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
 
 
 @compiled
-def add_outcome(
-    differences: Matrix,
-    weights: Vector,
-    wins: Vector,
-    slots: NDArray[np.int64],
-    count: int,
-    difference: Vector,
-    weight: float,
-    first_won: bool,
-) -> int:
-    """Add one outcome to the first ``count`` rows, in place, and return how many rows there are now.
+def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float) -> None:
+    """Add one outcome, ``share`` = o, to the rows, in place; there must be room for one more row.
 
-    φ and −φ are one row, told from the other side: each row's first non-zero entry is positive. There must be
-    room for one more row, and more ``slots`` (−1 where free) than rows.
+    φ and −φ are one row, told from the other side: each row's first non-zero entry is positive.
     """
+    differences, count = rows.differences, rows.size[0]
     sign = 1.0
     for j in range(difference.size):
         if difference[j] != 0.0:
@@ -243,77 +300,71 @@ def add_outcome(
             break
     for j in range(difference.size):
         differences[count, j] = sign * difference[j] + 0.0  # + 0.0 turns −0.0 into 0.0
-    place = slot_of(slots, differences, count)
-    if slots[place] < 0:
-        slots[place] = count
-        weights[count] = wins[count] = 0.0
-        count += 1
-    row = slots[place]
-    weights[row] += weight
-    if first_won == (sign > 0.0):
-        wins[row] += weight
-    return count
-
-
-@compiled
-def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
-    """Whether a lazy estimate is due: det Σ has doubled since the last (log gain ≥ log 2) and a tenth more was told."""
-    return gain >= _LOG_TWO and 10 * outcomes_now >= 11 * outcomes_then
+    place = slot_of(rows.slots, differences, count)
+    if rows.slots[place] < 0:
+        rows.slots[place] = count
+        rows.weights[count] = rows.wins[count] = 0.0
+        rows.size[0] += 1
+    row = rows.slots[place]
+    rows.weights[row] += weight
+    rows.wins[row] += weight * (share if sign > 0.0 else 1.0 - share)
 
 
 class Comparisons:
     """All outcomes told so far, as rows of (φ, Σw, Σw·o); equal differences share a row, whatever their sign.
 
     >>> told = Comparisons(dimension=1)
-    >>> told.add(np.array([1.0]), weight=1.0, first_won=True)
-    >>> told.add(np.array([-1.0]), weight=1.0, first_won=True)
+    >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
+    >>> told.add(np.array([-1.0]), weight=1.0, share=0.5)
     >>> len(told), told.weights.tolist(), told.wins.tolist()
-    (1, [2.0], [1.0])
+    (1, [2.0], [1.5])
     """
 
     def __init__(self, dimension: int, room: int = 64) -> None:
-        self._differences: Matrix = np.empty((room, dimension))
-        self._weights: Vector = np.empty(room)
-        self._wins: Vector = np.empty(room)
-        self._slots = np.full(2 * room, -1)
-        self._count = 0
+        self.rows = ToldRows(
+            np.empty((room, dimension)), np.empty(room), np.empty(room), np.full(2 * room, -1), np.zeros(1, np.int64)
+        )
 
     def __len__(self) -> int:
-        return self._count
+        return int(self.rows.size[0])
 
     @property
     def differences(self) -> Matrix:
         """The distinct differences φ, shape (n, d), each turned so that its first non-zero entry is positive."""
-        return self._differences[: self._count]
+        return self.rows.differences[: len(self)]
 
     @property
     def weights(self) -> Vector:
         """Σw of each row, shape (n,)."""
-        return self._weights[: self._count]
+        return self.rows.weights[: len(self)]
 
     @property
     def wins(self) -> Vector:
         """Σw·o of each row, shape (n,)."""
-        return self._wins[: self._count]
+        return self.rows.wins[: len(self)]
 
-    def add(self, difference: Vector, *, weight: float, first_won: bool) -> None:
-        """Add one outcome of a duel with this difference, shape (d,)."""
-        if self._count == len(self._weights):
-            self._make_room(2 * self._count)
-        self._count = add_outcome(
-            self._differences, self._weights, self._wins, self._slots, self._count, difference, weight, first_won
-        )
+    def add(self, difference: Vector, *, weight: float, share: float) -> None:
+        """Add one outcome of a duel with this difference (d,); o = ``share`` is 1, 0, or ½ of a tie."""
+        self.make_room()
+        add_outcome(self.rows, difference, weight, share)
 
-    def _make_room(self, room: int) -> None:
-        larger = Comparisons(self._differences.shape[1], room)
-        larger._fill(self.differences, self.weights, self.wins)
-        self.__dict__.update(larger.__dict__)
+    def make_room(self) -> None:
+        """See that another row fits in."""
+        room = len(self.rows.weights)
+        if len(self) == room:
+            larger = Comparisons(self.rows.differences.shape[1], 2 * room)
+            larger._fill(self.differences, self.weights, self.wins)
+            self.rows = larger.rows
 
     def _fill(self, differences: Matrix, weights: Vector, wins: Vector) -> None:
-        self._count = len(weights)
+        self.rows.size[0] = len(weights)
         self.differences[:], self.weights[:], self.wins[:] = differences, weights, wins
-        for row in range(self._count):
-            self._slots[slot_of(self._slots, self._differences, row)] = row
+        for row in range(len(self)):
+            self.rows.slots[slot_of(self.rows.slots, self.rows.differences, row)] = row
+
+    def problem(self, ridge: float, link: Link) -> Problem:
+        """Eq. (MLE) for all that was told."""
+        return Problem(self.differences, self.weights, self.wins, ridge, link.numbers)
 
     def state(self) -> dict[str, Matrix | Vector]:
         """Everything that :meth:`from_state` needs."""
@@ -336,81 +387,47 @@ class Comparisons:
         ensure((leading >= 0).all(), "a difference is told from the wrong side")
         told = cls(dimension, room=max(64, count))
         told._fill(differences, weights, wins)
-        ensure(np.count_nonzero(told._slots >= 0) == count, "a difference has two rows")
+        ensure(np.count_nonzero(told.rows.slots >= 0) == count, "a difference has two rows")
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """θ with the certificate that it solves eq. (MLE)."""
-
-    theta: Vector
-    """The estimate, shape (d,)."""
-    root: Matrix
-    """L (d, d) with LLᵀ the Hessian, nearly, for :func:`predicted`; or empty."""
-    gradient: float
-    """No entry of the gradient there is larger; θ is within √d · gradient / λ of the exact solution."""
-    steps: int
-    """Newton steps taken."""
-    ridge: float
-    """λ, or λ + μ where the ball ‖θ‖ ≤ B pressed with multiplier μ."""
-
-
 def maximum_likelihood(
-    told: Comparisons, *, ridge: float, link: Link, start: Vector, ball: float | None = None
+    told: Comparisons, *, ridge: float, link: Link, start: Vector, ball: float = math.inf
 ) -> Estimate:
-    """Solve eq. (MLE) on all that was told, from the warm start θ_0 = ``start``, shape (d,).
-
-    With ``ball`` = B the estimate is the constrained one, ‖θ‖ ≤ B. By its optimality conditions that is
-    the unconstrained estimate at a larger ridge λ + μ, and ‖θ(μ)‖ falls with μ: so μ is a root.
+    """Solve eq. (MLE) on all that was told, from the warm start θ_0 = ``start``, shape (d,), within ‖θ‖ ≤ ``ball``.
 
     >>> told = Comparisons(dimension=1)
-    >>> told.add(np.array([1.0]), weight=1.0, first_won=True)
+    >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
     >>> estimate = maximum_likelihood(told, ridge=0.25, link=Link("logistic"), start=np.zeros(1))
     >>> estimate.theta.round(4)
     array([1.0426])
     """
-    free = _solve(told, ridge, link, start)
-    if ball is None or np.linalg.norm(free.theta) <= ball:
-        return free
-    low, high = ridge, 2.0 * ridge  # ‖θ‖ > B at low; raise high until ‖θ‖ ≤ B there
-    inside = _solve(told, high, link, free.theta)
-    while np.linalg.norm(inside.theta) > ball:
-        low, high = high, 2.0 * high
-        inside = _solve(told, high, link, inside.theta)
-    while np.linalg.norm(inside.theta) < ball * (1.0 - 1e-10) and high - low > 1e-14 * high:
-        middle = 0.5 * (low + high)
-        trial = _solve(told, middle, link, inside.theta)
-        if np.linalg.norm(trial.theta) > ball:
-            low = middle
-        else:
-            high, inside = middle, trial
-    return inside
+    return solved(start, told.problem(ridge, link), ball)
 
 
-def _solve(told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
-    """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
-    rows, dimension = told.differences.shape
-    if dimension < HIGH_DIMENSION or rows >= dimension:
-        return _newton(told.differences, told, ridge, link, start)
-    basis, triangle = np.linalg.qr(told.differences.T)  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
-    small = _newton(np.ascontiguousarray(triangle.T), told, ridge, link, np.ascontiguousarray(start @ basis))
-    # No entry of the gradient is larger than its length, which Q keeps.
-    return replace(small, theta=basis @ small.theta, root=np.empty((0, 0)), gradient=math.sqrt(rows) * small.gradient)
+def solved(start: Vector, problem: Problem, ball: float = math.inf) -> Estimate:
+    """:func:`solve`, or say why that was not possible."""
+    with converging(problem.ridge):
+        estimate = solve(start, problem, ball)
+    check_converged(estimate.gradient / estimate.tolerance, problem.ridge)
+    return estimate
 
 
-def _newton(differences: Matrix, told: Comparisons, ridge: float, link: Link, start: Vector) -> Estimate:
+@contextmanager
+def converging(ridge: float) -> Iterator[None]:
+    """Say what a singular Hessian means."""
     try:
-        theta, root, gradient, tolerance, steps = newton(
-            start, differences, told.weights, told.wins, ridge, link.kind, link.scale
-        )
+        yield
     except np.linalg.LinAlgError:
         raise ConvergenceError(
             f"the estimate was not reached, because its Hessian is singular: a larger ridge than {ridge:g} helps."
         ) from None
-    if not gradient <= tolerance:
+
+
+def check_converged(excess: float, ridge: float) -> None:
+    """Refuse an estimate whose gradient is ``excess`` times what is allowed, if that is over 1."""
+    if not excess <= 1.0:
         raise ConvergenceError(
-            f"the estimate was not reached: after {steps} Newton steps the gradient is {gradient:.2g}, "
-            f"allowed is {tolerance:.2g}; a larger ridge than {ridge:g} helps."
+            f"the estimate was not reached: its gradient is {excess:.2g} times what is allowed; a larger ridge than "
+            f"{ridge:g} helps."
         )
-    return Estimate(theta, root, gradient, steps, ridge)

@@ -7,7 +7,7 @@ and used everywhere; :class:`Link` is their public face.
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,6 +81,13 @@ def _slopes(kind: int, scale: float, x: Vector) -> Vector:
     return result
 
 
+class LinkNumbers(NamedTuple):
+    """A link as compiled functions know it."""
+
+    kind: int
+    scale: float
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link function σ, chosen by name and scale.
@@ -103,6 +110,11 @@ class Link:
     def kind(self) -> int:
         """The number by which compiled functions know this link."""
         return get_args(LinkName).index(self.name)
+
+    @property
+    def numbers(self) -> LinkNumbers:
+        """Both numbers that compiled functions need."""
+        return LinkNumbers(self.kind, self.scale)
 
     def probability(self, x: ArrayLike) -> Vector:
         """σ(x), elementwise and in the shape of ``x``."""

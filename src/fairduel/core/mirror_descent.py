@@ -15,8 +15,9 @@ import math
 import numpy as np
 
 from fairduel.core.compiling import compiled
-from fairduel.core.information import HIGH_DIMENSION, dot, multiply, rank_one
-from fairduel.core.links import probability_and_slope, slope
+from fairduel.core.information import HIGH_DIMENSION, InformationArrays, add_direction, dot, multiply
+from fairduel.core.likelihood import solve_by_root
+from fairduel.core.links import LinkNumbers, probability_and_slope, slope
 from fairduel.duel import Matrix, Vector
 
 STEP = 2.0
@@ -26,34 +27,31 @@ STEP = 2.0
 @compiled
 def mirror_step(
     theta: Vector,
-    curvature: Matrix,
-    inverse: Matrix,
-    updates: int,
+    curvature: InformationArrays,
     difference: Vector,
     weight: float,
-    first_won: bool,
+    share: float,
     step: float,
     ball: float,
-    kind: int,
-    scale: float,
+    link: LinkNumbers,
 ) -> Vector:
-    """Return θ (d,) after one outcome, and add it to ``curvature`` H and its ``inverse`` (d, d), in place."""
-    p, s = probability_and_slope(kind, scale, dot(difference, theta))
-    image = multiply(inverse, difference)
+    """Return θ (d,) after one outcome, ``share`` = o, and add it to the ``curvature`` H, in place."""
+    p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
+    image = multiply(curvature.inverse, difference)
     # H̃⁻¹φ by Sherman–Morrison, so that H̃ itself is needed only for a projection.
     image /= 1.0 + step * weight * s * dot(difference, image)
-    result = theta - step * weight * (p - (1.0 if first_won else 0.0)) * image
+    result = theta - step * weight * (p - share) * image
     norm = math.sqrt(dot(result, result))
     if norm > ball and theta.size >= HIGH_DIMENSION:
         result *= ball / norm  # the projection in H̃'s norm would cost d³
     elif norm > ball:
-        tilted = curvature.copy()
+        tilted = curvature.matrix.copy()
         for i in range(theta.size):
             for j in range(theta.size):
                 tilted[i, j] += step * weight * s * (difference[i] * difference[j])
         result = _into_ball(result, tilted, ball)
     margin = dot(difference, result)
-    rank_one(curvature, inverse, difference, weight * slope(kind, scale, margin), updates)
+    add_direction(curvature, difference, weight * slope(link.kind, link.scale, margin))
     return result
 
 
@@ -82,7 +80,7 @@ def _pulled(metric: Matrix, pull: float, target: Vector) -> Vector:
     shifted = metric.copy()
     for i in range(target.size):
         shifted[i, i] += pull
-    return np.linalg.solve(shifted, target)  # type: ignore[return-value]  # it stays float64
+    return solve_by_root(np.linalg.cholesky(shifted), target)  # type: ignore[arg-type]  # it stays float64
 
 
 @compiled

@@ -1,7 +1,7 @@
 """Which pair to ask next: one pure function for each selection rule, exact for any number of actions.
 
-``actions`` is (K, d), θ is (d,), ``inverse`` is Σ⁻¹ (d, d). Scores within ``TIE`` of the best count as
-equal; ``tie`` is one uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
+A rule chooses by a :class:`View` of the actions. Scores within ``TIE`` of the best count as equal; ``tie`` is one
+uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
 
 Few actions (up to ``FEW``, or up to d) have all their pairs looked at, in the Gram matrix XΣ⁻¹Xᵀ. Among many, most
 pairs are ruled out unseen: with Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b, and distances
@@ -9,20 +9,50 @@ can be bounded (:func:`_best_pair_among_many`). Either way memory is O(K·d).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.core.compiling import compiled
+from fairduel.core.compiling import compiled, inlined
+from fairduel.core.information import FEW, InformationArrays, dot, products
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
 """Scores so near to the best count as equal to it; where they are so large that rounding is more, by that."""
-FEW = 128
 _BLOCK = 256  # actions at a time where all pairs must be looked at
 _ROUNDING = 1e-12  # relative: what is less may be rounding
 _SLACK = 1e-14  # of the largest score: what rounding may take from a bound
 _WORTH = 64  # looking at one pair by itself costs about as much as this many in a block
+
+
+class View(NamedTuple):
+    """K actions as a rule sees them: what they seem to be worth, and what is known about their differences."""
+
+    rewards: Vector
+    """Estimated rewards xᵀθ, shape (K,)."""
+    gram: Matrix
+    """XΣ⁻¹Xᵀ, shape (K, K); (0, 0) for many actions."""
+    points: Matrix
+    """z = Lᵀx of each action, shape (K, d); (0, d) for few."""
+
+
+@inlined
+def view(information: InformationArrays, actions: Matrix, theta: Vector) -> View:
+    """What is known about ``actions`` (K, d), by the Gram matrix that is kept of few."""
+    rewards = products(actions, theta)
+    if information.gram.size:
+        return View(rewards, information.gram, actions[:0])
+    return View(rewards, information.gram, actions @ np.linalg.cholesky(information.inverse))
+
+
+@compiled
+def view_by(inverse: Matrix, actions: Matrix, theta: Vector) -> View:
+    """The same where nothing is kept, by Σ⁻¹ = ``inverse`` (d, d)."""
+    rewards = products(actions, theta)
+    if rewards.size <= max(FEW, theta.size):
+        return View(rewards, (actions @ inverse) @ actions.T, actions[:0])
+    return View(rewards, np.empty((0, 0)), actions @ np.linalg.cholesky(inverse))
 
 
 @compiled
@@ -92,23 +122,17 @@ def pick(scores: Vector, tie: float) -> int:
     return 0
 
 
-@compiled
-def symmetric_pair(
-    actions: Matrix, theta: Vector, inverse: Matrix, radius: float, self_duels: bool, tie: float
-) -> tuple[int, int]:
+@inlined
+def symmetric_pair(view: View, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
     """argmax over (a, b) of (x_a + x_b)ᵀθ + β‖x_a − x_b‖_Σ⁻¹ (Algorithm 1, line 6)."""
-    rewards = actions @ theta
-    if rewards.size > max(FEW, theta.size):
-        points = actions @ np.linalg.cholesky(inverse)
-        return _best_pair_among_many(points, rewards, radius, self_duels, tie)
-    return symmetric_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, self_duels, tie)
+    if view.gram.size:
+        return _best_pair_among_few(view.gram, view.rewards, radius, self_duels, tie)
+    return _best_pair_among_many(view.points, view.rewards, radius, self_duels, tie)
 
 
 @compiled
-def symmetric_pair_by_gram(
-    rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
-) -> tuple[int, int]:
-    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+def _best_pair_among_few(gram: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
+    """argmax over (a, b) of r_a + r_b + β‖x_a − x_b‖_Σ⁻¹, for the Gram matrix XΣ⁻¹Xᵀ (K, K) and r (K,)."""
     first = int(np.argmax(rewards))
     scores = (rewards + rewards[first]) + radius * widths_in_row(gram, first)
     if not self_duels:
@@ -295,48 +319,42 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
     return np.flatnonzero(result)
 
 
-@compiled
-def toughest_rival(widths: Vector, rewards: Vector, radius: float, first: int, self_duels: bool, tie: float) -> int:
-    """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹, with those ``widths`` (K,); ``first`` scores 0."""
-    scores = rewards - rewards[first] + radius * widths
+@inlined
+def widths_of(view: View, first: int) -> Vector:
+    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,)."""
+    if view.gram.size:
+        return widths_in_row(view.gram, first)
+    return widths_from(view.points, view.points[first])
+
+
+@inlined
+def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie: float) -> int:
+    """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
+    scores = view.rewards - view.rewards[first] + radius * widths_of(view, first)
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
 
 
-@compiled
-def informative_pair(
-    actions: Matrix, theta: Vector, inverse: Matrix, radius: float, self_duels: bool, tie: float
-) -> tuple[int, int]:
+@inlined
+def informative_pair(view: View, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
     """Choose the pair of promising actions with the largest ‖x_a − x_b‖_Σ⁻¹ (MaxInP).
 
     One promising action alone duels itself, as does the greedy one where none is promising; where
     self-duels are not allowed, each meets its toughest rival instead.
     """
-    rewards = actions @ theta
-    if rewards.size <= max(FEW, theta.size):
-        return informative_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, self_duels, tie)
-    points = actions @ np.linalg.cholesky(inverse)
-    candidates = _promising_among_many(points, rewards, radius)
+    rewards, is_few = view.rewards, view.gram.size > 0
+    candidates = (
+        promising(view.gram, rewards, radius) if is_few else _promising_among_many(view.points, rewards, radius)
+    )
     if candidates.size < 2:
         first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
-        widths = widths_from(points, points[first])
-        return first, first if self_duels else toughest_rival(widths, rewards, radius, first, False, tie)
-    i, j = _best_pair_among_many(points[candidates], np.zeros(candidates.size), 1.0, False, tie)
-    return candidates[i], candidates[j]
-
-
-@compiled
-def informative_pair_by_gram(
-    rewards: Vector, gram: Matrix, radius: float, self_duels: bool, tie: float
-) -> tuple[int, int]:
-    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    candidates = promising(gram, rewards, radius)
-    if candidates.size < 2:
-        first = candidates[0] if candidates.size == 1 else pick(rewards, tie)
-        widths = widths_in_row(gram, first)
-        return first, first if self_duels else toughest_rival(widths, rewards, radius, first, False, tie)
-    i, j = symmetric_pair_by_gram(np.zeros(candidates.size), gram[candidates][:, candidates], 1.0, False, tie)
+        return first, first if self_duels else toughest_rival(view, radius, first, False, tie)
+    level = np.zeros(candidates.size)
+    if is_few:
+        i, j = _best_pair_among_few(view.gram[candidates][:, candidates], level, 1.0, False, tie)
+    else:
+        i, j = _best_pair_among_many(view.points[candidates], level, 1.0, False, tie)
     return candidates[i], candidates[j]
 
 
@@ -355,38 +373,20 @@ def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) ->
     return noise
 
 
-@compiled
+@inlined
 def perturbed_pair(
-    actions: Matrix,
-    theta: Vector,
-    inverse: Matrix,
-    radius: float,
-    noise: Vector,
-    self_duels: bool,
-    ties: tuple[float, float],
+    view: View, radius: float, noise: Vector, self_duels: bool, ties: tuple[float, float]
 ) -> tuple[int, int]:
     """Choose the leader under ``noise`` (K,), then its toughest rival (CoLSTIM).
 
     a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each has its own of the ``ties``.
     """
-    rewards = actions @ theta
-    if rewards.size <= max(FEW, theta.size):
-        return perturbed_pair_by_gram(rewards, (actions @ inverse) @ actions.T, radius, noise, self_duels, ties)
-    points = actions @ np.linalg.cholesky(inverse)
-    first = pick(rewards + noise * widths_from(points, np.zeros_like(theta)), ties[0])
-    return first, toughest_rival(widths_from(points, points[first]), rewards, radius, first, self_duels, ties[1])
-
-
-@compiled
-def perturbed_pair_by_gram(
-    rewards: Vector, gram: Matrix, radius: float, noise: Vector, self_duels: bool, ties: tuple[float, float]
-) -> tuple[int, int]:
-    """The same, from the estimated ``rewards`` (K,) and the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    scores = np.empty_like(rewards)
-    for i in range(rewards.size):
-        scores[i] = rewards[i] + noise[i] * math.sqrt(max(gram[i, i], 0.0))
+    scores = np.empty_like(view.rewards)
+    for i in range(scores.size):
+        squared = view.gram[i, i] if view.gram.size else dot(view.points[i], view.points[i])
+        scores[i] = view.rewards[i] + noise[i] * math.sqrt(max(squared, 0.0))
     first = pick(scores, ties[0])
-    return first, toughest_rival(widths_in_row(gram, first), rewards, radius, first, self_duels, ties[1])
+    return first, toughest_rival(view, radius, first, self_duels, ties[1])
 
 
 @compiled
@@ -397,7 +397,7 @@ def random_pair(count: int, uniform: float) -> tuple[int, int]:
     return first, second + (second >= first)
 
 
-@compiled
+@inlined
 def uncertainty_weight(trust: float, width: float) -> float:
     """w = min(1, α/‖φ‖_Σ⁻¹), eq. (weight); 1 for a self-duel, whose width is 0."""
     return 1.0 if width <= trust else trust / width

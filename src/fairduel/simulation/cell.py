@@ -19,7 +19,7 @@ from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
 from fairduel.agents.by_name import find, look_here, make
 from fairduel.errors import BadInputError
-from fairduel.simulation.compiled_run import can_run_whole, play_whole_run
+from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.play import Player, Streams, Trace, play, referee
 from fairduel.worlds import WORLDS, RewardWorld, World
@@ -52,7 +52,7 @@ class Cell:
     def run(self, seed: int) -> "Run":
         """Play the run of this seed."""
         agent, world, adversary, streams = self.start(seed)
-        trace = play_whole_run(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
+        trace = play_compiled(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
         if trace is None:
             trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
         settings = {"dimension": world.dimension, **(getattr(agent, "settings", None) or self.agent_settings)}
@@ -63,7 +63,7 @@ class Cell:
     def runs_whole(self) -> bool:
         """Whether a run of it is compiled from end to end, and so can share its process with others."""
         agent, world, adversary, _ = self.start(seed=0)
-        return can_run_whole(agent, world, adversary)
+        return can_compile(agent, world, adversary)
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make everything that the run of this seed needs, without playing it."""

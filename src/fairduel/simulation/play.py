@@ -14,6 +14,7 @@ from fairduel.adversaries import Adversary, FlippingAdversary, NoAttack, PullSig
 from fairduel.core.information import HIGH_DIMENSION
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
+from fairduel.simulation.referee import regrets, true_share
 from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 
@@ -65,6 +66,8 @@ class Trace:
     """Index of the second action; −1 for a pull, which has none."""
     corruption: Vector
     """|c_t|: 1 for a flip, or what was added to or taken off a reward."""
+    tied: NDArray[np.bool_]
+    """Which duels were ties."""
     weight: Vector
     """w_t; 1 for agents that do not weigh."""
     width: Vector
@@ -113,7 +116,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
     answer = referee(world, adversary)
     columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
-    weight = np.ones(horizon)
+    weight, tied = np.ones(horizon), np.zeros(horizon, np.bool_)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
     has_estimate = hasattr(agent, "estimate")
     kept = len(agent.estimate) if has_estimate else 0  # type: ignore[attr-defined]  # asked for above
@@ -124,6 +127,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         asked = agent.ask(offer.actions)
         first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
         agent.tell(asked, told)
+        tied[t] = told is Outcome.TIE
 
         columns["regret"][t], columns["weak"][t] = _regrets(offer.rewards, first[t], second[t])
         weight[t] = getattr(asked, "weight", 1.0)
@@ -139,6 +143,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         first=first,
         second=second,
         corruption=columns["corruption"],
+        tied=tied,
         weight=weight,
         width=columns["width"],
         slope=columns["slope"],
@@ -153,7 +158,7 @@ def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
     best = rewards.max()
     if second < 0:
         return best - rewards[first], best - rewards[first]
-    return 2.0 * best - rewards[first] - rewards[second], best - max(rewards[first], rewards[second])
+    return regrets(rewards, best, first, second)
 
 
 Answered = tuple[int, int, Outcome | float, float]
@@ -215,14 +220,8 @@ def _action(pull: Any, count: int) -> int:
 
 
 def _see(round_number: int, offer: Offer, first: int, second: int, world: DuelingWorld, uniform: float) -> Sight:
-    """Draw the true outcome l_t.
-
-    The same uniform number lets the same action win whichever side it stands on, so that two agents of a
-    seed that ask the same pair are told the same winner.
-    """
-    low, high = min(first, second), max(first, second)
-    p_low = world.win_probability(offer.rewards, low, high)
-    low_won = uniform < p_low
-    outcome = Outcome.FIRST if low_won == (first == low) else Outcome.SECOND
-    probability = p_low if low_won else 1.0 - p_low
+    """Draw the true outcome l_t."""
+    chances = world.chances(offer.rewards, min(first, second), max(first, second))
+    share, probability = true_share(uniform, first, second, *chances)
+    outcome = {1.0: Outcome.FIRST, 0.0: Outcome.SECOND}.get(share, Outcome.TIE)
     return Sight(round_number, offer.actions, offer.rewards, first, second, outcome, probability)

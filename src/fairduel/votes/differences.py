@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from fairduel.core.likelihood import newton
+from fairduel.core.likelihood import Problem, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import ConvergenceError
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
 from fairduel.votes.sequential import weigh_pairs, weigh_rows
 from fairduel.votes.votes import Codes
@@ -94,20 +93,8 @@ class Rows:
         Returns θ (d,), the Newton steps and λ: ``ridge``, or for None ``TINY_RIDGE``.
         """
         ridge = TINY_RIDGE if ridge is None else ridge
-        try:
-            theta, _, gradient, tolerance, steps = newton(
-                np.zeros(self.dimension), self.values, totals, wins, ridge, LOGISTIC.kind, LOGISTIC.scale
-            )
-        except np.linalg.LinAlgError:
-            raise ConvergenceError(
-                f"the estimate was not reached, because its Hessian is singular: a larger ridge than {ridge:g} helps."
-            ) from None
-        if not gradient <= tolerance:
-            raise ConvergenceError(
-                f"the estimate was not reached: the gradient is {gradient:.2g}, allowed is {tolerance:.2g}; a larger "
-                f"ridge than {ridge:g} helps."
-            )
-        return theta, steps, ridge
+        estimate = solved(np.zeros(self.dimension), Problem(self.values, totals, wins, ridge, LOGISTIC.numbers))
+        return estimate.theta, estimate.steps, ridge
 
     def scatter(self, groups: sparse.csr_array) -> Matrix:
         """Σ_g s_g s_gᵀ with s_g = Σ_r c_gr φ_r, shape (d, d), for the coefficients c (g, r) of ``groups``."""

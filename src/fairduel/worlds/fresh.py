@@ -7,9 +7,10 @@ import numpy as np
 from fairduel.core.compiling import compiled
 from fairduel.core.information import dot
 from fairduel.core.links import LOGISTIC, Link, as_link
+from fairduel.core.ties import tie_model
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import DuelingWorld, Offer, checked_dimension, random_parameter
+from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan, checked_dimension, random_parameter
 
 
 @compiled
@@ -48,12 +49,14 @@ class Fresh(DuelingWorld):
         count: int = 32,
         norm: float = 2.0,
         link: Link | str = LOGISTIC,
+        ties: str = "none",
     ) -> None:
         if count < 2:
             raise BadInputError(f"a world needs at least two actions, not {count}.")
         self.dimension = checked_dimension(dimension)
         self.norm_bound = norm
         self.link = as_link(link)
+        self.ties = tie_model(ties)
         self.parameter = random_parameter(rng, dimension, norm)
         self.count = count
         self.rng = rng
@@ -62,3 +65,10 @@ class Fresh(DuelingWorld):
         """Draw the next actions."""
         actions = unit_rows(self.rng.standard_normal((self.count, self.dimension)))
         return Offer(actions, rewards_of(actions, self.parameter))
+
+    def plan(self) -> WorldPlan | None:
+        """The world as arrays; a subclass may draw otherwise."""
+        if type(self) is not Fresh:
+            return None
+        unknown = Offer(np.zeros((self.count, self.dimension)), np.zeros(self.count))
+        return self._plan_of([unknown])._replace(is_fresh=True, parameter=self.parameter)

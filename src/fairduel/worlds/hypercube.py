@@ -16,8 +16,16 @@ class Hypercube(FixedWorld):
     """
 
     def __init__(
-        self, *, rng: np.random.Generator, dimension: int = 5, norm: float = 2.0, link: Link | str = LOGISTIC
+        self,
+        *,
+        rng: np.random.Generator,
+        dimension: int = 5,
+        norm: float = 2.0,
+        link: Link | str = LOGISTIC,
+        ties: str = "none",
     ) -> None:
         actions = hypercube(checked_dimension(dimension, largest=12))
         parameter = random_parameter(rng, dimension, norm)
-        super().__init__(actions, actions @ parameter, link=as_link(link), norm_bound=norm, parameter=parameter)
+        super().__init__(
+            actions, actions @ parameter, link=as_link(link), norm_bound=norm, parameter=parameter, ties=ties
+        )

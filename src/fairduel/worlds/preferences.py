@@ -58,7 +58,14 @@ class PreferenceWorld(FixedWorld):
     [0.0, -0.2, -0.1]
     """
 
-    def __init__(self, *, matrix: ArrayLike, regret: Regret = "condorcet", norm_bound: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        matrix: ArrayLike,
+        regret: Regret = "condorcet",
+        norm_bound: float | None = None,
+        ties: str = "none",
+    ) -> None:
         self.matrix = _checked_matrix(matrix)
         if norm_bound is None:
             logits = logit(self.matrix.mean(axis=1))
@@ -69,6 +76,7 @@ class PreferenceWorld(FixedWorld):
             link=LOGISTIC,
             norm_bound=positive("norm_bound", norm_bound),
             parameter=None,
+            ties=ties,
         )
 
     @classmethod
@@ -80,6 +88,7 @@ class PreferenceWorld(FixedWorld):
         arms: int = 10,
         gap: float = 0.2,
         regret: Regret = "condorcet",
+        ties: str = "none",
     ) -> "PreferenceWorld":
         """Make a world of this family, with its arms in random order; ``gap`` is how far over ½ its strongest win is.
 
@@ -108,7 +117,7 @@ class PreferenceWorld(FixedWorld):
         else:
             matrix = 0.5 + gap * _shape(family, arms, rng)
         order = rng.permutation(arms)
-        return cls(matrix=matrix[np.ix_(order, order)], regret=regret, norm_bound=norm_bound)
+        return cls(matrix=matrix[np.ix_(order, order)], regret=regret, norm_bound=norm_bound, ties=ties)
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
         """P(first beats second)."""

@@ -17,10 +17,11 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
 from fairduel.votes.differences import Rows
 from fairduel.votes.votes import Votes
-from fairduel.worlds.base import DuelingWorld, Offer
+from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan
 from fairduel.worlds.preferences import borda_scores
 
 Missing = Literal["refuse", "model"]
+ReplayedTies = Literal["half", "keep", "drop"]
 Places = NDArray[np.int64]
 
 
@@ -35,6 +36,8 @@ class Context:
     """Their features, shape (K, d)."""
     shares: Matrix
     """P(i beats j), shape (K, K): the share of the votes on the pair that i won, a tie being half a win."""
+    tied: Matrix
+    """The share of the votes on the pair that were ties, shape (K, K)."""
     rewards: Vector
     """Their Borda scores, shape (K,): the mean of ``shares`` over the other items."""
 
@@ -64,16 +67,17 @@ class Pairs:
         rows = Rows(np.ascontiguousarray(self.difference[kept]))
         return rows.estimate(self.count[kept], self.won[kept], TINY_RIDGE)[0]
 
-    def among(self, context: int) -> tuple[Places, Matrix, Matrix]:
-        """Codes of a context's items (K,), the votes on each two of them (K, K), and the wins of row over column."""
+    def among(self, context: int) -> tuple[Places, Matrix, Matrix, Matrix]:
+        """Codes of a context's items (K,), and the votes on each two of them, wins of row over column, ties (K, K)."""
         inside = self.context == context
         items, codes = np.unique(np.concatenate([self.first[inside], self.second[inside]]), return_inverse=True)
         one, other = np.split(codes, 2)
-        count, won = np.zeros((2, len(items), len(items)))
+        count, won, tied = np.zeros((3, len(items), len(items)))
         count[one, other] = count[other, one] = self.count[inside]
         won[one, other] = self.won[inside]
         won[other, one] = self.count[inside] - self.won[inside]
-        return items, count, won
+        tied[one, other] = tied[other, one] = self.tied[inside]
+        return items, count, won, tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +98,9 @@ class Replay(DuelingWorld):
     ``path`` is a folder with ``votes.csv`` (or ``.csv.gz``, or any other that ``fairduel rank`` reads) and
     ``features.npz``, features of the items (items, d) or of the items in each context (contexts, items, d), divided by
     one number so that no norm exceeds 1. A duel is answered as if one of the votes on its pair had been drawn at
-    random: the first wins with the share of the votes that it won. ``ties`` are answered by a coin (``"half"``) or were
-    never cast (``"drop"``). Pairs without votes are ``missing``: the folder is refused, or the ``"model"`` answers.
+    random: the first wins with the share of the votes that it won. ``ties`` are answered by a coin (``"half"``), as
+    ties (``"keep"``), or were never cast (``"drop"``). Pairs without votes are ``missing``: the folder is refused, or
+    the ``"model"`` answers.
 
     The reward of an item is its Borda score within the context, the chance to win a vote against another item drawn
     at random. So the regret of a round is twice the Borda regret a duel of those who average over the two.
@@ -122,11 +127,14 @@ class Replay(DuelingWorld):
         path: str,
         rng: np.random.Generator,
         contexts: str | int | None = None,
-        ties: Ties = "half",
+        ties: ReplayedTies = "half",
         missing: Missing = "refuse",
         norm_bound: float | None = None,
     ) -> None:
-        recording = load(path, ties=ties, missing=missing)
+        if ties not in get_args(ReplayedTies):
+            raise unknown_name("treatment of ties", str(ties), get_args(ReplayedTies))
+        recording = load(path, ties="drop" if ties == "drop" else "half", missing=missing)
+        self._keeps_ties = ties == "keep"
         self.recording = recording
         self.contexts = recording.contexts if contexts is None else _chosen(recording.contexts, str(contexts))
         self.dimension = len(recording.parameter)
@@ -137,18 +145,34 @@ class Replay(DuelingWorld):
         self._rng = rng
         self._current = self.contexts[0]
 
-    def draw(self) -> int:
-        """Draw the place among ``contexts`` of the next round's."""
+    def places(self, horizon: int) -> Places:
+        """Draw the place among ``contexts`` of each round's, shape (T,)."""
+        return np.array([self._draw() for _ in range(horizon)])
+
+    def _draw(self) -> int:
         return int(self._rng.integers(len(self.contexts)))
 
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
         """Offer the items of the next round's context."""
-        self._current = self.contexts[self.draw()]
+        self._current = self.contexts[self._draw()]
         return Offer(self._current.actions, self._current.rewards)
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
         """The share of the votes on this pair, in the context that was offered last, that the first won."""
         return float(self._current.shares[first, second])
+
+    def chances(self, rewards: Vector, first: int, second: int) -> tuple[float, float]:
+        """The same without ties, and the share of ties, where these are kept."""
+        tied = float(self._current.tied[first, second]) if self._keeps_ties else 0.0
+        return self.win_probability(rewards, first, second) - tied / 2.0, tied
+
+    def plan(self) -> WorldPlan | None:
+        """The contexts as arrays; a subclass may answer otherwise."""
+        if type(self) is not Replay:
+            return None
+        tables = [(c.shares, c.tied if self._keeps_ties else np.zeros_like(c.tied)) for c in self.contexts]
+        chances = [np.stack([(won - tied / 2.0).ravel(), tied.ravel()], axis=1) for won, tied in tables]
+        return self._plan_of([Offer(context.actions, context.rewards) for context in self.contexts], chances)
 
 
 def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse") -> Recording:
@@ -196,7 +220,7 @@ def _load(
     parameter = pairs.fit()
     contexts, filled = [], 0
     for number, name in enumerate(names):
-        items, count, won = pairs.among(number)
+        items, count, won, tied = pairs.among(number)
         labels = tuple(votes.items[item] for item in items)
         unknown = (count == 0.0) & ~np.eye(len(items), dtype=bool)
         if unknown.any() and missing == "refuse":
@@ -210,7 +234,8 @@ def _load(
         fitted = actions @ parameter
         shares = LOGISTIC.probability(fitted[:, None] - fitted)  # also of an item against itself: ½
         np.divide(won, count, out=shares, where=count > 0.0)
-        contexts.append(Context(name, labels, actions, shares, borda_scores(shares)))
+        tied = np.divide(tied, count, out=np.zeros_like(tied), where=count > 0.0)
+        contexts.append(Context(name, labels, actions, shares, tied, borda_scores(shares)))
         filled += int(unknown.sum()) // 2
     return Recording(tuple(contexts), pairs, parameter, filled)
 

@@ -24,7 +24,13 @@ class Table(FixedWorld):
     """
 
     def __init__(
-        self, *, features: ArrayLike, rewards: ArrayLike, norm_bound: float, link: Link | str = LOGISTIC
+        self,
+        *,
+        features: ArrayLike,
+        rewards: ArrayLike,
+        norm_bound: float,
+        link: Link | str = LOGISTIC,
+        ties: str = "none",
     ) -> None:
         try:
             width = np.asarray(features).shape[-1]
@@ -35,14 +41,21 @@ class Table(FixedWorld):
         if values.shape != (len(actions),) or not np.isfinite(values).all():
             raise BadInputError(f"a table of {len(actions)} actions needs as many finite rewards.")
         bound = positive("norm_bound", norm_bound)
-        super().__init__(actions, values, link=as_link(link), norm_bound=bound, parameter=None)
+        super().__init__(actions, values, link=as_link(link), norm_bound=bound, parameter=None, ties=ties)
 
     @classmethod
-    def read(cls, *, path: str, norm_bound: float, rng: np.random.Generator | None = None) -> "Table":  # noqa: ARG003
+    def read(
+        cls,
+        *,
+        path: str,
+        norm_bound: float,
+        ties: str = "none",
+        rng: np.random.Generator | None = None,  # noqa: ARG003
+    ) -> "Table":
         """Read ``features`` (K, d) and ``rewards`` (K,) from an npz file."""
         try:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                return cls(features=archive["features"], rewards=archive["rewards"], norm_bound=norm_bound)
+                return cls(features=archive["features"], rewards=archive["rewards"], norm_bound=norm_bound, ties=ties)
         except (OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, BadInputError):
                 raise

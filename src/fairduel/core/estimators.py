@@ -1,0 +1,200 @@
+"""How an agent learns θ from outcomes: exactly, lazily, or in one pass.
+
+``"exact"`` is the MLE of all that was told, in every round, as in the paper. ``"lazy"`` is the same, but anew only when
+det Σ has doubled and a tenth more was told. ``"one-pass"`` is mirror descent, which keeps no outcomes.
+"""
+
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from fairduel.checks import boolean, ensure, integer
+from fairduel.core.compiling import inlined
+from fairduel.core.information import Information, InformationArrays, checked_array
+from fairduel.core.likelihood import (
+    Comparisons,
+    Problem,
+    ToldRows,
+    add_outcome,
+    check_converged,
+    converging,
+    predicted,
+    solve,
+)
+from fairduel.core.links import Link, LinkNumbers
+from fairduel.core.mirror_descent import STEP, mirror_step
+from fairduel.duel import Matrix, Vector
+
+EstimatorName = Literal["exact", "lazy", "one-pass"]
+_EXACT, _LAZY, _ONE_PASS = range(3)
+_LOG_TWO = math.log(2.0)
+
+
+class EstimatorPlan(NamedTuple):
+    """The settings of an :class:`Estimator`, as compiled functions know them."""
+
+    kind: int
+    ridge: float
+    ball: float
+    step: float
+    link: LinkNumbers
+
+
+class EstimatorArrays(NamedTuple):
+    """The arrays of an :class:`Estimator`."""
+
+    theta: Vector
+    """θ, shape (d,)."""
+    root: Matrix
+    """L of the Hessian LLᵀ at the last exact fit, if there is one, shape (d, d); (0, 0) for one-pass estimates."""
+    told: ToldRows
+    curvature: InformationArrays
+    """H of one-pass estimates."""
+    marks: Vector
+    """How many outcomes were told, and had been at the last fit; log det Σ at the last fit; whether outcomes came
+    since, and whether there is a root; the gradient's excess over its tolerance; shape (6,)."""
+
+
+_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS = range(6)
+
+
+@inlined
+def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
+    """Whether a lazy estimate is due: det Σ has doubled since the last (log gain ≥ log 2) and a tenth more was told."""
+    return gain >= _LOG_TWO and 10 * outcomes_now >= 11 * outcomes_then
+
+
+@inlined
+def learn(plan: EstimatorPlan, arrays: EstimatorArrays, difference: Vector, weight: float, share: float) -> None:
+    """Take in the outcome of a duel: φ (d,), w, and o = ``share``; there must be room for one more row."""
+    arrays.marks[_OUTCOMES] += 1
+    if plan.kind == _ONE_PASS:
+        arrays.theta[:] = mirror_step(
+            arrays.theta, arrays.curvature, difference, weight, share, plan.step, plan.ball, plan.link
+        )
+        return
+    add_outcome(arrays.told, difference, weight, share)
+    arrays.marks[_IS_STALE] = 1
+    if plan.kind == _EXACT and arrays.marks[_HAS_ROOT]:
+        arrays.theta[:] = predicted(arrays.theta, arrays.root, difference, weight, share, plan.link)
+
+
+@inlined
+def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) -> None:
+    """Bring θ up to date with all that was told, if that is due; ``log_determinant`` is log det Σ.
+
+    A fit that is not reached changes nothing but its mark.
+    """
+    marks, told = arrays.marks, arrays.told
+    if not marks[_IS_STALE]:
+        return
+    gain = log_determinant - marks[_FITTED_AT]
+    if plan.kind == _LAZY and not worth_a_fit(gain, marks[_FITTED_OUTCOMES], marks[_OUTCOMES]):
+        return
+    rows = told.size[0]
+    problem = Problem(told.differences[:rows], told.weights[:rows], told.wins[:rows], plan.ridge, plan.link)
+    estimate = solve(arrays.theta, problem, plan.ball)
+    marks[EXCESS] = estimate.gradient / estimate.tolerance
+    if not marks[EXCESS] <= 1.0:
+        return
+    arrays.theta[:] = estimate.theta
+    marks[_HAS_ROOT] = estimate.root.size > 0
+    if marks[_HAS_ROOT]:
+        arrays.root[:] = estimate.root
+    marks[_IS_STALE] = 0
+    marks[_FITTED_AT], marks[_FITTED_OUTCOMES] = log_determinant, marks[_OUTCOMES]
+
+
+class Estimator:
+    """θ, and what it is learned from.
+
+    >>> estimator = Estimator("exact", 1, ridge=0.25, link=Link("logistic"))
+    >>> estimator.learn(np.array([1.0]), weight=1.0, share=1.0)
+    >>> estimator.fitted(log_determinant=0.0).round(4)
+    array([1.0426])
+    """
+
+    def __init__(
+        self, name: EstimatorName, dimension: int, *, ridge: float, link: Link, ball: float = math.inf, room: int = 64
+    ) -> None:
+        """``ball`` is B, within which a one-pass estimate must be kept; ``room`` is for so many rows at first."""
+        kind = get_args(EstimatorName).index(name)
+        one_pass = kind == _ONE_PASS
+        self.plan = EstimatorPlan(kind, ridge, ball, STEP, link.numbers)
+        self._told = Comparisons(dimension, 1 if one_pass else room)
+        self._curvature = Information(dimension if one_pass else 0, ridge)
+        side = 0 if one_pass else dimension
+        self._arrays = EstimatorArrays(
+            theta=np.zeros(dimension),
+            root=np.zeros((side, side)),
+            told=self._told.rows,
+            curvature=self._curvature.arrays,
+            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0]),
+        )
+
+    @property
+    def arrays(self) -> EstimatorArrays:
+        """What compiled functions work on, with room for one more outcome."""
+        self._told.make_room()
+        if self._arrays.told is not self._told.rows:
+            self._arrays = self._arrays._replace(told=self._told.rows)
+        return self._arrays
+
+    @property
+    def theta(self) -> Vector:
+        """θ as of the last fit, shape (d,)."""
+        return self._arrays.theta
+
+    def learn(self, difference: Vector, *, weight: float, share: float) -> None:
+        """Take in the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
+        learn(self.plan, self.arrays, difference, weight, share)
+
+    def fitted(self, log_determinant: float) -> Vector:
+        """θ (d,) on all that was told, or, of a lazy estimator, on as much as log det Σ calls for."""
+        marks = self._arrays.marks
+        if marks[_IS_STALE]:
+            with converging(self.plan.ridge):
+                refit(self.plan, self._arrays, log_determinant)
+            check_converged(float(marks[EXCESS]), self.plan.ridge)
+        return self._arrays.theta
+
+    def state(self) -> dict[str, Any]:
+        """Everything that :meth:`restore` needs, as JSON values and arrays."""
+        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _ = self._arrays.marks.tolist()
+        curvature = self._curvature.state()
+        del curvature["log_determinant"]  # mirror descent has no use for it
+        return {
+            "theta": self.theta.copy(),
+            "root": self._arrays.root.copy() if has_root else np.empty((0, 0)),
+            "told": self._told.state(),
+            "curvature": curvature if self.plan.kind == _ONE_PASS else None,
+            "outcomes": int(outcomes),
+            "fitted_outcomes": int(fitted_outcomes),
+            "fitted_at": fitted_at,
+            "stale": bool(is_stale),
+        }
+
+    def restore(self, state: dict[str, Any], most: int) -> None:
+        """Take over what :meth:`state` gave, if it can be that of at most so many outcomes."""
+        dimension = len(self.theta)
+        theta, root = checked_array("θ", state["theta"], (dimension,)), state["root"]
+        outcomes = integer("the number of outcomes", state["outcomes"])
+        fitted_outcomes = integer("the number of outcomes at the last fit", state["fitted_outcomes"])
+        fitted_at = state["fitted_at"]
+        ensure(outcomes <= most, f"there are {outcomes} outcomes of {most} duels")
+        ensure(fitted_outcomes <= outcomes, "the last fit had more outcomes than were told")
+        ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is no number")
+        has_root = bool(isinstance(root, np.ndarray) and root.size)
+        if has_root:
+            self._arrays.root[:] = checked_array("the Hessian's root", root, self._arrays.root.shape)
+            ensure((root.diagonal() > 0).all(), "the Hessian's root is not one")
+        told = Comparisons.from_state(state["told"], dimension)
+        if self.plan.kind == _ONE_PASS:
+            self._curvature = Information.from_state(state["curvature"], dimension)
+        else:
+            self._told = told
+        self._arrays.theta[:] = theta
+        is_stale = boolean("stale", state["stale"])
+        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0
+        self._arrays = self._arrays._replace(curvature=self._curvature.arrays)
