@@ -182,7 +182,7 @@ def newton(
 
 @compiled
 def predicted(
-    theta: Vector, root: Matrix, difference: Vector, weight: float, first_won: bool, kind: int, scale: float
+    theta: Vector, root: Matrix, difference: Vector, weight: float, share: float, kind: int, scale: float
 ) -> Vector:
     """Where one more outcome will take the estimate θ, to first order, shape (d,): a good start for :func:`newton`.
 
@@ -195,7 +195,7 @@ def predicted(
     p, s = probability_and_slope(kind, scale, dot(difference, theta))
     image = solve_by_root(root, difference)
     squared = dot(difference, image)
-    length = weight * (p - first_won) / (1.0 + weight * s * squared)
+    length = weight * (p - share) / (1.0 + weight * s * squared)
     if not abs(scale * length * squared) <= 1.0:
         return theta
     return theta - length * image
@@ -229,10 +229,11 @@ def add_outcome(
     count: int,
     difference: Vector,
     weight: float,
-    first_won: bool,
+    share: float,
 ) -> int:
     """Add one outcome to the first ``count`` rows, in place, and return how many rows there are now.
 
+    ``share`` is how much of a win it is for the first: 1, 0, or ½ of a tie.
     φ and −φ are one row, told from the other side: each row's first non-zero entry is positive. There must be
     room for one more row, and more ``slots`` (−1 where free) than rows.
     """
@@ -250,8 +251,7 @@ def add_outcome(
         count += 1
     row = slots[place]
     weights[row] += weight
-    if first_won == (sign > 0.0):
-        wins[row] += weight
+    wins[row] += weight * (share if sign > 0.0 else 1.0 - share)
     return count
 
 
@@ -265,8 +265,8 @@ class Comparisons:
     """All outcomes told so far, as rows of (φ, Σw, Σw·o); equal differences share a row, whatever their sign.
 
     >>> told = Comparisons(dimension=1)
-    >>> told.add(np.array([1.0]), weight=1.0, first_won=True)
-    >>> told.add(np.array([-1.0]), weight=1.0, first_won=True)
+    >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
+    >>> told.add(np.array([-1.0]), weight=1.0, share=1.0)
     >>> len(told), told.weights.tolist(), told.wins.tolist()
     (1, [2.0], [1.0])
     """
@@ -296,12 +296,12 @@ class Comparisons:
         """Σw·o of each row, shape (n,)."""
         return self._wins[: self._count]
 
-    def add(self, difference: Vector, *, weight: float, first_won: bool) -> None:
-        """Add one outcome of a duel with this difference, shape (d,)."""
+    def add(self, difference: Vector, *, weight: float, share: float) -> None:
+        """Add one outcome of a duel with this difference, shape (d,): ``share`` is 1 if the first won, ½ for a tie."""
         if self._count == len(self._weights):
             self._make_room(2 * self._count)
         self._count = add_outcome(
-            self._differences, self._weights, self._wins, self._slots, self._count, difference, weight, first_won
+            self._differences, self._weights, self._wins, self._slots, self._count, difference, weight, share
         )
 
     def _make_room(self, room: int) -> None:
@@ -365,7 +365,7 @@ def maximum_likelihood(
     the unconstrained estimate at a larger ridge λ + μ, and ‖θ(μ)‖ falls with μ: so μ is a root.
 
     >>> told = Comparisons(dimension=1)
-    >>> told.add(np.array([1.0]), weight=1.0, first_won=True)
+    >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
     >>> estimate = maximum_likelihood(told, ridge=0.25, link=Link("logistic"), start=np.zeros(1))
     >>> estimate.theta.round(4)
     array([1.0426])

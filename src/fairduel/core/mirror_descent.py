@@ -31,7 +31,7 @@ def mirror_step(
     updates: int,
     difference: Vector,
     weight: float,
-    first_won: bool,
+    share: float,
     step: float,
     ball: float,
     kind: int,
@@ -42,7 +42,7 @@ def mirror_step(
     image = multiply(inverse, difference)
     # H̃⁻¹φ by Sherman–Morrison, so that H̃ itself is needed only for a projection.
     image /= 1.0 + step * weight * s * dot(difference, image)
-    result = theta - step * weight * (p - (1.0 if first_won else 0.0)) * image
+    result = theta - step * weight * (p - share) * image
     norm = math.sqrt(dot(result, result))
     if norm > ball and theta.size >= HIGH_DIMENSION:
         result *= ball / norm  # the projection in H̃'s norm would cost d³

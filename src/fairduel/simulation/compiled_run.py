@@ -249,7 +249,7 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
 
         # The agent is told.
         if first != second:
-            told_first = first_won != flipped[t]
+            share = 1.0 if first_won != flipped[t] else 0.0
             told += 1
             if agent.estimator == _ONE_PASS:
                 theta = mirror_step(
@@ -259,20 +259,20 @@ def run(  # noqa: C901, PLR0912, PLR0915  # one round after another: the loop of
                     told,
                     difference,
                     weight,
-                    told_first,
+                    share,
                     STEP,
                     agent.norm_bound,
                     agent.link_kind,
                     agent.link_scale,
                 )
             else:
-                rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, told_first)
+                rows = add_outcome(differences, weights, wins, slots, rows, difference, weight, share)
             gain = log_determinant - fitted_at
             if agent.estimator == _EXACT or (agent.estimator == _LAZY and worth_a_fit(gain, fitted_outcomes, told)):
                 fitted_at, fitted_outcomes = log_determinant, told
                 start = theta
                 if agent.estimator == _EXACT:
-                    start = predicted(theta, root, difference, weight, told_first, agent.link_kind, agent.link_scale)
+                    start = predicted(theta, root, difference, weight, share, agent.link_kind, agent.link_scale)
                 theta, root, gradient, tolerance, _ = newton(
                     start,
                     differences[:rows],
