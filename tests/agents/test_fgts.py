@@ -26,8 +26,8 @@ def played(agent, rounds, tables=(ACTIONS,), seed=0):
         duel = agent.ask(table)
         won = rng.random() < LOGISTIC.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        mine, theirs = (duel.first, duel.second) if duel.note[0] == 0 else (duel.second, duel.first)
-        sign = 1 if won == (duel.note[0] == 0) else -1
+        mine, theirs = (duel.first, duel.second) if duel.chain == 0 else (duel.second, duel.first)
+        sign = 1 if won == (duel.chain == 0) else -1
         history.append((table, table[mine], table[theirs], sign))
     return history
 
@@ -115,7 +115,7 @@ def test_each_chain_puts_up_its_best_action():
     for _ in range(30):
         duel = agent.ask(ACTIONS)
         best = [int(np.argmax(ACTIONS @ theta)) for theta in agent.chains]
-        assert [duel.first, duel.second] == (best if duel.note[0] == 0 else best[::-1])
+        assert [duel.first, duel.second] == (best if duel.chain == 0 else best[::-1])
         agent.tell(duel, Outcome.FIRST)
     without = made(self_duels=False)
     assert not any(duel.is_self_duel for duel in without.ask_many(ACTIONS, 60))
@@ -192,7 +192,7 @@ def test_bad_settings_are_refused(settings):
         made(**settings)
 
 
-def test_what_the_note_holds_is_enough_after_a_restart(tmp_path):
+def test_what_a_duel_holds_is_enough_after_a_restart(tmp_path):
     agent = made()
     duel = agent.ask(ACTIONS)
     agent.save(tmp_path / "agent.npz")

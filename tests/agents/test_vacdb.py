@@ -79,9 +79,9 @@ def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius
                 for j in left
             }
             assert score[duel.first, duel.second] >= max(score.values()) - 1e-6
-            assert (agent.level_of(duel), duel.weight) == (0, 1.0)
+            assert (duel.level, duel.weight) == (0, 1.0)
         else:
-            assert agent.level_of(duel) == level
+            assert duel.level == level
             assert duel.width > 2.0**-level
             assert duel.weight * duel.width == pytest.approx(2.0**-level, rel=1e-12)
         first_won = rng.random() < LOGISTIC.probability(phi @ TRUTH)
@@ -89,7 +89,7 @@ def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius
         if not is_sure:
             for column, value in zip(books.history[level], (phi, duel.weight, float(first_won)), strict=True):
                 column.append(value)
-        seen.add(agent.level_of(duel))
+        seen.add(duel.level)
     for level in range(1, books.levels + 1):
         np.testing.assert_allclose(agent.estimate_at(level), books.theta(level), atol=1e-5)
         np.testing.assert_allclose(agent.information_at(level).matrix, books.sigma(level), atol=1e-9)
@@ -105,7 +105,7 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
         duel = agent.ask(sphere(rng))
         won = rng.random() < link.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        history[agent.level_of(duel)].append((duel.difference, duel.weight, float(won)))
+        history[duel.level].append((duel.difference, duel.weight, float(won)))
     kappa = float(link.slope(2.0))
     for level in range(1, 5):
         if history[level]:
@@ -124,7 +124,7 @@ def test_the_theory_radius_is_the_printed_one():
         duel = agent.ask(short * sphere(rng))
         won = rng.random() < 0.5
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        history[agent.level_of(duel)].append((duel, won))
+        history[duel.level].append((duel, won))
     kappa, t, levels = agent.settings["kappa"], 151, 17
     log, next_log = math.log(4 * t**2 * levels / 0.1), math.log(4 * (t + 1) ** 2 * levels / 0.1)
     used = [level for level in range(1, 18) if history[level]]
@@ -177,7 +177,7 @@ def test_no_self_duels_where_they_are_not_allowed():
         duel = agent.ask(actions)
         assert not duel.is_self_duel
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.9 == (duel.first > duel.second) else Outcome.SECOND)
-        levels.add(agent.level_of(duel))
+        levels.add(duel.level)
     assert 0 in levels
 
 
@@ -193,11 +193,11 @@ def test_it_recommends_the_best():
 def test_a_level_that_was_told_nothing_recommends_nothing():
     agent, rng, actions = made(radius=100.0), np.random.default_rng(2), hypercube(3)
     duel = agent.ask(actions)
-    while agent.level_of(duel) == 1:
+    while duel.level == 1:
         won = rng.random() < LOGISTIC.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
         duel = agent.ask(actions)
-    assert agent.level_of(duel) == 2
+    assert duel.level == 2
     assert agent.recommend(actions) == np.argmax(actions @ agent.estimate_at(1)) != 0
 
 

@@ -54,7 +54,7 @@ def test_losses_are_weighed_by_the_chances_of_asking(form, rate):
         for mine, theirs in zip(agent.distributions, p, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9)
         duel = agent.ask()
-        players = (0, 1) if duel.note[0] == 0 else (1, 0)
+        players = (0, 1) if duel.player == 0 else (1, 0)
         outcome = Outcome.FIRST if rng.random() < 0.6 else Outcome.SECOND
         agent.tell(duel, outcome)
         paid = (0.5, 0.5) if duel.is_self_duel else (0, 1) if outcome is Outcome.FIRST else (1, 0)

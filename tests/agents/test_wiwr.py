@@ -18,7 +18,7 @@ def logarithm(arms, horizon, failure=0.05):
 
 def challenge(duel):
     """Challenger and candidate of a duel."""
-    return (duel.first, duel.second) if duel.note[1] else (duel.second, duel.first)
+    return (duel.first, duel.second) if duel.challenger_first else (duel.second, duel.first)
 
 
 def test_lambda_is_the_published_one_scaled():
@@ -96,7 +96,7 @@ def test_an_arm_takes_over_only_from_the_candidate_that_it_beat():
     agent = WIWR(arms=4, horizon=100, seed=0)
     challenges = {challenge(duel)[0]: duel for duel in agent.ask_many(None, 60) if not duel.is_self_duel}
     for duel in challenges.values():
-        agent.tell(duel, Outcome.FIRST if duel.note[1] else Outcome.SECOND)  # each challenger wins
+        agent.tell(duel, Outcome.FIRST if duel.challenger_first else Outcome.SECOND)  # each challenger wins
         assert agent.recommend() == next(iter(challenges))
 
 

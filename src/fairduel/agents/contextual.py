@@ -26,7 +26,7 @@ _LOCK_IN_STREAK = 100
 
 
 @dataclass(kw_only=True, eq=False)
-class ContextualAgent(DuelingAgent):
+class ContextualAgent(DuelingAgent[Duel]):
     """What every agent with features is given, and what it learns by.
 
     A subclass writes :meth:`_choose` (which pair next) and :meth:`_theory_radius`; one that weighs
@@ -130,11 +130,11 @@ class ContextualAgent(DuelingAgent):
     def _tell(self, asked: Duel, answer: Outcome) -> None:
         if asked.is_self_duel:
             return
-        first_won = answer is Outcome.FIRST
+        share = answer.first_share
         if self._curvature is not None:
-            self._mirror_step(self._curvature, asked, first_won)
+            self._mirror_step(self._curvature, asked, share)
         else:
-            self._told.add(asked.difference, weight=asked.weight, first_won=first_won)
+            self._told.add(asked.difference, weight=asked.weight, share=share)
             self._outcomes += 1
             self._stale = True
             if self.estimator == "exact":
@@ -143,7 +143,7 @@ class ContextualAgent(DuelingAgent):
                     self._root,
                     asked.difference,
                     asked.weight,
-                    first_won,
+                    share,
                     self._link.kind,
                     self._link.scale,
                 )
@@ -315,7 +315,7 @@ class ContextualAgent(DuelingAgent):
         gain = self._information.log_determinant - self._fitted_at
         return worth_a_fit(gain, self._fitted_outcomes, self._outcomes)
 
-    def _mirror_step(self, curvature: Information, duel: Duel, first_won: bool) -> None:
+    def _mirror_step(self, curvature: Information, duel: Duel, share: float) -> None:
         curvature.updates += 1
         self._theta = mirror_step(
             self._theta,
@@ -324,7 +324,7 @@ class ContextualAgent(DuelingAgent):
             curvature.updates,
             duel.difference,
             duel.weight,
-            first_won,
+            share,
             STEP,
             self.norm_bound,
             self._link.kind,

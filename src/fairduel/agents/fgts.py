@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,18 @@ def langevin(
     return chains
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FGTSDuel(Duel):
+    """A duel of the two chains' actions."""
+
+    chain: int
+    """Whose action stands first: 0 or 1."""
+    first_features: Vector = field(repr=False, compare=False)
+    """x of the first action, shape (d,)."""
+
+
 @dataclass(kw_only=True, eq=False)
-class FGTS(DuelingAgent):
+class FGTS(DuelingAgent[FGTSDuel]):
     """Two samples of θ, each optimistic about what it would win over the other's action; the best action of each.
 
     Chain j is a sample of exp(−Σ_t [η log(1 + e^{−y_t θᵀφ_t}) − μ max_x θᵀ(x − x_t^{3−j})]) times a prior, where y_t is
@@ -95,6 +105,7 @@ class FGTS(DuelingAgent):
     self_duels: bool = True
     """Whether an action may duel itself; if not, the second chain puts up its next best."""
 
+    _asks = FGTSDuel
     _memory = ("_chains", "_opponents", "_rounds", "_theta", "_stale")
 
     def __post_init__(self) -> None:
@@ -159,7 +170,7 @@ class FGTS(DuelingAgent):
 
     # ------------------------------------------------------------------ the rule
 
-    def _ask(self, actions: Actions) -> Duel:
+    def _ask(self, actions: Actions) -> FGTSDuel:
         table = self._listed(actions, self.dimension)
         self._keep(table)
         self._move_chains()
@@ -171,15 +182,14 @@ class FGTS(DuelingAgent):
         chain = int(self._rng.random() < 0.5)  # whose action stands first
         first, second = chosen[chain], chosen[1 - chain]
         difference = table[first] - table[second]
-        return Duel(self._asked, first, second, difference, note=(chain, *table[first].tolist()))
+        return FGTSDuel(self._asked, first, second, difference, chain=chain, first_features=table[first].copy())
 
-    def _tell(self, asked: Duel, answer: Outcome) -> None:
-        chain, features = int(asked.note[0]), np.array(asked.note[1:])
-        self._opponents[1 - chain] += features
-        self._opponents[chain] += features - asked.difference
+    def _tell(self, asked: FGTSDuel, answer: Outcome) -> None:
+        self._opponents[1 - asked.chain] += asked.first_features
+        self._opponents[asked.chain] += asked.first_features - asked.difference
         self._rounds += 1
         if not asked.is_self_duel:
-            self._told.add(asked.difference, weight=1.0, first_won=answer is Outcome.FIRST)
+            self._told.add(asked.difference, weight=1.0, share=answer.first_share)
             self._stale = True
 
     def _move_chains(self) -> None:
@@ -220,8 +230,7 @@ class FGTS(DuelingAgent):
     def _feel_good(self) -> float:
         if not isinstance(self.feel_good, str):
             return self.feel_good
-        horizon = self.horizon if self.horizon is not None else self._asked + 1
-        return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / horizon)
+        return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / self._horizon_or(self._asked + 1))
 
     # ------------------------------------------------------------------ the sets of actions
 
@@ -279,10 +288,11 @@ class FGTS(DuelingAgent):
         kept = sum(self._offered.values())
         ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
 
-    def _check_pending(self, asked: Duel) -> None:
+    def _check_pending(self, asked: FGTSDuel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(len(asked.note) == 1 + self.dimension and asked.note[0] in {0, 1}, f"{asked} is of no chain")
+        ensure(asked.chain in {0, 1}, f"{asked} is of no chain")
+        ensure(asked.first_features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
     def _check_settings(self) -> None:
         self.dimension = integer("dimension", self.dimension, least=1)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, RewardAgent
+from fairduel.agents.base import Actions, PullT, RewardAgent
 from fairduel.agents.scaled_constants import Scaled
 from fairduel.checks import at_least_zero, ensure, integer, positive
 from fairduel.core.information import Information, checked_array
@@ -18,7 +18,7 @@ from fairduel.errors import BadInputError
 
 
 @dataclass(kw_only=True, eq=False)
-class LinearRewardAgent(Scaled, RewardAgent):
+class LinearRewardAgent(Scaled, RewardAgent[PullT]):
     """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
 
     dimension: int
@@ -36,7 +36,7 @@ class LinearRewardAgent(Scaled, RewardAgent):
 
 
 @dataclass(kw_only=True, eq=False)
-class FixedSetAgent(LinearRewardAgent):
+class FixedSetAgent(LinearRewardAgent[PullT]):
     """An agent that plans for one set of actions, the one of its first ask.
 
     A subclass writes :meth:`_plan_for`, and has ``_actions`` in its memory.
@@ -51,7 +51,7 @@ class FixedSetAgent(LinearRewardAgent):
             self._actions = checked_actions(self._actions, self.dimension)
         super()._check_restored()
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: PullT) -> None:
         super()._check_pending(asked)
         ensure(self._actions is not None and asked.action < len(self._actions), f"{asked} is not among its actions")
 
@@ -118,7 +118,7 @@ class LeastSquares:
 
 
 @dataclass(kw_only=True, eq=False)
-class OptimisticAgent(LinearRewardAgent):
+class OptimisticAgent(LinearRewardAgent[Pull]):
     """Pulls the action that could be best: argmax xᵀθ + β‖x‖_Σ⁻¹. The set of actions may change from round to round.
 
     A subclass writes :meth:`_radius` and :meth:`_weight`. Σ and θ change in ``tell`` alone; the weight of a reward is
