@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.old_formats import FORMAT, upgraded
 from fairduel.agents.state_file import read_state, write_state
-from fairduel.checks import ensure, finite, integer
+from fairduel.checks import ensure, finite, integer, positive
 from fairduel.core.likelihood import LONGEST_DIFFERENCE
+from fairduel.core.links import Link
 from fairduel.duel import Asked, Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError
 
@@ -112,7 +113,12 @@ class Agent(ABC, Generic[AskedT, Answer]):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return self._given()
+
+    def _given(self) -> dict[str, Any]:
+        """Every setting as given, a link by its name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: str(value) if isinstance(value, Link) else value for name, value in values.items()}
 
     # ------------------------------------------------------------------ what a subclass writes
 
@@ -131,12 +137,6 @@ class Agent(ABC, Generic[AskedT, Answer]):
     def _cancel(self, asked: AskedT) -> None:
         """Forget what was asked; nothing to do for an agent that learns only when it is told."""
 
-    def _listed(self, actions: Actions, dimension: int) -> Matrix:
-        """The actions as rows of features, for an agent that looks at them one by one."""
-        if actions is None or isinstance(actions, ActionSet):
-            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
-        return checked_actions(actions, dimension)
-
     def _planned_horizon(self) -> int:
         """The horizon, for an agent that cannot do without one."""
         if self.horizon is None:
@@ -154,7 +154,7 @@ class Agent(ABC, Generic[AskedT, Answer]):
         return {
             "version": FORMAT,
             "agent": _full_name(type(self)),
-            "settings": {field.name: getattr(self, field.name) for field in dataclasses.fields(self)},
+            "settings": self._given(),
             "random": self._rng.bit_generator.state,
             "asked": self._asked,
             "pending": {str(number): asked.state() for number, asked in self._pending.items()},
@@ -282,6 +282,27 @@ class KArmed:
         indices = (asked.first, asked.second) if isinstance(asked, Duel) else (asked.action,)
         ensure(max(indices) < self.arms, f"{asked} is pending, but there are {self.arms} arms")
         ensure(all(array.shape == (0,) for _, array in asked._arrays()), f"{asked} has features")  # noqa: SLF001
+
+
+@dataclass(kw_only=True, eq=False)
+class Featured:
+    """Mixed into an agent that chooses by features, in which the rewards are linear: xᵀθ*."""
+
+    dimension: int
+    """d, the number of features of an action."""
+    norm_bound: float
+    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
+        self.dimension = integer("dimension", self.dimension, least=1)
+        self.norm_bound = positive("norm_bound", self.norm_bound)
+
+    def _listed(self, actions: Actions) -> Matrix:
+        """The actions as rows of features, for an agent that looks at them one by one."""
+        if actions is None or isinstance(actions, ActionSet):
+            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
+        return checked_actions(actions, self.dimension)
 
 
 def check_difference(duel: Duel, dimension: int) -> None:

@@ -179,7 +179,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     # ------------------------------------------------------------------ the round
 
     def _ask(self, actions: Actions) -> COBEPull:
-        self._listed(actions, self.dimension)  # before anything is drawn
+        self._listed(actions)  # before anything is drawn
         for base in self._bases:
             if isinstance(base, FixedSetAgent):
                 base._check_set(actions)  # noqa: SLF001

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, DuelingAgent, check_difference
+from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.tsallis import draw
-from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
-from fairduel.core.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
+from fairduel.checks import boolean, ensure, integer, number_or_name, positive
+from fairduel.core.likelihood import Comparisons, hessian_of, maximum_likelihood
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.selection import pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 
 _FEEL_GOOD = {"theory": 1.0, "practical": 0.1}  # μ in units of √(d/T)
 Density = Callable[[Matrix], tuple[Vector, Matrix]]
@@ -58,7 +58,7 @@ class FGTSDuel(Duel):
 
 
 @dataclass(kw_only=True, eq=False)
-class FGTS(DuelingAgent[FGTSDuel]):
+class FGTS(Featured, DuelingAgent[FGTSDuel]):
     """Two samples of θ, each optimistic about what it would win over the other's action; the best action of each.
 
     Chain j is a sample of exp(−Σ_t [η log(1 + e^{−y_t θᵀφ_t}) − μ max_x θᵀ(x − x_t^{3−j})]) times a prior, where y_t is
@@ -83,10 +83,6 @@ class FGTS(DuelingAgent[FGTSDuel]):
     0
     """
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖; the prior's width where that is not given."""
     link: Link | str = LOGISTIC
     """σ; the loss is the logistic one, so no other will do."""
     learning_rate: float = 1.0
@@ -126,7 +122,7 @@ class FGTS(DuelingAgent[FGTSDuel]):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the likeliest θ, without the feel-good term; the lowest of equals."""
-        return int(np.argmax(self._listed(actions, self.dimension) @ self.estimate))
+        return int(np.argmax(self._listed(actions) @ self.estimate))
 
     @property
     def estimate(self) -> Vector:
@@ -142,11 +138,7 @@ class FGTS(DuelingAgent[FGTSDuel]):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it."""
-        return super().settings | {
-            "link": str(self.link),
-            "feel_good": self._feel_good,
-            "prior_scale": self._prior_scale,
-        }
+        return super().settings | {"feel_good": self._feel_good, "prior_scale": self._prior_scale}
 
     def posterior(self) -> Density:
         """−log density of each of the two chains, up to a constant, and its gradient."""
@@ -171,7 +163,7 @@ class FGTS(DuelingAgent[FGTSDuel]):
     # ------------------------------------------------------------------ the rule
 
     def _ask(self, actions: Actions) -> FGTSDuel:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         self._keep(table)
         self._move_chains()
         chosen = [pick(table @ theta, self._rng.random()) for theta in self._chains]
@@ -206,18 +198,7 @@ class FGTS(DuelingAgent[FGTSDuel]):
     def _root(self) -> Matrix:
         """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
         told = self._told
-        gradient, curvatures = np.empty(self.dimension), np.empty(len(told))
-        gradient_at(
-            self._theta,
-            told.differences,
-            told.weights,
-            told.wins,
-            self._ridge,
-            LOGISTIC.kind,
-            LOGISTIC.scale,
-            gradient,
-            curvatures,
-        )
+        curvatures = told.weights * LOGISTIC.slope(told.differences @ self._theta)
         hessian = hessian_of(told.differences, curvatures, self._ridge)
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
 
@@ -263,10 +244,8 @@ class FGTS(DuelingAgent[FGTSDuel]):
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
-        state = super().state()
-        state["settings"]["link"] = str(self.link)
         tables = [np.frombuffer(content).reshape(-1, self.dimension).copy() for content in self._offered]
-        return state | {
+        return super().state() | {
             "told": self._told.state(),
             "sets": {str(i): table for i, table in enumerate(tables)},
             "set_counts": list(self._offered.values()),
@@ -295,13 +274,9 @@ class FGTS(DuelingAgent[FGTSDuel]):
         ensure(asked.first_features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
     def _check_settings(self) -> None:
-        self.dimension = integer("dimension", self.dimension, least=1)
-        for name in ("norm_bound", "learning_rate", "step_size"):
-            setattr(self, name, positive(name, getattr(self, name)))
-        if not isinstance(self.feel_good, str):
-            self.feel_good = at_least_zero("feel_good", self.feel_good)
-        elif self.feel_good not in _FEEL_GOOD:
-            raise unknown_name("feel_good", self.feel_good, _FEEL_GOOD)
+        self.learning_rate = positive("learning_rate", self.learning_rate)
+        self.step_size = positive("step_size", self.step_size)
+        self.feel_good = number_or_name("feel_good", self.feel_good, _FEEL_GOOD)
         self.prior_scale = None if self.prior_scale is None else positive("prior_scale", self.prior_scale)
         self.steps = integer("steps", self.steps, least=1)
         self.sets_kept = integer("sets_kept", self.sets_kept, least=1)

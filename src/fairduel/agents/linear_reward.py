@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, PullT, RewardAgent
+from fairduel.agents.base import Actions, Featured, PullT, RewardAgent
 from fairduel.agents.scaled_constants import Scaled
-from fairduel.checks import at_least_zero, ensure, integer, positive
+from fairduel.checks import at_least_zero, ensure, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.selection import pick
 from fairduel.duel import Matrix, Pull, Vector
@@ -18,20 +18,14 @@ from fairduel.errors import BadInputError
 
 
 @dataclass(kw_only=True, eq=False)
-class LinearRewardAgent(Scaled, RewardAgent[PullT]):
+class LinearRewardAgent(Featured, Scaled, RewardAgent[PullT]):
     """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
     noise: float
     """R: the noise of a reward is R-sub-Gaussian."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.dimension = integer("dimension", self.dimension, least=1)
-        self.norm_bound = positive("norm_bound", self.norm_bound)
         self.noise = positive("noise", self.noise)
 
 
@@ -59,13 +53,13 @@ class FixedSetAgent(LinearRewardAgent[PullT]):
         """Return the set, which these must be."""
         self._check_set(actions)
         if self._actions is None:
-            table = self._listed(actions, self.dimension)
+            table = self._listed(actions)
             self._plan_for(table)
             self._actions = table.copy()
         return self._actions
 
     def _check_set(self, actions: Actions) -> None:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
                 f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
@@ -138,7 +132,7 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
         return 1.0
 
     def _ask(self, actions: Actions) -> Pull:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         chosen = pick(self._regression.upper_bounds(table, self.current_radius), self._rng.random())
         features = table[chosen].copy()
         width = self._regression.information.width(features)
@@ -177,7 +171,7 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
-        return int(np.argmax(self._listed(actions, self.dimension) @ self._regression.estimate))
+        return int(np.argmax(self._listed(actions) @ self._regression.estimate))
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""

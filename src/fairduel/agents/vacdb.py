@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.base import Actions, DuelingAgent, check_difference
-from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.checks import at_least_zero, boolean, ensure, fraction, integer, number_or_name, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.likelihood import Comparisons, maximum_likelihood
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import practical_radius
 from fairduel.core.selection import pair_widths, symmetric_pair_by_gram
 from fairduel.duel import Duel, Matrix, Outcome, Vector
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 
 PRACTICAL_ACCURACY = 2.0**-5
 """α: five levels, as in the authors' experiments."""
@@ -85,7 +85,7 @@ class _Stop(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False)
-class VACDB(DuelingAgent[VACDBDuel]):
+class VACDB(Featured, DuelingAgent[VACDBDuel]):
     """Learn at finer and finer resolutions 2^−l, so that regret follows the variance of the outcomes.
 
     At each level actions that are surely worse are dropped, once all pairs of those left are known to within 2^−l.
@@ -110,10 +110,6 @@ class VACDB(DuelingAgent[VACDBDuel]):
 
     _asks = VACDBDuel
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖."""
     link: Link | str = LOGISTIC
     """σ, a :class:`~fairduel.core.links.Link` or its name."""
     accuracy: float | None = None
@@ -140,7 +136,7 @@ class VACDB(DuelingAgent[VACDBDuel]):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the best action among those left, by the last level that knows them well; the lowest of equals."""
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         stop = self._descend(table)
         trusted = stop.level if stop.is_sure or stop.level == 0 else stop.level - 1
         return int(stop.left[np.argmax(table[stop.left] @ self._levels[trusted].refit(self._link))])
@@ -175,7 +171,7 @@ class VACDB(DuelingAgent[VACDBDuel]):
     # ------------------------------------------------------------------ the rule
 
     def _ask(self, actions: Actions) -> VACDBDuel:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         level, left, gram, widths, is_sure = self._descend(table)
         if is_sure:
             rewards = table[left] @ self._levels[level].refit(self._link)
@@ -256,9 +252,7 @@ class VACDB(DuelingAgent[VACDBDuel]):
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
-        state = super().state()
-        state["settings"]["link"] = str(self._link)
-        return state | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
+        return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -283,15 +277,8 @@ class VACDB(DuelingAgent[VACDBDuel]):
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:
-        self.dimension = integer("dimension", self.dimension, least=1)
-        self.norm_bound = positive("norm_bound", self.norm_bound)
+        self.radius = number_or_name("radius", self.radius, ("practical", "theory"))
         self.radius_scale = positive("radius_scale", self.radius_scale)
-        for name in ("failure_probability", "accuracy"):
-            value = getattr(self, name)
-            if value is not None and not positive(name, value) < 1:
-                raise BadInputError(f"{name} must be between 0 and 1, not {value!r}.")
+        self.failure_probability = fraction("failure_probability", self.failure_probability)
+        self.accuracy = None if self.accuracy is None else fraction("accuracy", self.accuracy)
         self.self_duels = boolean("self_duels", self.self_duels)
-        if not isinstance(self.radius, str):
-            self.radius = at_least_zero("radius", self.radius)
-        elif self.radius not in ("practical", "theory"):
-            raise unknown_name("radius", self.radius, ("practical", "theory"))

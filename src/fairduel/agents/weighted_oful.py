@@ -118,7 +118,7 @@ class MultiLevelOFUL(_WeightedOFUL):
         return self._radius_for(corruption, round_number, regressions=len(self._levels))
 
     def _ask(self, actions: Actions) -> MultiLevelPull:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         level = self._draw_level()
         t = self._asked + 1
         own_radius = self._scale * self._level_radius(level, t)
