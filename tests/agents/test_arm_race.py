@@ -45,7 +45,7 @@ def test_a_thousand_rounds_are_those_of_the_pseudocode(seed):
         layer = pull.layer
         reward = float(rng.random() < (1 - means if t < 60 else means)[pull.action])
         race.tell(pull, reward)
-        if layer < 0:
+        if layer is None:
             idle += 1
             first = min(layer for layer in slow.layers if slow.left[layer])
             assert pull.action in slow.left[first]

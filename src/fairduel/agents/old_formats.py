@@ -125,9 +125,7 @@ def _without_note(fields: State, names: tuple[str, ...]) -> State:
     if names and names[-1] == "first_features":
         note = [note[0], np.array(note[1:])]
     if len(note) != len(names):
-        raise BadInputError(
-            f"the note {note} of something pending cannot be read: tell or cancel it where it was saved."
-        )
+        raise BadInputError("its class has no fields for a pending note: tell or cancel it with an older fairduel.")
     own = dict(zip(names, note, strict=True))
     for name in {"layer", "place"}.intersection(own):
         own[name] = None if own[name] == -1 else own[name]
