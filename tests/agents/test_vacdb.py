@@ -57,8 +57,10 @@ def width(phi, inverse):
     return math.sqrt(max(phi @ inverse @ phi, 0.0))
 
 
-@pytest.mark.parametrize(("accuracy", "radius"), [(0.25, 0.7), (2.0**-4, "practical"), (0.2, 0.0)])
-def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius, slow_estimate):
+@pytest.mark.parametrize(
+    ("accuracy", "radius", "ties"), [(0.25, 0.7, 0.0), (2.0**-4, "practical", 0.0), (0.2, 0.0, 0.0), (0.25, 0.7, 0.4)]
+)
+def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius, ties, slow_estimate):
     agent = made(accuracy=accuracy, radius=radius)
     books = Books(math.ceil(math.log2(1 / accuracy)), agent.settings["kappa"], slow_estimate)
     assert agent.levels == books.levels
@@ -84,10 +86,12 @@ def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius
             assert duel.level == level
             assert duel.width > 2.0**-level
             assert duel.weight * duel.width == pytest.approx(2.0**-level, rel=1e-12)
-        first_won = rng.random() < LOGISTIC.probability(phi @ TRUTH)
-        agent.tell(duel, Outcome.FIRST if first_won else Outcome.SECOND)
+        share = float(rng.random() < LOGISTIC.probability(phi @ TRUTH))
+        if ties and rng.random() < ties:
+            share = 0.5
+        agent.tell(duel, {1.0: Outcome.FIRST, 0.5: Outcome.TIE, 0.0: Outcome.SECOND}[share])
         if not is_sure:
-            for column, value in zip(books.history[level], (phi, duel.weight, float(first_won)), strict=True):
+            for column, value in zip(books.history[level], (phi, duel.weight, share), strict=True):
                 column.append(value)
         seen.add(duel.level)
     for level in range(1, books.levels + 1):
@@ -115,16 +119,19 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
             assert np.abs(residual).max() <= 1e-8 * (1 + np.sum(weights**2))
 
 
-def test_the_theory_radius_is_the_printed_one():
+@pytest.mark.parametrize("ties", [0.0, 0.4])
+def test_the_theory_radius_is_the_printed_one(ties):
     agent = made(radius="theory", horizon=100, failure_probability=0.1, norm_bound=0.1, accuracy=2.0**-17)
     rng = np.random.default_rng(1)
     history = {level: [] for level in range(18)}
     for t in range(150):
         short = 0.01 if t % 2 else 5e-6  # so short that the coarse levels know them
         duel = agent.ask(short * sphere(rng))
-        won = rng.random() < 0.5
-        agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        history[duel.level].append((duel, won))
+        share = float(rng.random() < 0.5)
+        if ties and rng.random() < ties:
+            share = 0.5
+        agent.tell(duel, {1.0: Outcome.FIRST, 0.5: Outcome.TIE, 0.0: Outcome.SECOND}[share])
+        history[duel.level].append((duel, share))
     kappa, t, levels = agent.settings["kappa"], 151, 17
     log, next_log = math.log(4 * t**2 * levels / 0.1), math.log(4 * (t + 1) ** 2 * levels / 0.1)
     used = [level for level in range(1, 18) if history[level]]
@@ -137,7 +144,7 @@ def test_the_theory_radius_is_the_printed_one():
             theta = agent.estimate_at(level)
             chances = [float(LOGISTIC.probability(duel.difference @ theta)) for duel, _ in history[level]]
             pairs = zip(history[level], chances, strict=True)
-            variance = sum(duel.weight**2 * (won - p) ** 2 for (duel, won), p in pairs)
+            variance = sum(duel.weight**2 * (share - p) ** 2 for (duel, share), p in pairs)
         beta = 16 * 2.0**-level / kappa * math.sqrt((8 * variance + 18 * next_log) * log)
         beta += 6 * 2.0**-level / kappa * log + 2.0 ** (1 - level) * 0.1  # B, of the ridge
         assert agent.radius_at(level) == pytest.approx(beta, rel=1e-9)
