@@ -51,20 +51,21 @@ class FixedSetAgent(LinearRewardAgent[PullT]):
 
     def _fixed_set(self, actions: Actions) -> Matrix:
         """Return the set, which these must be."""
-        self._check_set(actions)
+        table = self._check_set(actions)
         if self._actions is None:
-            table = self._listed(actions)
             self._plan_for(table)
             self._actions = table.copy()
         return self._actions
 
-    def _check_set(self, actions: Actions) -> None:
+    def _check_set(self, actions: Actions) -> Matrix:
+        """Return these actions, if they can be the set."""
         table = self._listed(actions)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
                 f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
                 "keep that set, or take an agent for sets that change, such as cw-oful."
             )
+        return table
 
     @abstractmethod
     def _plan_for(self, actions: Matrix) -> None:

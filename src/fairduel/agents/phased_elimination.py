@@ -133,7 +133,7 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the last whole epoch, among those left; before, by what was told."""
-        table = self._listed(actions) if self._actions is None else self._fixed_set(actions)
+        table = self._check_set(actions)
         if self._epoch == 0:
             return 0
         if self._epoch == 1:

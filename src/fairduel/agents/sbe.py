@@ -108,8 +108,5 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that was best in the last whole epoch; in the first, by what was told."""
-        if self._actions is None:
-            self._listed(actions)
-            return 0
-        self._fixed_set(actions)
+        self._check_set(actions)
         return int(np.argmax(self._values())) if self._epoch == 1 else self._incumbent

@@ -108,10 +108,10 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
         return WIWRDuel(self._asked, first, second, epoch=self._epoch, challenger_first=challenger_first)
 
     def _tell(self, asked: WIWRDuel, answer: Outcome) -> None:
-        share = 0.5 if asked.is_self_duel else answer.first_share
-        challenger, candidate, won = asked.second, asked.first, 1.0 - share  # won is Z
-        if asked.challenger_first:
-            challenger, candidate, won = asked.first, asked.second, share
+        challenger, candidate = asked.first, asked.second
+        won = 0.5 if asked.is_self_duel else answer.first_share  # Z
+        if not asked.challenger_first:
+            challenger, candidate, won = candidate, challenger, 1.0 - won
         self._leads[challenger, candidate] += 2.0 * won - 1.0
         self._leads[candidate, challenger] -= 2.0 * won - 1.0
         if asked.epoch == self._epoch:
