@@ -32,7 +32,7 @@ class COBEPull(Pull):
     """A pull of one of the bases."""
 
     restarts: int
-    """How many restarts came before it: those of gone bases are not learned."""
+    """How many restarts came before it; after one more its reward is not learned."""
     base: int
     """Index of the base that asked it."""
     base_number: int
