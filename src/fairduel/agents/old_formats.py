@@ -123,7 +123,7 @@ def _without_note(fields: State, names: tuple[str, ...]) -> State:
     rest = {name: value for name, value in fields.items() if name != "note"}
     note = fields.get("note", [])
     if names and names[-1] == "first_features":
-        note = [note[0], np.array(note[1:])]
+        note = [note[0], np.array(note[1:], dtype=np.float64)]
     if len(note) != len(names):
         raise BadInputError("its class has no fields for a pending note: tell or cancel it with an older fairduel.")
     own = dict(zip(names, note, strict=True))
