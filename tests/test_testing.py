@@ -32,9 +32,11 @@ def maker(kind, **settings):
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_built_in_agent_passes(name):
     kind = AGENTS[name]
-    skipped = check_agent(maker(kind), kind="reward" if issubclass(kind, RewardAgent) else "duel", rounds=40)
+    of_rewards = issubclass(kind, RewardAgent)
+    skipped = check_agent(maker(kind), kind="reward" if of_rewards else "duel", rounds=40)
     takes_budget = {"flip_budget", "corruption_budget"} & set(inspect.signature(kind).parameters)
-    assert skipped == ([] if takes_budget else ["budget 0: make takes no budget"])
+    expected = ["ties: rewards have none"] if of_rewards else []
+    assert skipped == expected + ([] if takes_budget else ["budget 0: make takes no budget"])
 
 
 @pytest.mark.parametrize("settings", [{"form": "one-learner"}, {"rate": 4.0}], ids=str)
@@ -160,7 +162,7 @@ class DrawsFirst(RCDB):
 
 class TakesAnyAnswer(RCDB):
     def _checked_answer(self, answer):
-        return answer
+        return answer if isinstance(answer, Outcome) else Outcome.SECOND
 
 
 class TellsTwice(RCDB):
@@ -200,6 +202,45 @@ class ForgetsItsStream(RCDB):
         self._rng = np.random.default_rng(99)
 
 
+class KnowsTwoOutcomes(Coin):
+    def tell(self, pair, outcome):
+        {Outcome.FIRST: pair[0], Outcome.SECOND: pair[1]}[outcome]
+
+
+class TieIsALoss(RCDB):
+    def _tell(self, asked, answer):
+        super()._tell(asked, Outcome.FIRST if answer is Outcome.FIRST else Outcome.SECOND)
+
+
+class DividesByWins(RCDB):
+    """Its estimate is NaN until somebody wins."""
+
+    wins = 0
+
+    def _tell(self, asked, answer):
+        super()._tell(asked, answer)
+        self.wins += answer is not Outcome.TIE
+
+    @property
+    def estimate(self):
+        return super().estimate if self.wins else np.full(3, np.nan)
+
+
+class ForgetsTies(RCDB):
+    """What it does after a tie is not saved."""
+
+    tied = False
+
+    def _ask(self, actions):
+        if self.tied:
+            self._rng.random()
+        return super()._ask(actions)
+
+    def _tell(self, asked, answer):
+        super()._tell(asked, answer)
+        self.tied = self.tied or answer is Outcome.TIE
+
+
 class DividesByItsBudget(RCDB):
     def __post_init__(self):
         super().__post_init__()
@@ -226,6 +267,10 @@ class DividesByItsBudget(RCDB):
         (maker(CancelsOften), "^cancel: cancelling twice was not refused"),
         (maker(KeepsTheCancelled), "^cancel: what was cancelled is still pending"),
         (maker(ForgetsItsStream), "^resume: the agent that was saved and loaded asked something else"),
+        (KnowsTwoOutcomes, "^ties: the agent raised KeyError: <Outcome.TIE"),
+        (maker(TieIsALoss), "^ties: told nothing but ties, the agent estimates rewards of "),
+        (maker(DividesByWins), "^ties: told ties, the agent has the estimate .*nan"),
+        (maker(ForgetsTies), "^ties: the agent that was saved and loaded asked something else"),
         (maker(DividesByItsBudget), "^budget 0: the agent raised ZeroDivisionError"),
     ],
     ids=lambda value: getattr(value, "func", value).__name__ if callable(value) else "",

@@ -2,11 +2,12 @@
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from fairduel.errors import BadInputError
+from fairduel.errors import BadInputError, unknown_name
 
 
 def integer(name: str, value: Any, least: int = 0) -> int:
@@ -50,6 +51,31 @@ def finite(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise BadInputError(f"{name} must be a finite number, not {value!r}.")
     return number
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return ``value`` as a float between 0 and 1, neither of them included.
+
+    >>> fraction("failure_probability", 0.05)
+    0.05
+    """
+    number = _float(value)
+    if not 0 < number < 1:
+        raise BadInputError(f"{name} must be between 0 and 1, not {value!r}.")
+    return number
+
+
+def number_or_name(name: str, value: Any, names: Iterable[str]) -> float | str:
+    """Return ``value`` as a finite float of at least 0, or as it is if it is one of the ``names``.
+
+    >>> [number_or_name("radius", value, ("practical", "theory")) for value in (1, "theory")]
+    [1.0, 'theory']
+    """
+    if not isinstance(value, str):
+        return at_least_zero(name, value)
+    if value not in names:
+        raise unknown_name(name, value, names)
+    return value
 
 
 def boolean(name: str, value: Any) -> bool:

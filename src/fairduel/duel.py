@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.checks import at_least_zero, ensure, finite, integer
+from fairduel.checks import at_least_zero, boolean, ensure, finite, integer
 
 Vector = NDArray[np.float64]  # (d,) or (K,)
 Matrix = NDArray[np.float64]  # (d, d), (K, d), …
@@ -42,9 +42,15 @@ class Outcome(Enum):
 
 
 class Asked:
-    """What an agent asked. Keep it and hand it back to ``tell`` of that agent, at any time and in any order."""
+    """What an agent asked. Keep it and hand it back to ``tell`` of that agent, at any time and in any order.
+
+    An agent that must know more when it is told declares a subclass of :class:`Duel` or :class:`Pull` with fields of
+    its own, and names it in ``_asks``. A field is an ``int`` from 0 on, or ``int | None``; a ``bool``; a ``float``; or
+    an array of floats, declared with ``compare=False``.
+    """
 
     __slots__ = ()
+    number: int
 
     def same_as(self, other: Self) -> bool:
         """Whether the other is equal, arrays included."""
@@ -59,7 +65,7 @@ class Asked:
 
     def state(self) -> dict[str, Any]:
         """All fields, as JSON values and arrays."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in self._fields()}
+        return dict(self._fields())
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -76,14 +82,14 @@ class Asked:
 
 def _checked_field(name: str, kind: Any, value: Any) -> Any:
     """Return one saved field of a duel or a pull, if it is of its ``kind``."""
-    if kind is int:
-        return integer(name, value)
+    if kind is bool:
+        return boolean(f"a pending {name}", value)
+    if kind in (int, int | None):
+        return None if value is None and kind is not int else integer(name, value)
     if kind is float:
         is_unused = name in {"width", "slope"} and type(value) is float and math.isnan(value)
-        return value if is_unused else at_least_zero(f"a pending {name}", value)
-    if name == "note":
-        ensure(isinstance(value, list), "the note of something pending is not a list")
-        return tuple(number if type(number) is int else finite("a number of a note", number) for number in value)
+        check = at_least_zero if name in {"weight", "width", "slope", "gap"} else finite
+        return value if is_unused else check(f"a pending {name}", value)
     ensure(isinstance(value, np.ndarray) and value.dtype == np.float64, f"a pending {name} is not an array of floats")
     ensure(np.isfinite(value).all(), f"a pending {name} is not finite")
     return value.copy()
@@ -119,8 +125,6 @@ class Duel(Asked):
     """The two actions themselves, shape (2, d), if they come from a set that is not listed; else empty."""
     gap: float = 0.0
     """How far the pair's score can be from the best one's of such a set, at most; 0 if it is the best."""
-    note: tuple[float, ...] = field(default=(), repr=False)
-    """What the agent wants to know again when it is told: the epoch, say, or a probability."""
 
     @property
     def is_self_duel(self) -> bool:
@@ -149,8 +153,6 @@ class Pull(Asked):
     """How much the agent will trust the reward."""
     width: float = field(default=math.nan, compare=False)
     """‖x‖ in the norm of Σ⁻¹ when it was asked."""
-    note: tuple[float, ...] = field(default=(), repr=False)
-    """What the agent wants to know again when it is told."""
 
     def __str__(self) -> str:
         return f"pull {self.number} (of {self.action})"

@@ -51,6 +51,8 @@ def check_agent(
             skipped.append(f"{name}: the agent has no {' and no '.join(missing)}")
         elif name == "budget 0" and not game.budgets:
             skipped.append("budget 0: make takes no budget")
+        elif name == "ties" and kind == "reward":
+            skipped.append("ties: rewards have none")
         else:
             with _named(name):
                 check(game)
@@ -95,22 +97,24 @@ class _Game:
         assert all(0 <= number < count for number in numbers), f"ask returned {asked!r}, out of {count} actions."
         return numbers
 
-    def answer(self, asked: Any, rng: np.random.Generator) -> Any:
-        """A noisy answer."""
+    def answer(self, asked: Any, rng: np.random.Generator, ties: float = 0.0) -> Any:
+        """A noisy answer; of a duel, a tie with probability ``ties``."""
         numbers = self.indices(asked)
+        if ties and rng.random() < ties:
+            return Outcome.TIE
         if self.kind == "reward":
             return float(rng.random() < 0.5 + 0.4 * self.values[numbers[0]])
         margin = float(self.values[numbers[0]] - self.values[numbers[1]])
         return Outcome.FIRST if rng.random() < 1.0 / (1.0 + math.exp(-2.0 * margin)) else Outcome.SECOND
 
-    def play(self, agent: Any, rounds: int, seed: int = 0) -> list[tuple[int, ...]]:
+    def play(self, agent: Any, rounds: int, seed: int = 0, ties: float = 0.0) -> list[tuple[int, ...]]:
         """Play with answers at once; return the indices that were asked."""
         rng = np.random.default_rng(seed)
         history = []
         for _ in range(rounds):
             asked = self.ask(agent)
             history.append(self.indices(asked))
-            agent.tell(asked, self.answer(asked, rng))
+            agent.tell(asked, self.answer(asked, rng, ties))
         return history
 
     def refuses(self, agent: Any, what: str, act: Callable[[], Any]) -> None:
@@ -132,19 +136,19 @@ def _determinism(game: _Game) -> None:
     )
 
 
-def _resume(game: _Game) -> None:
+def _resume(game: _Game, ties: float = 0.0) -> None:
     for rounds in (3, game.rounds):  # early, when everything is open, and late
         agent = game.make()
-        game.play(agent, rounds)
+        game.play(agent, rounds, ties=ties)
         waiting = game.ask(agent)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
             agent.save(path)
             again = type(agent).load(path)
-        answer = game.answer(waiting, np.random.default_rng(1))
+        answer = game.answer(waiting, np.random.default_rng(1), ties)
         for each in (agent, again):
             each.tell(waiting, answer)
-        assert game.play(agent, game.rounds, seed=2) == game.play(again, game.rounds, seed=2), (
+        assert game.play(agent, game.rounds, 2, ties) == game.play(again, game.rounds, 2, ties), (
             "the agent that was saved and loaded asked something else than the one that went on."
         )
 
@@ -218,6 +222,19 @@ def _equal_actions(game: _Game) -> None:
         agent.tell(asked, game.answer(asked, rng))
 
 
+def _ties(game: _Game) -> None:
+    for ties in (1.0, 0.4):  # nothing else, and some
+        agent = game.make()
+        game.play(agent, game.rounds, ties=ties)
+        estimate = np.asarray(getattr(agent, "estimate", 0.0))
+        assert np.isfinite(estimate).all(), f"told ties, the agent has the estimate {estimate}."
+        if ties == 1.0 and estimate.shape == game.actions.shape[1:]:
+            rewards = game.actions @ estimate
+            assert np.ptp(rewards) <= 1e-6, f"told nothing but ties, the agent estimates rewards of {rewards}."
+        if hasattr(agent, "save") and hasattr(agent, "load"):
+            _resume(game, ties)
+
+
 def _budget(game: _Game) -> None:
     for name in game.budgets:
         game.play(game.make(**{name: 0}), game.rounds)
@@ -233,6 +250,7 @@ _CHECKS: dict[str, tuple[Callable[[_Game], None], tuple[str, ...]]] = {
     "never asked": (_never_asked, ("pending",)),
     "cancel": (_cancel, ("cancel",)),
     "resume": (_resume, ("save", "load")),
+    "ties": (_ties, ()),
     "budget 0": (_budget, ()),
 }
 """Every check by name, and what an agent must have for it."""

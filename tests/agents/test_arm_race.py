@@ -42,10 +42,10 @@ def test_a_thousand_rounds_are_those_of_the_pseudocode(seed):
     layers, idle = [], 0
     for t in range(1000):
         pull = race.ask()
-        layer = pull.note[0]
+        layer = pull.layer
         reward = float(rng.random() < (1 - means if t < 60 else means)[pull.action])
         race.tell(pull, reward)
-        if layer < 0:
+        if layer is None:
             idle += 1
             first = min(layer for layer in slow.layers if slow.left[layer])
             assert pull.action in slow.left[first]
@@ -64,7 +64,7 @@ def test_a_thousand_rounds_are_those_of_the_pseudocode(seed):
 
 def test_layer_l_is_drawn_with_probability_two_to_the_minus_l():
     race = ArmRace(arms=2, horizon=16)
-    layers = np.array([race.ask().note[0] for _ in range(16_000)])
+    layers = np.array([race.ask().layer for _ in range(16_000)])
     shares = np.array([1 / 2 + 1 / 16, 1 / 4, 1 / 8, 1 / 16])  # the first has the rest
     counts = np.bincount(layers, minlength=4)
     assert len(counts) == 4
@@ -99,7 +99,7 @@ def test_late_rewards_of_a_dropped_arm_are_not_learned():
     while race.active[0].all():
         pull = race.ask()
         race.tell(pull, float(pull.action == 0))
-    dropped = next(pull for pull in late if pull.note[0] == 0 and pull.action == 1)
+    dropped = next(pull for pull in late if pull.layer == 0 and pull.action == 1)
     before = race.state()["memory"]
     race.tell(dropped, 1e6)
     after = race.state()["memory"]

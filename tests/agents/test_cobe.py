@@ -34,7 +34,7 @@ def test_guesses_are_drawn_by_their_shares_and_only_the_drawn_base_learns():
         pull = agent.ask(ACTIONS)
         agent.tell(pull, 0.5)
         changed = [not np.array_equal(b, base.information.matrix) for b, base in zip(before, agent._bases, strict=True)]
-        index = pull.note[1]
+        index = pull.base
         assert changed == [i == index for i in range(5)]
         drawn[index] += 1
     shares = np.array(agent._shares)
@@ -61,7 +61,7 @@ def restarted(seed=0):
     pulls, rewards = [0] * len(agent._bases), [0.0] * len(agent._bases)
     while not agent.restarts:
         pull = agent.ask(ACTIONS)
-        index = pull.note[1]
+        index = pull.base
         reward = 1.0 if index else -1.0
         pulls[index] += 1
         rewards[index] += reward

@@ -1,5 +1,6 @@
 """An agent learns from its own duels only, as it asked them."""
 
+import dataclasses
 import math
 import warnings
 from collections import Counter
@@ -7,7 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fairduel import RCDB, CoLSTIM, FairduelError, LockInWarning, MaxPairUCB, Outcome, UnknownDuelError
+from fairduel import RCDB, CoLSTIM, Duel, FairduelError, LockInWarning, MaxPairUCB, Outcome, UnknownDuelError
+from fairduel.agents import FGTS, VACDB
 
 ACTIONS = np.array([[0.9, 0.0], [0.0, 0.9], [-0.5, 0.5]])
 
@@ -30,6 +32,26 @@ def test_the_difference_of_a_duel_cannot_be_changed():
     duel = made().ask(ACTIONS)
     with pytest.raises(ValueError, match="read-only"):
         duel.difference[:] = 0.01
+
+
+def test_a_duel_whose_own_fields_were_changed_or_left_out_is_refused():
+    agent = made(VACDB)
+    duel = agent.ask(ACTIONS)
+    shared = {field.name: getattr(duel, field.name) for field in dataclasses.fields(Duel)}
+    for wrong in (dataclasses.replace(duel, level=duel.level + 1), Duel(**shared)):
+        with pytest.raises(UnknownDuelError, match="never asked"):
+            agent.tell(wrong, Outcome.FIRST)
+    agent.tell(dataclasses.replace(duel), Outcome.FIRST)
+
+
+def test_a_duel_may_not_change_the_arrays_that_the_agent_keeps():
+    agent = made(FGTS)
+    duel = agent.ask(ACTIONS)
+    with pytest.raises(ValueError, match="read-only"):
+        duel.first_features[:] = 0.01
+    turned = dataclasses.replace(duel, first_features=-duel.first_features)
+    with pytest.raises(UnknownDuelError, match="never asked"):
+        agent.tell(turned, Outcome.FIRST)
 
 
 def test_something_that_is_no_duel_is_refused():

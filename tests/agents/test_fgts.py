@@ -18,16 +18,17 @@ def made(**settings):
     return FGTS(**{"dimension": 2, "norm_bound": 2.0, "horizon": 200, "seed": 3} | settings)
 
 
-def played(agent, rounds, tables=(ACTIONS,), seed=0):
-    """Play; return (the set, x of chain 1, x of chain 2, y of chain 1's action) of each round."""
+def played(agent, rounds, tables=(ACTIONS,), seed=0, ties=0.0):
+    """Play; return (the set, x of chain 1, x of chain 2, y of chain 1's action, 0 in a tie) of each round."""
     rng, history = np.random.default_rng(seed), []
     for t in range(rounds):
         table = tables[t % len(tables)]
         duel = agent.ask(table)
         won = rng.random() < LOGISTIC.probability(duel.difference @ TRUTH)
-        agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        mine, theirs = (duel.first, duel.second) if duel.note[0] == 0 else (duel.second, duel.first)
-        sign = 1 if won == (duel.note[0] == 0) else -1
+        is_tie = ties and rng.random() < ties
+        agent.tell(duel, Outcome.TIE if is_tie else Outcome.FIRST if won else Outcome.SECOND)
+        mine, theirs = (duel.first, duel.second) if duel.chain == 0 else (duel.second, duel.first)
+        sign = 0 if is_tie else 1 if won == (duel.chain == 0) else -1
         history.append((table, table[mine], table[theirs], sign))
     return history
 
@@ -37,7 +38,8 @@ def slow_density(theta, chain, history, eta, mu, prior_scale):
     total = theta @ theta / (2 * prior_scale**2)
     for table, one, two, sign in history:
         opponent = two if chain == 0 else one
-        total += eta * math.log1p(math.exp(-sign * theta @ (one - two)))
+        for half in (sign, sign) if sign else (1, -1):
+            total += 0.5 * eta * math.log1p(math.exp(-half * theta @ (one - two)))
         total -= mu * max(theta @ (x - opponent) for x in table)
     return total
 
@@ -45,10 +47,11 @@ def slow_density(theta, chain, history, eta, mu, prior_scale):
 SETS = (ACTIONS, 0.5 * ACTIONS[:3], 0.8 * ACTIONS[::-1])
 
 
+@pytest.mark.parametrize("ties", [0.0, 0.3])
 @pytest.mark.parametrize("tables", [(ACTIONS,), SETS], ids=["one set", "three sets of two sizes"])
-def test_the_density_is_that_of_the_whole_history(tables):
+def test_the_density_is_that_of_the_whole_history(tables, ties):
     agent = made(learning_rate=0.8, feel_good=0.3, prior_scale=1.5)
-    history = played(agent, 60, tables)
+    history = played(agent, 60, tables, ties=ties)
     rng = np.random.default_rng(1)
     origin, _ = agent.posterior()(np.zeros((2, 2)))
     for _ in range(10):
@@ -115,7 +118,7 @@ def test_each_chain_puts_up_its_best_action():
     for _ in range(30):
         duel = agent.ask(ACTIONS)
         best = [int(np.argmax(ACTIONS @ theta)) for theta in agent.chains]
-        assert [duel.first, duel.second] == (best if duel.note[0] == 0 else best[::-1])
+        assert [duel.first, duel.second] == (best if duel.chain == 0 else best[::-1])
         agent.tell(duel, Outcome.FIRST)
     without = made(self_duels=False)
     assert not any(duel.is_self_duel for duel in without.ask_many(ACTIONS, 60))
@@ -192,7 +195,7 @@ def test_bad_settings_are_refused(settings):
         made(**settings)
 
 
-def test_what_the_note_holds_is_enough_after_a_restart(tmp_path):
+def test_what_a_duel_holds_is_enough_after_a_restart(tmp_path):
     agent = made()
     duel = agent.ask(ACTIONS)
     agent.save(tmp_path / "agent.npz")

@@ -30,7 +30,7 @@ def play(agent, rounds, seed=0):
     for _ in range(rounds):
         pull = agent.ask(ACTIONS)
         agent.tell(pull, float(MEANS[pull.action] + 0.3 * rng.standard_normal()))
-        pulled.append((pull.number, pull.action, pull.weight, pull.note))
+        pulled.append(pull)
     return pulled
 
 

@@ -117,10 +117,11 @@ def test_what_is_pending_must_be_what_the_agent_can_have_asked(agent, loaded):
     state = agent.state()
     number = next(iter(state["pending"]))
     for name, value in state["pending"][number].items():
-        wrongs = {
-            "number": [-1, 10**6, 1.0, None],
-            "note": [[np.nan], ["x"], None],
-        }.get(name, [None, "x"] if isinstance(value, np.ndarray) else [-1, None, "x", -np.inf])
+        wrongs = [None, "x"] if isinstance(value, np.ndarray) else [-1, None, "x", -np.inf]
+        if name == "number":
+            wrongs = [-1, 10**6, 1.0, None]
+        elif name in {"layer", "place"}:  # None where no layer learns, or nothing is explored
+            wrongs.remove(None)
         for wrong in wrongs:
             refused(loaded, changed(state, ("pending", number, name), wrong))
     if "arms" in state["settings"]:
@@ -129,33 +130,47 @@ def test_what_is_pending_must_be_what_the_agent_can_have_asked(agent, loaded):
 
 
 @pytest.mark.parametrize(
-    ("name", "note"),
+    ("name", "field", "wrong"),
     [
-        ("arm-race", [8]),
-        ("arm-race", [-2]),
-        ("barbar", [0]),
-        ("barbar", [99]),
-        ("cobe", [0, 99, 0]),
-        ("cobe", [0, 0, 99]),
-        ("cobe", [99, 0, 0]),
-        ("fgts", [2, 0.0, 0.0, 0.0]),
-        ("fgts", [0, 0.0, 0.0]),
-        ("multilevel-oful", [0]),
-        ("multilevel-oful", [10]),
-        ("phased-elimination", []),
-        ("sbe", [1, 3]),
-        ("sbe", [1, -2]),
-        ("vacdb", [6]),
-        ("vacdb", [-1]),
-        ("versatile-db", [2, 0.5, 0.5]),
-        ("versatile-db", [0, 0.0, 0.5]),
-        ("wiwr", [1, 2]),
-        ("wiwr", [1]),
+        ("arm-race", "layer", 8),
+        ("barbar", "epoch", 0),
+        ("barbar", "epoch", 99),
+        ("barbar", "epoch", True),
+        ("cobe", "base", 99),
+        ("cobe", "base_number", 99),
+        ("cobe", "restarts", 99),
+        ("fgts", "chain", 2),
+        ("fgts", "first_features", np.zeros(2)),
+        ("fgts", "first_features", np.zeros((2, 3))),
+        ("multilevel-oful", "level", 0),
+        ("multilevel-oful", "level", 10),
+        ("phased-elimination", "epoch", 0),
+        ("sbe", "place", 3),
+        ("sbe", "place", 1.0),
+        ("vacdb", "level", 6),
+        ("versatile-db", "player", 2),
+        ("versatile-db", "first_chance", 0.0),
+        ("versatile-db", "second_chance", 1.5),
+        ("versatile-db", "second_chance", np.nan),
+        ("wiwr", "epoch", 0),
+        ("wiwr", "epoch", 99),
+        ("wiwr", "challenger_first", 1),
     ],
 )
-def test_a_note_out_of_its_range_is_refused(name, note, loaded):
+def test_a_field_of_what_is_pending_out_of_its_range_is_refused(name, field, wrong, loaded):
     state = waiting(AGENTS[name]).state()
-    refused(loaded, changed(state, ("pending", next(iter(state["pending"])), "note"), note))
+    assert field in next(iter(state["pending"].values()))
+    refused(loaded, changed(state, ("pending", next(iter(state["pending"])), field), wrong))
+
+
+@pytest.mark.parametrize("name", ["barbar", "cobe", "fgts", "vacdb", "versatile-db", "wiwr"])
+def test_what_is_pending_has_all_its_fields_and_no_others(name, loaded):
+    state = waiting(AGENTS[name]).state()
+    number = next(iter(state["pending"]))
+    fields = state["pending"][number]
+    own = list(fields)[-1]
+    refused(loaded, changed(state, ("pending", number), {key: fields[key] for key in fields if key != own}))
+    refused(loaded, changed(state, ("pending", number), fields | {"note": []}))
 
 
 def broken_information(state, path):
@@ -257,9 +272,9 @@ def test_cobe_refuses_bases_that_are_not_its_own(loaded):
     refused(loaded, changed(state, ("bases", "0"), small(RCDB).state()))
     refused(loaded, changed(state, ("bases", "0"), small(AGENTS["cw-oful"], dimension=2).state()))
     numbers = list(state["pending"])
-    refused(loaded, changed(state, ("bases", str(state["pending"][numbers[0]]["note"][1]), "pending"), {}))
-    twice = changed(state, ("pending", numbers[1], "note"), state["pending"][numbers[0]]["note"])
-    refused(loaded, changed(twice, ("pending", numbers[1], "action"), state["pending"][numbers[0]]["action"]))
+    first = state["pending"][numbers[0]]
+    refused(loaded, changed(state, ("bases", str(first["base"]), "pending"), {}))
+    refused(loaded, changed(state, ("pending", numbers[1]), first | {"number": int(numbers[1])}))
 
 
 def test_fgts_refuses_sets_and_counts_that_it_cannot_have_kept(loaded):

@@ -16,6 +16,7 @@ from fairduel import (
     Outcome,
     UnknownDuelError,
 )
+from fairduel.agents.old_formats import FORMAT
 from helpers.agents import ACTIONS, made, played, same
 
 
@@ -109,7 +110,7 @@ def test_a_missing_file_is_named(tmp_path):
         Agent.load(tmp_path / "nothing.npz")
 
 
-@pytest.mark.parametrize("version", [0, 5, None, "3", True])
+@pytest.mark.parametrize("version", [0, FORMAT + 1, None, "3", True])
 def test_an_unknown_format_is_refused(version):
     state = made(RCDB).state() | {"version": version}
     with pytest.raises(BadInputError, match=f"format {version!r}"):

@@ -39,8 +39,8 @@ def test_two_epochs_by_hand():
 
     second = play_epoch(agent, rewards)
     assert len(second) == 82  # four times as long
-    explored = [pull for pull in second if pull.note[1] >= 0]
-    assert {pull.action for pull in second if pull.note[1] < 0} == {0}
+    explored = [pull for pull in second if pull.place is not None]
+    assert {pull.action for pull in second if pull.place is None} == {0}
     assert agent._share == pytest.approx(share / 4)
     assert len(explored) / 82 == pytest.approx(share, abs=4 * math.sqrt(share / 82))
 
@@ -53,7 +53,7 @@ def test_the_estimate_is_the_least_squares_of_this_epochs_exploration():
         pull = agent.ask(ACTIONS)
         reward = float(ACTIONS[pull.action] @ THETA + rng.standard_normal())
         agent.tell(pull, reward)
-        if pull.note[1] >= 0:
+        if pull.place is not None:
             xs.append(ACTIONS[pull.action])
             told.append(reward)
     solution = np.linalg.lstsq(np.array(xs), np.array(told), rcond=None)[0]

@@ -57,8 +57,10 @@ def width(phi, inverse):
     return math.sqrt(max(phi @ inverse @ phi, 0.0))
 
 
-@pytest.mark.parametrize(("accuracy", "radius"), [(0.25, 0.7), (2.0**-4, "practical"), (0.2, 0.0)])
-def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius, slow_estimate):
+@pytest.mark.parametrize(
+    ("accuracy", "radius", "ties"), [(0.25, 0.7, 0.0), (2.0**-4, "practical", 0.0), (0.2, 0.0, 0.0), (0.25, 0.7, 0.4)]
+)
+def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius, ties, slow_estimate):
     agent = made(accuracy=accuracy, radius=radius)
     books = Books(math.ceil(math.log2(1 / accuracy)), agent.settings["kappa"], slow_estimate)
     assert agent.levels == books.levels
@@ -79,17 +81,19 @@ def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius
                 for j in left
             }
             assert score[duel.first, duel.second] >= max(score.values()) - 1e-6
-            assert (agent.level_of(duel), duel.weight) == (0, 1.0)
+            assert (duel.level, duel.weight) == (0, 1.0)
         else:
-            assert agent.level_of(duel) == level
+            assert duel.level == level
             assert duel.width > 2.0**-level
             assert duel.weight * duel.width == pytest.approx(2.0**-level, rel=1e-12)
-        first_won = rng.random() < LOGISTIC.probability(phi @ TRUTH)
-        agent.tell(duel, Outcome.FIRST if first_won else Outcome.SECOND)
+        share = float(rng.random() < LOGISTIC.probability(phi @ TRUTH))
+        if ties and rng.random() < ties:
+            share = 0.5
+        agent.tell(duel, {1.0: Outcome.FIRST, 0.5: Outcome.TIE, 0.0: Outcome.SECOND}[share])
         if not is_sure:
-            for column, value in zip(books.history[level], (phi, duel.weight, float(first_won)), strict=True):
+            for column, value in zip(books.history[level], (phi, duel.weight, share), strict=True):
                 column.append(value)
-        seen.add(agent.level_of(duel))
+        seen.add(duel.level)
     for level in range(1, books.levels + 1):
         np.testing.assert_allclose(agent.estimate_at(level), books.theta(level), atol=1e-5)
         np.testing.assert_allclose(agent.information_at(level).matrix, books.sigma(level), atol=1e-9)
@@ -105,7 +109,7 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
         duel = agent.ask(sphere(rng))
         won = rng.random() < link.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        history[agent.level_of(duel)].append((duel.difference, duel.weight, float(won)))
+        history[duel.level].append((duel.difference, duel.weight, float(won)))
     kappa = float(link.slope(2.0))
     for level in range(1, 5):
         if history[level]:
@@ -115,16 +119,19 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
             assert np.abs(residual).max() <= 1e-8 * (1 + np.sum(weights**2))
 
 
-def test_the_theory_radius_is_the_printed_one():
+@pytest.mark.parametrize("ties", [0.0, 0.4])
+def test_the_theory_radius_is_the_printed_one(ties):
     agent = made(radius="theory", horizon=100, failure_probability=0.1, norm_bound=0.1, accuracy=2.0**-17)
     rng = np.random.default_rng(1)
     history = {level: [] for level in range(18)}
     for t in range(150):
         short = 0.01 if t % 2 else 5e-6  # so short that the coarse levels know them
         duel = agent.ask(short * sphere(rng))
-        won = rng.random() < 0.5
-        agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
-        history[agent.level_of(duel)].append((duel, won))
+        share = float(rng.random() < 0.5)
+        if ties and rng.random() < ties:
+            share = 0.5
+        agent.tell(duel, {1.0: Outcome.FIRST, 0.5: Outcome.TIE, 0.0: Outcome.SECOND}[share])
+        history[duel.level].append((duel, share))
     kappa, t, levels = agent.settings["kappa"], 151, 17
     log, next_log = math.log(4 * t**2 * levels / 0.1), math.log(4 * (t + 1) ** 2 * levels / 0.1)
     used = [level for level in range(1, 18) if history[level]]
@@ -137,7 +144,7 @@ def test_the_theory_radius_is_the_printed_one():
             theta = agent.estimate_at(level)
             chances = [float(LOGISTIC.probability(duel.difference @ theta)) for duel, _ in history[level]]
             pairs = zip(history[level], chances, strict=True)
-            variance = sum(duel.weight**2 * (won - p) ** 2 for (duel, won), p in pairs)
+            variance = sum(duel.weight**2 * (share - p) ** 2 for (duel, share), p in pairs)
         beta = 16 * 2.0**-level / kappa * math.sqrt((8 * variance + 18 * next_log) * log)
         beta += 6 * 2.0**-level / kappa * log + 2.0 ** (1 - level) * 0.1  # B, of the ridge
         assert agent.radius_at(level) == pytest.approx(beta, rel=1e-9)
@@ -177,7 +184,7 @@ def test_no_self_duels_where_they_are_not_allowed():
         duel = agent.ask(actions)
         assert not duel.is_self_duel
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.9 == (duel.first > duel.second) else Outcome.SECOND)
-        levels.add(agent.level_of(duel))
+        levels.add(duel.level)
     assert 0 in levels
 
 
@@ -193,11 +200,11 @@ def test_it_recommends_the_best():
 def test_a_level_that_was_told_nothing_recommends_nothing():
     agent, rng, actions = made(radius=100.0), np.random.default_rng(2), hypercube(3)
     duel = agent.ask(actions)
-    while agent.level_of(duel) == 1:
+    while duel.level == 1:
         won = rng.random() < LOGISTIC.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
         duel = agent.ask(actions)
-    assert agent.level_of(duel) == 2
+    assert duel.level == 2
     assert agent.recommend(actions) == np.argmax(actions @ agent.estimate_at(1)) != 0
 
 

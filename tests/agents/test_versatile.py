@@ -44,8 +44,9 @@ def test_a_draw_follows_the_chances():
     assert draw(p, 1 - 1e-16) == 3
 
 
+@pytest.mark.parametrize("ties", [0.0, 0.3])
 @pytest.mark.parametrize(("form", "rate"), [("two-players", 2.0), ("two-players", 4.0), ("one-learner", 2.0)])
-def test_losses_are_weighed_by_the_chances_of_asking(form, rate):
+def test_losses_are_weighed_by_the_chances_of_asking(form, rate, ties):
     agent = VersatileDB(arms=4, form=form, rate=rate, seed=5)
     losses = np.zeros((2, 4))
     rng = np.random.default_rng(1)
@@ -54,10 +55,13 @@ def test_losses_are_weighed_by_the_chances_of_asking(form, rate):
         for mine, theirs in zip(agent.distributions, p, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9)
         duel = agent.ask()
-        players = (0, 1) if duel.note[0] == 0 else (1, 0)
+        players = (0, 1) if duel.player == 0 else (1, 0)
         outcome = Outcome.FIRST if rng.random() < 0.6 else Outcome.SECOND
+        if rng.random() < ties:
+            outcome = Outcome.TIE
         agent.tell(duel, outcome)
-        paid = (0.5, 0.5) if duel.is_self_duel else (0, 1) if outcome is Outcome.FIRST else (1, 0)
+        is_even = duel.is_self_duel or outcome is Outcome.TIE
+        paid = (0.5, 0.5) if is_even else (0, 1) if outcome is Outcome.FIRST else (1, 0)
         for player, arm, loss in zip(players, (duel.first, duel.second), paid, strict=True):
             estimate = loss / p[player][arm]
             if form == "two-players":

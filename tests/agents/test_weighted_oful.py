@@ -73,7 +73,7 @@ def test_the_multi_level_form_takes_the_lesser_of_two_bounds(monkeypatch):
     for t in range(1, 201):
         actions = sphere(rng)
         pull = agent.ask(actions)
-        level = pull.note[0]
+        level = pull.level
         seen.add(level)
         shared = everyone.bounds(actions, 0.03 * radius(t, 2**level, d=3, noise=0.1, bound=1.0))
         small = 3 + math.log(2 * level**2 / 0.05)

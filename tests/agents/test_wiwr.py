@@ -18,7 +18,7 @@ def logarithm(arms, horizon, failure=0.05):
 
 def challenge(duel):
     """Challenger and candidate of a duel."""
-    return (duel.first, duel.second) if duel.note[1] else (duel.second, duel.first)
+    return (duel.first, duel.second) if duel.challenger_first else (duel.second, duel.first)
 
 
 def test_lambda_is_the_published_one_scaled():
@@ -42,7 +42,14 @@ def test_the_first_epochs_are_those_of_the_pseudocode_by_hand():
     assert min(ends["a keeper"], ends["no keeper"]) > 10
 
 
-def first_epochs(seed, matrix):
+def test_a_tie_is_half_a_win_in_the_books_by_hand():
+    i, j = np.indices((7, 7))
+    circle = 0.5 + 0.45 * np.sign(7 - 2 * ((j - i) % 7)) * (i != j)
+    ends = sum((first_epochs(seed, circle, ties=0.3) for seed in range(12)), Counter())
+    assert min(ends["a keeper"], ends["no keeper"]) > 3
+
+
+def first_epochs(seed, matrix, ties=0.0):
     scale = 0.5 / (2304 * logarithm(7, 100))  # λ = ½, so n = 2 and N = 14
     agent, ends = WIWR(arms=7, horizon=100, scale=scale, seed=seed), Counter()
     candidate, tally, gaps = agent.recommend(), np.zeros((7, 7)), np.full(7, 0.5)
@@ -59,8 +66,9 @@ def first_epochs(seed, matrix):
             assert v == candidate == agent.recommend()
             held[v] += 1
             first_won = rng.random() < matrix[duel.first, duel.second]
-            agent.tell(duel, Outcome.FIRST if first_won else Outcome.SECOND)
-            z = float(first_won == (duel.first == u))
+            is_tie = rng.random() < ties
+            agent.tell(duel, Outcome.TIE if is_tie else Outcome.FIRST if first_won else Outcome.SECOND)
+            z = 0.5 if is_tie else float(first_won == (duel.first == u))
             if u == v:
                 wins[u] += 0.5
             else:
@@ -96,7 +104,7 @@ def test_an_arm_takes_over_only_from_the_candidate_that_it_beat():
     agent = WIWR(arms=4, horizon=100, seed=0)
     challenges = {challenge(duel)[0]: duel for duel in agent.ask_many(None, 60) if not duel.is_self_duel}
     for duel in challenges.values():
-        agent.tell(duel, Outcome.FIRST if duel.note[1] else Outcome.SECOND)  # each challenger wins
+        agent.tell(duel, Outcome.FIRST if duel.challenger_first else Outcome.SECOND)  # each challenger wins
         assert agent.recommend() == next(iter(challenges))
 
 

@@ -50,7 +50,7 @@ def random_duels(seed, dimension=None, count=None):
 def gathered(differences, weights, outcomes):
     told = Comparisons(differences.shape[1])
     for difference, weight, outcome in zip(differences, weights, outcomes, strict=True):
-        told.add(difference, weight=float(weight), first_won=bool(outcome))
+        told.add(difference, weight=float(weight), share=float(outcome))
     return told
 
 
@@ -216,7 +216,7 @@ def test_flipping_every_outcome_negates_the_estimate(seed, link):
 def test_minus_zero_and_zero_share_a_row():
     told = Comparisons(2)
     for difference in ([0.0, 1.0], [-0.0, 1.0], [0.0, -1.0], [-0.0, -1.0]):
-        told.add(np.array(difference), weight=1.0, first_won=True)
+        told.add(np.array(difference), weight=1.0, share=1.0)
     assert told.differences.tolist() == [[0.0, 1.0]]
     assert told.weights.tolist() == [4.0]
     assert told.wins.tolist() == [2.0]
@@ -225,7 +225,7 @@ def test_minus_zero_and_zero_share_a_row():
 def test_differences_that_only_look_alike_keep_rows_of_their_own():
     told = Comparisons(2)
     for difference in ([0.3, 0.5], [0.3, -0.5], [0.5, 0.3], [0.3, 0.5 + 1e-16 * 8], [0.3, 0.0]):
-        told.add(np.array(difference), weight=1.0, first_won=True)
+        told.add(np.array(difference), weight=1.0, share=1.0)
     assert len(told) == 5
     assert told.weights.tolist() == [1.0] * 5
 
@@ -237,7 +237,7 @@ def test_a_million_repeated_duels_stay_a_handful_of_rows():
     probabilities = LOGISTIC.probability(distinct @ truth)
     told = Comparisons(3)
     for row, uniform in zip(rng.integers(10, size=10**6).tolist(), rng.random(10**6).tolist(), strict=True):
-        told.add(distinct[row], weight=1.0, first_won=uniform < probabilities[row])
+        told.add(distinct[row], weight=1.0, share=float(uniform < probabilities[row]))
     estimate = maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(3))
     assert len(told) == 10
     assert told.weights.sum() == 10**6
@@ -264,9 +264,9 @@ def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won)
     errors = []
     for weight in (0.02, 0.01):
         more = Comparisons.from_state(told.state(), told.differences.shape[1])
-        more.add(difference, weight=weight, first_won=first_won)
+        more.add(difference, weight=weight, share=float(first_won))
         after = maximum_likelihood(more, ridge=0.25, link=link, start=before.theta).theta
-        start = predicted(before.theta, before.root, difference, weight, first_won, link.kind, link.scale)
+        start = predicted(before.theta, before.root, difference, weight, float(first_won), link.kind, link.scale)
         errors.append(np.linalg.norm(start - after) / np.linalg.norm(before.theta - after))
     assert errors[1] < 0.02
     assert errors[1] < 0.75 * errors[0] + 1e-4  # halves with the weight
@@ -380,7 +380,7 @@ def test_within_the_ball_the_estimate_is_scipys(seed, link, ball):
 
 def test_an_estimate_that_cannot_be_certified_is_refused():
     told = Comparisons(1)
-    told.add(np.array([1.0]), weight=math.nan, first_won=True)
+    told.add(np.array([1.0]), weight=math.nan, share=1.0)
     with pytest.raises(ConvergenceError, match="not reached"):
         maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(1))
 
@@ -392,8 +392,8 @@ def test_comparisons_survive_growth_and_their_own_state():
     for name in ("differences", "weights", "wins"):
         np.testing.assert_array_equal(getattr(again, name), getattr(told, name))
     for both in (told, again):
-        both.add(-differences[17], weight=0.5, first_won=True)
-        both.add(np.array([0.3, 0.3]), weight=0.5, first_won=True)
+        both.add(-differences[17], weight=0.5, share=1.0)
+        both.add(np.array([0.3, 0.3]), weight=0.5, share=1.0)
     assert len(told) == len(again) == 301
     np.testing.assert_array_equal(again.weights, told.weights)
     np.testing.assert_array_equal(again.wins, told.wins)
@@ -402,7 +402,7 @@ def test_comparisons_survive_growth_and_their_own_state():
 def test_the_state_of_comparisons_is_a_copy():
     told = gathered(*random_duels(7, dimension=2, count=5))
     state = told.state()
-    told.add(told.differences[0].copy(), weight=1.0, first_won=True)
+    told.add(told.differences[0].copy(), weight=1.0, share=1.0)
     assert state["weights"][0] == pytest.approx(told.weights[0] - 1.0)
 
 
@@ -412,7 +412,7 @@ def test_few_outcomes_in_many_dimensions_are_fitted_within_their_span(rows, ball
     rng = np.random.default_rng(rows)
     told = Comparisons(dimension=80)
     for _ in range(rows):
-        told.add(rng.normal(size=80) / 9, weight=rng.uniform(0.1, 1.0), first_won=rng.random() < 0.8)
+        told.add(rng.normal(size=80) / 9, weight=rng.uniform(0.1, 1.0), share=float(rng.random() < 0.8))
     start = rng.normal(size=80)
     found = maximum_likelihood(told, ridge=0.5, link=LOGISTIC, start=start, ball=ball)
     chances = 1 / (1 + np.exp(-told.differences @ found.theta))

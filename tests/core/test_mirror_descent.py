@@ -36,7 +36,9 @@ def test_a_step_is_the_minimiser_that_it_claims_to_be(seed, dimension, first_won
     weight = rng.uniform(0.05, 1.0)
     expected, grown = slow_step(theta, curvature, difference, weight, first_won, STEP, ball, link)
     matrix, inverse = curvature.copy(), np.linalg.inv(curvature)
-    found = mirror_step(theta, matrix, inverse, 1, difference, weight, first_won, STEP, ball, link.kind, link.scale)
+    found = mirror_step(
+        theta, matrix, inverse, 1, difference, weight, float(first_won), STEP, ball, link.kind, link.scale
+    )
     np.testing.assert_allclose(found, expected, atol=2e-5)
     np.testing.assert_allclose(matrix, grown, atol=1e-4)
     np.testing.assert_allclose(inverse @ matrix, np.eye(dimension), atol=1e-8)
@@ -53,7 +55,7 @@ def test_an_outcome_moves_the_estimate_towards_itself():
     theta, curvature = np.zeros(2), 0.25 * np.eye(2)
     phi = np.array([1.0, 0.0])
     for first_won, sign in ((True, 1), (False, -1)):
-        moved = mirror_step(theta, curvature.copy(), 4 * np.eye(2), 1, phi, 1.0, first_won, 5.0, 2.0, 0, 1.0)
+        moved = mirror_step(theta, curvature.copy(), 4 * np.eye(2), 1, phi, 1.0, float(first_won), 5.0, 2.0, 0, 1.0)
         assert np.sign(moved[0]) == sign
 
 

@@ -14,8 +14,16 @@ from fairduel.duel import Pull
 _DROPPED = np.iinfo(np.int64).max
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRacePull(Pull):
+    """A pull of one layer."""
+
+    layer: int | None
+    """The layer that learns the reward, from 0; ``None`` where none does."""
+
+
 @dataclass(kw_only=True, eq=False)
-class ArmRace(KArmed, Scaled, RewardAgent):
+class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
     """Race several eliminations at once; the slower one is, the less corruption it meets, and it overrules the faster.
 
     Layer l = 1, …, ⌈log₂T⌉ runs in a share 2^−l of the rounds, so that of a corruption of 2^l it meets about 1. It need
@@ -31,6 +39,7 @@ class ArmRace(KArmed, Scaled, RewardAgent):
     (1, [1, 1, 1])
     """
 
+    _asks = ArmRacePull
     _practical_scale = 1 / 32
     _memory = ("_pulls", "_sums", "_lower", "_upper")
 
@@ -51,23 +60,23 @@ class ArmRace(KArmed, Scaled, RewardAgent):
         ensure((self._pulls >= 0).all(), "_pulls holds counts below 0")
         ensure(self.active[-1].any(), "the last layer has no arm left")
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: ArmRacePull) -> None:
         super()._check_pending(asked)
-        ensure(len(asked.note) == 1 and asked.note[0] in range(-1, self._layers), f"{asked} is of no layer")
+        ensure(asked.layer is None or asked.layer < self._layers, f"{asked} is of no layer")
 
     @property
     def active(self) -> NDArray[np.bool_]:
         """Which arms are left in each layer, shape (layers, K)."""
         return np.asarray(self._pulls != _DROPPED)
 
-    def _ask(self, actions: Actions) -> Pull:
+    def _ask(self, actions: Actions) -> ArmRacePull:
         self._check_count(actions)
         layer = self._draw_layer()
         pulls = self._pulls[layer]
         least = pulls.min()
         if least == _DROPPED:  # nobody is left there: play for reward, and learn nothing
-            return Pull(self._asked, self._any_of(self.active[self._first_layer_left()]), note=(-1,))
-        return Pull(self._asked, self._any_of(pulls == least), note=(layer,))
+            return ArmRacePull(self._asked, self._any_of(self.active[self._first_layer_left()]), layer=None)
+        return ArmRacePull(self._asked, self._any_of(pulls == least), layer=layer)
 
     def _draw_layer(self) -> int:
         """Layer l with probability 2^−l, counted from 0 here; what is left over goes to the first."""
@@ -82,9 +91,9 @@ class ArmRace(KArmed, Scaled, RewardAgent):
         """The first layer that has an arm left; the last one always has."""
         return int(self.active.any(axis=1).argmax())
 
-    def _tell(self, asked: Pull, answer: float) -> None:
-        layer, arm = int(asked.note[0]), asked.action
-        if layer < 0 or self._pulls[layer, arm] == _DROPPED:
+    def _tell(self, asked: ArmRacePull, answer: float) -> None:
+        layer, arm = asked.layer, asked.action
+        if layer is None or self._pulls[layer, arm] == _DROPPED:
             return
         self._pulls[layer, arm] += 1
         self._sums[layer, arm] += answer

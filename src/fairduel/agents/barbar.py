@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.base import Actions, KArmed
-from fairduel.agents.epochs import EpochAgent
+from fairduel.agents.epochs import EpochAgent, EpochPull
 from fairduel.checks import ensure
-from fairduel.duel import Pull
 
 
 @dataclass(kw_only=True, eq=False)
-class BARBAR(KArmed, EpochAgent):
+class BARBAR(KArmed, EpochAgent[EpochPull]):
     """Pull every arm in every epoch, the less often the worse it looked in the last one: none is ever dropped.
 
     It need not know how much is corrupted. ``scale`` is a factor on λ = 1024 ln(8K log₂T / δ), as printed; an epoch of
@@ -54,12 +53,12 @@ class BARBAR(KArmed, EpochAgent):
         ensure(self._epoch > 0, "its epoch has not begun")
         self._share_out()
 
-    def _ask(self, actions: Actions) -> Pull:
+    def _ask(self, actions: Actions) -> EpochPull:
         self._check_count(actions)
         arm = bisect_right(self._cumulative, self._rng.random())
-        return Pull(self._asked, arm, note=(self._epoch,))
+        return EpochPull(self._asked, arm, epoch=self._epoch)
 
-    def _learn(self, pull: Pull, reward: float) -> None:
+    def _learn(self, pull: EpochPull, reward: float) -> None:
         self._sums[pull.action] += reward
 
     def _end_epoch(self) -> None:

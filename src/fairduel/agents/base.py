@@ -13,14 +13,17 @@ from numpy.typing import ArrayLike
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.old_formats import FORMAT, upgraded
 from fairduel.agents.state_file import read_state, write_state
-from fairduel.checks import ensure, finite, integer
+from fairduel.checks import ensure, finite, integer, positive
 from fairduel.core.likelihood import LONGEST_DIFFERENCE
-from fairduel.duel import Duel, Matrix, Outcome, Pull
+from fairduel.core.links import Link
+from fairduel.duel import Asked, Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError
 
 Actions = ArrayLike | ActionSet | None
 """What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
-Asked = TypeVar("Asked", Duel, Pull)
+AskedT = TypeVar("AskedT", bound=Asked)
+DuelT = TypeVar("DuelT", bound=Duel)
+PullT = TypeVar("PullT", bound=Pull)
 Answer = TypeVar("Answer", Outcome, float)
 
 
@@ -29,7 +32,7 @@ def _full_name(kind: type) -> str:
 
 
 @dataclass(kw_only=True, eq=False)
-class Agent(ABC, Generic[Asked, Answer]):
+class Agent(ABC, Generic[AskedT, Answer]):
     """Asks, and is told; any time later, in any order, each once.
 
     A subclass writes :meth:`_ask`, :meth:`_tell` and :meth:`recommend`, and names in ``_memory`` the attributes that
@@ -38,7 +41,8 @@ class Agent(ABC, Generic[Asked, Answer]):
     """
 
     _classes: ClassVar[dict[str, type["Agent[Any, Any]"]]] = {}
-    _asks: ClassVar[type[Duel] | type[Pull]]
+    _asks: ClassVar[type[Asked]]
+    """What it asks: :class:`Duel`, :class:`Pull`, or a subclass with more that it must know when it is told."""
     _memory: ClassVar[tuple[str, ...]] = ()
     """Attributes (numbers, text, lists of them, arrays) that make the agent what it became by being told.
 
@@ -63,12 +67,12 @@ class Agent(ABC, Generic[Asked, Answer]):
         self.horizon = None if self.horizon is None else integer("horizon", self.horizon, least=1)
         self.seed = integer("seed", self.seed)
         self._asked = 0
-        self._pending: dict[int, Asked] = {}
+        self._pending: dict[int, AskedT] = {}
         self._rng = np.random.Generator(np.random.PCG64(self.seed))
 
     # ------------------------------------------------------------------ what users call
 
-    def ask(self, actions: Actions = None) -> Asked:
+    def ask(self, actions: Actions = None) -> AskedT:
         """Choose what to try next among ``actions``: shape (K, d) with norms ≤ 1, or a set that is not listed.
 
         An agent of K arms needs none.
@@ -79,16 +83,16 @@ class Agent(ABC, Generic[Asked, Answer]):
         # The agent keeps arrays of its own: what the caller does to these is not learned.
         return kept.copied()
 
-    def ask_many(self, actions: Actions, count: int) -> list[Asked]:
+    def ask_many(self, actions: Actions, count: int) -> list[AskedT]:
         """Ask ``count`` times at once; each takes into account what the ones before it will tell."""
         return [self.ask(actions) for _ in range(integer("count", count, least=1))]
 
-    def tell(self, asked: Asked, answer: Answer) -> None:
+    def tell(self, asked: AskedT, answer: Answer) -> None:
         """Learn the answer to what was asked earlier; any time, any order, once."""
         checked = self._checked_answer(answer)
         self._tell(self._release(asked), checked)
 
-    def cancel(self, asked: Asked) -> None:
+    def cancel(self, asked: AskedT) -> None:
         """Take back what will never be told."""
         self._cancel(self._release(asked))
 
@@ -102,43 +106,46 @@ class Agent(ABC, Generic[Asked, Answer]):
         return self._asked
 
     @property
-    def pending(self) -> tuple[Asked, ...]:
+    def pending(self) -> tuple[AskedT, ...]:
         """What was asked and is neither told nor cancelled yet; copies that cannot be written to."""
         return tuple(kept.copied() for kept in self._pending.values())
 
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return self._given()
+
+    def _given(self) -> dict[str, Any]:
+        """Every setting as given, a link by its name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: str(value) if isinstance(value, Link) else value for name, value in values.items()}
 
     # ------------------------------------------------------------------ what a subclass writes
 
     @abstractmethod
-    def _ask(self, actions: Actions) -> Asked:
+    def _ask(self, actions: Actions) -> AskedT:
         """Choose; what is returned carries the number ``self._asked``."""
 
     @abstractmethod
-    def _tell(self, asked: Asked, answer: Answer) -> None:
+    def _tell(self, asked: AskedT, answer: Answer) -> None:
         """Learn the answer."""
 
     @abstractmethod
     def _checked_answer(self, answer: Answer) -> Answer:
         """Return the answer, or refuse it."""
 
-    def _cancel(self, asked: Asked) -> None:
+    def _cancel(self, asked: AskedT) -> None:
         """Forget what was asked; nothing to do for an agent that learns only when it is told."""
-
-    def _listed(self, actions: Actions, dimension: int) -> Matrix:
-        """The actions as rows of features, for an agent that looks at them one by one."""
-        if actions is None or isinstance(actions, ActionSet):
-            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
-        return checked_actions(actions, dimension)
 
     def _planned_horizon(self) -> int:
         """The horizon, for an agent that cannot do without one."""
         if self.horizon is None:
             raise BadInputError(f"{type(self).__name__} plans its epochs or levels by the horizon: give one.")
         return self.horizon
+
+    def _horizon_or(self, round_number: int) -> int:
+        """The horizon, or this round in its place."""
+        return round_number if self.horizon is None else self.horizon
 
     # ------------------------------------------------------------------ save and resume
 
@@ -147,7 +154,7 @@ class Agent(ABC, Generic[Asked, Answer]):
         return {
             "version": FORMAT,
             "agent": _full_name(type(self)),
-            "settings": {field.name: getattr(self, field.name) for field in dataclasses.fields(self)},
+            "settings": self._given(),
             "random": self._rng.bit_generator.state,
             "asked": self._asked,
             "pending": {str(number): asked.state() for number, asked in self._pending.items()},
@@ -160,8 +167,9 @@ class Agent(ABC, Generic[Asked, Answer]):
 
         Nothing is imported for it: its class must be defined already.
         """
-        state = upgraded(state)
         kind = _class_named(state["agent"])
+        own = next(c for c in kind.__mro__ if c.__module__.startswith("fairduel."))
+        state = upgraded(state | {"agent": own.__name__})
         if not issubclass(kind, cls):
             raise BadInputError(f"it holds an agent of class {_full_name(kind)}, not {_full_name(cls)}.")
         agent = kind._from_settings(state["settings"])  # noqa: SLF001
@@ -191,7 +199,7 @@ class Agent(ABC, Generic[Asked, Answer]):
             ensure(kept.number < self._asked, f"{kept} is pending, but only {self._asked} were asked")
             self._check_pending(kept)
 
-    def _check_pending(self, asked: Asked) -> None:
+    def _check_pending(self, asked: AskedT) -> None:
         """Refuse something pending that this agent cannot have asked."""
         d = getattr(self, "dimension", None)
         shapes = {array.shape for _, array in asked._arrays()}  # noqa: SLF001
@@ -214,10 +222,10 @@ class Agent(ABC, Generic[Asked, Answer]):
         assert isinstance(agent, cls)
         return agent
 
-    def _release(self, asked: Asked) -> Asked:
+    def _release(self, asked: AskedT) -> AskedT:
         """Take something off the list of what is waited for, and return the agent's own copy of it."""
-        if not isinstance(asked, self._asks):
-            raise BadInputError(f"a {self._asks.__name__.lower()} is what ask returned, not {asked!r}.")
+        if not isinstance(asked, Asked):
+            raise BadInputError(f"give back what ask returned, not {asked!r}.")
         kept = self._pending.get(asked.number)
         if kept is not None and kept.same_as(asked):
             return self._pending.pop(asked.number)
@@ -227,22 +235,22 @@ class Agent(ABC, Generic[Asked, Answer]):
 
 
 @dataclass(kw_only=True, eq=False)
-class DuelingAgent(Agent[Duel, Outcome]):
-    """An agent that asks duels, and is told who won."""
+class DuelingAgent(Agent[DuelT, Outcome]):
+    """An agent that asks duels, and is told who won, or that it was a tie: half a win for each."""
 
-    _asks = Duel
+    _asks: ClassVar[type[Asked]] = Duel
 
     def _checked_answer(self, answer: Outcome) -> Outcome:
         if not isinstance(answer, Outcome):
-            raise BadInputError(f"an outcome is Outcome.FIRST or Outcome.SECOND, not {answer!r}.")
+            raise BadInputError(f"the outcome must be Outcome.FIRST, SECOND or TIE, not {answer!r}.")
         return answer
 
 
 @dataclass(kw_only=True, eq=False)
-class RewardAgent(Agent[Pull, float]):
+class RewardAgent(Agent[PullT, float]):
     """An agent that pulls one action at a time, and is told a number: its reward."""
 
-    _asks = Pull
+    _asks: ClassVar[type[Asked]] = Pull
 
     def _checked_answer(self, answer: float) -> float:
         return finite("a reward", answer)
@@ -274,6 +282,27 @@ class KArmed:
         indices = (asked.first, asked.second) if isinstance(asked, Duel) else (asked.action,)
         ensure(max(indices) < self.arms, f"{asked} is pending, but there are {self.arms} arms")
         ensure(all(array.shape == (0,) for _, array in asked._arrays()), f"{asked} has features")  # noqa: SLF001
+
+
+@dataclass(kw_only=True, eq=False)
+class Featured:
+    """Mixed into an agent that chooses by features, in which the rewards are linear: xᵀθ*."""
+
+    dimension: int
+    """d, the number of features of an action."""
+    norm_bound: float
+    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
+        self.dimension = integer("dimension", self.dimension, least=1)
+        self.norm_bound = positive("norm_bound", self.norm_bound)
+
+    def _listed(self, actions: Actions) -> Matrix:
+        """The actions as rows of features, for an agent that looks at them one by one."""
+        if actions is None or isinstance(actions, ActionSet):
+            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
+        return checked_actions(actions, self.dimension)
 
 
 def check_difference(duel: Duel, dimension: int) -> None:

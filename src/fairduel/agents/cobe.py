@@ -19,7 +19,7 @@ from fairduel.checks import ensure, finite, integer, positive
 from fairduel.duel import Pull
 from fairduel.errors import BadInputError
 
-BASES: dict[str, type[RewardAgent]] = {
+BASES: dict[str, type[RewardAgent[Any]]] = {
     "cw-oful": CWOFUL,
     "weighted-oful": WeightedOFUL,
     "phased-elimination": PhasedElimination,
@@ -27,8 +27,20 @@ BASES: dict[str, type[RewardAgent]] = {
 """Agents that must be told a corruption budget, which COBE finds out."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class COBEPull(Pull):
+    """A pull of one of the bases."""
+
+    restarts: int
+    """How many restarts came before it; after one more its reward is not learned."""
+    base: int
+    """Index of the base that asked it."""
+    base_number: int
+    """Its number among the pulls of that base."""
+
+
 @dataclass(kw_only=True, eq=False)
-class COBE(LinearRewardAgent):
+class COBE(LinearRewardAgent[COBEPull]):
     """Run a base agent for several guesses of the corruption at once, and raise them all when one is caught out.
 
     **For weak adversaries only.** It relies on a base that is run in a share a of the rounds meeting about that share
@@ -46,6 +58,7 @@ class COBE(LinearRewardAgent):
     True
     """
 
+    _asks = COBEPull
     _practical_scale = 1 / 20
     _memory = ("_smallest", "_restarts", "_pulls", "_rewards")
 
@@ -108,13 +121,13 @@ class COBE(LinearRewardAgent):
         self._cumulative = list(itertools.accumulate(shares))
         self._cumulative[-1] = 1.0
 
-    def _new_base(self, budget: float) -> RewardAgent:
+    def _new_base(self, budget: float) -> RewardAgent[Any]:
         known = ("dimension", "norm_bound", "noise", "horizon", "failure_probability")
         offered = {name: getattr(self, name) for name in known} | {"seed": int(self._rng.integers(2**32))}
         chosen = {**self.base_settings, "corruption_budget": budget}
         return make("base agent", self._base_class(), chosen, offered)
 
-    def _base_class(self) -> type[RewardAgent]:
+    def _base_class(self) -> type[RewardAgent[Any]]:
         found = find("base agent", self.base, BASES)
         if not (isinstance(found, type) and issubclass(found, RewardAgent)):
             raise BadInputError(f"the base agent {self.base!r} must derive from RewardAgent, so that it can be saved.")
@@ -165,34 +178,34 @@ class COBE(LinearRewardAgent):
 
     # ------------------------------------------------------------------ the round
 
-    def _ask(self, actions: Actions) -> Pull:
-        self._listed(actions, self.dimension)  # before anything is drawn
+    def _ask(self, actions: Actions) -> COBEPull:
+        self._listed(actions)  # before anything is drawn
         for base in self._bases:
             if isinstance(base, FixedSetAgent):
                 base._check_set(actions)  # noqa: SLF001
         index = bisect_right(self._cumulative, self._rng.random())
         pull = self._bases[index].ask(actions)
-        note = (self._restarts, index, pull.number)
-        return Pull(self._asked, pull.action, pull.features, pull.weight, pull.width, note)
+        place = {"restarts": self._restarts, "base": index, "base_number": pull.number}
+        return COBEPull(self._asked, pull.action, pull.features, pull.weight, pull.width, **place)
 
-    def _tell(self, asked: Pull, answer: float) -> None:
-        restarts, index, number = map(int, asked.note)
-        if restarts != self._restarts:
+    def _tell(self, asked: COBEPull, answer: float) -> None:
+        if asked.restarts != self._restarts:
             return
-        base = self._bases[index]
-        base.tell(base._pending[number], answer)  # noqa: SLF001  # what it asked, which only it has in full
-        self._pulls[index] += 1
-        self._rewards[index] += answer
+        self._bases[asked.base].tell(self._base_pull(asked), answer)
+        self._pulls[asked.base] += 1
+        self._rewards[asked.base] += answer
         if self._smallest < self._largest and self._caught():
             self._smallest += 1
             self._restarts += 1
             self._start()
 
-    def _cancel(self, asked: Pull) -> None:
-        restarts, index, number = map(int, asked.note)
-        if restarts == self._restarts:
-            base = self._bases[index]
-            base.cancel(base._pending[number])  # noqa: SLF001
+    def _cancel(self, asked: COBEPull) -> None:
+        if asked.restarts == self._restarts:
+            self._bases[asked.base].cancel(self._base_pull(asked))
+
+    def _base_pull(self, asked: COBEPull) -> Any:
+        """What the base asked, which only it has in full; ``None`` if it asked no such thing."""
+        return self._bases[asked.base]._pending.get(asked.base_number)  # noqa: SLF001
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that the most often drawn base recommends: that of the smallest guess."""
@@ -228,14 +241,13 @@ class COBE(LinearRewardAgent):
             finite("_rewards", reward)
         dimensions = {getattr(base, "dimension", self.dimension) for base in self._bases}
         ensure(dimensions == {self.dimension}, f"its bases do not have {self.dimension} features")
-        places = [pull.note for pull in self._pending.values()]
+        places = [(pull.restarts, pull.base, pull.base_number) for pull in self._pending.values()]
         ensure(len(set(places)) == len(places), "one pull of a base is pending twice")
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: COBEPull) -> None:
         super()._check_pending(asked)
-        ensure(len(asked.note) == 3 and asked.note[0] in range(self._restarts + 1), f"{asked} is of no base")
-        restarts, index, number = asked.note
-        if restarts == self._restarts:
-            ensure(index in range(len(self._bases)), f"{asked} is of no base")
-            kept = self._bases[int(index)]._pending.get(int(number))  # noqa: SLF001
+        ensure(asked.restarts <= self._restarts, f"{asked} is of no base")
+        if asked.restarts == self._restarts:
+            ensure(asked.base < len(self._bases), f"{asked} is of no base")
+            kept = self._base_pull(asked)
             ensure(kept is not None and kept.action == asked.action, f"{asked} is not pending in its base")

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
-from fairduel.agents.base import Actions, DuelingAgent, check_difference
-from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
 from fairduel.core.compiling import inlined, specialised
 from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName, EstimatorPlan, learn
 from fairduel.core.information import FEW, Information, InformationArrays, add_difference, width_between, with_gram
@@ -175,7 +175,7 @@ class RunPlan(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False)
-class ContextualAgent(DuelingAgent):
+class ContextualAgent(Featured, DuelingAgent[Duel]):
     """What every agent with features is given, and what it learns by.
 
     A subclass writes :meth:`_theory_radius` and :meth:`_practical_radius`. One with a rule of its own names it in
@@ -186,10 +186,6 @@ class ContextualAgent(DuelingAgent):
     order, and with late feedback the agent does not ask the same thing again while it waits.
     """
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
     link: Link | str = LOGISTIC
     """σ, a :class:`~fairduel.core.links.Link` or its name."""
     kappa: float | None = None
@@ -344,7 +340,6 @@ class ContextualAgent(DuelingAgent):
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
         state = super().state()
-        state["settings"]["link"] = str(self._link)
         matrices = {"information": self._information.state()}
         if self._has_local_information:
             matrices["local_information"] = self._local_information.state()
@@ -445,13 +440,9 @@ class ContextualAgent(DuelingAgent):
             )
 
     def _check_settings(self) -> None:
-        self.dimension = integer("dimension", self.dimension, least=1)
-        self.norm_bound = positive("norm_bound", self.norm_bound)
         self.ridge = None if self.ridge is None else positive("ridge", self.ridge)
         self.radius_scale = positive("radius_scale", self.radius_scale)
-        self.failure_probability = positive("failure_probability", self.failure_probability)
-        if self.failure_probability >= 1:
-            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
+        self.failure_probability = fraction("failure_probability", self.failure_probability)
         self.warmup = integer("warmup", self.warmup)
         self.self_duels = boolean("self_duels", self.self_duels)
         self.constrained = boolean("constrained", self.constrained)
@@ -465,14 +456,7 @@ class ContextualAgent(DuelingAgent):
             raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
         if self.constrained and self.estimator == "one-pass":
             raise BadInputError("one-pass estimates always stay within ‖θ‖ ≤ B: leave constrained out.")
-        self.radius = self._checked_radius("radius", self.radius)
-
-    def _checked_radius(self, name: str, radius: float | str) -> float | str:
-        if isinstance(radius, str):
-            if radius not in self._radius_names():
-                raise unknown_name(name, radius, self._radius_names())
-            return radius
-        return at_least_zero(name, radius)
+        self.radius = number_or_name("radius", self.radius, self._radius_names())
 
     def _radius_names(self) -> tuple[str, ...]:
         return ("practical", "theory")

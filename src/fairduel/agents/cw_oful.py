@@ -50,7 +50,7 @@ class CWOFUL(OptimisticAgent):
         return uncertainty_weight(self._trust, width)
 
     def _radius(self, round_number: int) -> float:
-        horizon = self.horizon or round_number
+        horizon = self._horizon_or(round_number)
         noise = math.sqrt(self.dimension * math.log((1 + horizon / self._ridge) / self.failure_probability))
         # All weights are 1 with α = ∞: then no αC bounds what corruption does, and β leaves it out.
         corruption = self._trust * self._corruption_budget if math.isfinite(self._trust) else 0.0

@@ -2,20 +2,34 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 from fairduel.agents.base import RewardAgent
 from fairduel.agents.scaled_constants import Scaled
 from fairduel.checks import ensure, integer
-from fairduel.duel import Pull
+from fairduel.duel import Asked, Pull
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochPull(Pull):
+    """A pull of one epoch."""
+
+    epoch: int
+    """Number of the epoch in which it was asked, from 1."""
+
+
+EpochPullT = TypeVar("EpochPullT", bound=EpochPull)
 
 
 @dataclass(kw_only=True, eq=False)
-class EpochAgent(Scaled, RewardAgent):
+class EpochAgent(Scaled, RewardAgent[EpochPullT]):
     """Plans an epoch of N pulls, and when N rewards were told plans the next one.
 
     Feedback at once makes that the published order. A reward that comes when its epoch is over is not learned: the next
     plan was made without it. A subclass has ``_epoch`` and ``_awaited`` in its memory.
     """
+
+    _asks: ClassVar[type[Asked]] = EpochPull
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -27,9 +41,9 @@ class EpochAgent(Scaled, RewardAgent):
         integer("_epoch", self._epoch)
         integer("_awaited", self._awaited, least=min(self._epoch, 1))
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: EpochPullT) -> None:
         super()._check_pending(asked)
-        ensure(asked.note and asked.note[0] in range(1, self._epoch + 1), f"{asked} is of no epoch")
+        ensure(1 <= asked.epoch <= self._epoch, f"{asked} is of no epoch")
 
     @property
     def epoch(self) -> int:
@@ -41,8 +55,8 @@ class EpochAgent(Scaled, RewardAgent):
         self._epoch += 1
         self._awaited = length
 
-    def _tell(self, asked: Pull, answer: float) -> None:
-        if asked.note[0] != self._epoch:
+    def _tell(self, asked: EpochPullT, answer: float) -> None:
+        if asked.epoch != self._epoch:
             return
         self._learn(asked, answer)
         self._awaited -= 1
@@ -50,7 +64,7 @@ class EpochAgent(Scaled, RewardAgent):
             self._end_epoch()
 
     @abstractmethod
-    def _learn(self, pull: Pull, reward: float) -> None:
+    def _learn(self, pull: EpochPullT, reward: float) -> None:
         """Take in one reward of the current epoch."""
 
     @abstractmethod

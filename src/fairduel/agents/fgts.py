@@ -2,21 +2,21 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, DuelingAgent, check_difference
+from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.tsallis import draw
-from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
-from fairduel.core.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
+from fairduel.checks import boolean, ensure, integer, number_or_name, positive
+from fairduel.core.likelihood import Comparisons, hessian_of, maximum_likelihood
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.selection import pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 
 _FEEL_GOOD = {"theory": 1.0, "practical": 0.1}  # μ in units of √(d/T)
 Density = Callable[[Matrix], tuple[Vector, Matrix]]
@@ -47,8 +47,18 @@ def langevin(
     return chains
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FGTSDuel(Duel):
+    """A duel of the two chains' actions."""
+
+    chain: int
+    """Whose action stands first: 0 or 1."""
+    first_features: Vector = field(repr=False, compare=False)
+    """x of the first action, shape (d,)."""
+
+
 @dataclass(kw_only=True, eq=False)
-class FGTS(DuelingAgent):
+class FGTS(Featured, DuelingAgent[FGTSDuel]):
     """Two samples of θ, each optimistic about what it would win over the other's action; the best action of each.
 
     Chain j is a sample of exp(−Σ_t [η log(1 + e^{−y_t θᵀφ_t}) − μ max_x θᵀ(x − x_t^{3−j})]) times a prior, where y_t is
@@ -73,10 +83,6 @@ class FGTS(DuelingAgent):
     0
     """
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖; the prior's width where that is not given."""
     link: Link | str = LOGISTIC
     """σ; the loss is the logistic one, so no other will do."""
     learning_rate: float = 1.0
@@ -95,6 +101,7 @@ class FGTS(DuelingAgent):
     self_duels: bool = True
     """Whether an action may duel itself; if not, the second chain puts up its next best."""
 
+    _asks = FGTSDuel
     _memory = ("_chains", "_opponents", "_rounds", "_theta", "_stale")
 
     def __post_init__(self) -> None:
@@ -115,7 +122,7 @@ class FGTS(DuelingAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the likeliest θ, without the feel-good term; the lowest of equals."""
-        return int(np.argmax(self._listed(actions, self.dimension) @ self.estimate))
+        return int(np.argmax(self._listed(actions) @ self.estimate))
 
     @property
     def estimate(self) -> Vector:
@@ -131,11 +138,7 @@ class FGTS(DuelingAgent):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, and the numbers that came of it."""
-        return super().settings | {
-            "link": str(self.link),
-            "feel_good": self._feel_good,
-            "prior_scale": self._prior_scale,
-        }
+        return super().settings | {"feel_good": self._feel_good, "prior_scale": self._prior_scale}
 
     def posterior(self) -> Density:
         """−log density of each of the two chains, up to a constant, and its gradient."""
@@ -159,8 +162,8 @@ class FGTS(DuelingAgent):
 
     # ------------------------------------------------------------------ the rule
 
-    def _ask(self, actions: Actions) -> Duel:
-        table = self._listed(actions, self.dimension)
+    def _ask(self, actions: Actions) -> FGTSDuel:
+        table = self._listed(actions)
         self._keep(table)
         self._move_chains()
         chosen = [pick(table @ theta, self._rng.random()) for theta in self._chains]
@@ -171,12 +174,11 @@ class FGTS(DuelingAgent):
         chain = int(self._rng.random() < 0.5)  # whose action stands first
         first, second = chosen[chain], chosen[1 - chain]
         difference = table[first] - table[second]
-        return Duel(self._asked, first, second, difference, note=(chain, *table[first].tolist()))
+        return FGTSDuel(self._asked, first, second, difference, chain=chain, first_features=table[first].copy())
 
-    def _tell(self, asked: Duel, answer: Outcome) -> None:
-        chain, features = int(asked.note[0]), np.array(asked.note[1:])
-        self._opponents[1 - chain] += features
-        self._opponents[chain] += features - asked.difference
+    def _tell(self, asked: FGTSDuel, answer: Outcome) -> None:
+        self._opponents[1 - asked.chain] += asked.first_features
+        self._opponents[asked.chain] += asked.first_features - asked.difference
         self._rounds += 1
         if not asked.is_self_duel:
             self._told.add(asked.difference, weight=1.0, share=answer.first_share)
@@ -196,8 +198,7 @@ class FGTS(DuelingAgent):
     def _root(self) -> Matrix:
         """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
         told = self._told
-        gradient, curvatures = np.empty(self.dimension), np.empty(len(told))
-        gradient_at(self._theta, told.problem(self._ridge, LOGISTIC), gradient, curvatures)
+        curvatures = told.weights * LOGISTIC.slope(told.differences @ self._theta)
         hessian = hessian_of(told.differences, curvatures, self._ridge)
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
 
@@ -210,8 +211,7 @@ class FGTS(DuelingAgent):
     def _feel_good(self) -> float:
         if not isinstance(self.feel_good, str):
             return self.feel_good
-        horizon = self.horizon if self.horizon is not None else self._asked + 1
-        return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / horizon)
+        return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / self._horizon_or(self._asked + 1))
 
     # ------------------------------------------------------------------ the sets of actions
 
@@ -244,10 +244,8 @@ class FGTS(DuelingAgent):
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
-        state = super().state()
-        state["settings"]["link"] = str(self.link)
         tables = [np.frombuffer(content).reshape(-1, self.dimension).copy() for content in self._offered]
-        return state | {
+        return super().state() | {
             "told": self._told.state(),
             "sets": {str(i): table for i, table in enumerate(tables)},
             "set_counts": list(self._offered.values()),
@@ -269,19 +267,16 @@ class FGTS(DuelingAgent):
         kept = sum(self._offered.values())
         ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
 
-    def _check_pending(self, asked: Duel) -> None:
+    def _check_pending(self, asked: FGTSDuel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(len(asked.note) == 1 + self.dimension and asked.note[0] in {0, 1}, f"{asked} is of no chain")
+        ensure(asked.chain in {0, 1}, f"{asked} is of no chain")
+        ensure(asked.first_features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
     def _check_settings(self) -> None:
-        self.dimension = integer("dimension", self.dimension, least=1)
-        for name in ("norm_bound", "learning_rate", "step_size"):
-            setattr(self, name, positive(name, getattr(self, name)))
-        if not isinstance(self.feel_good, str):
-            self.feel_good = at_least_zero("feel_good", self.feel_good)
-        elif self.feel_good not in _FEEL_GOOD:
-            raise unknown_name("feel_good", self.feel_good, _FEEL_GOOD)
+        self.learning_rate = positive("learning_rate", self.learning_rate)
+        self.step_size = positive("step_size", self.step_size)
+        self.feel_good = number_or_name("feel_good", self.feel_good, _FEEL_GOOD)
         self.prior_scale = None if self.prior_scale is None else positive("prior_scale", self.prior_scale)
         self.steps = integer("steps", self.steps, least=1)
         self.sets_kept = integer("sets_kept", self.sets_kept, least=1)

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, RewardAgent
+from fairduel.agents.base import Actions, Featured, PullT, RewardAgent
 from fairduel.agents.scaled_constants import Scaled
-from fairduel.checks import at_least_zero, ensure, integer, positive
+from fairduel.checks import at_least_zero, ensure, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.selection import pick
 from fairduel.duel import Matrix, Pull, Vector
@@ -18,25 +18,19 @@ from fairduel.errors import BadInputError
 
 
 @dataclass(kw_only=True, eq=False)
-class LinearRewardAgent(Scaled, RewardAgent):
+class LinearRewardAgent(Featured, Scaled, RewardAgent[PullT]):
     """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
     noise: float
     """R: the noise of a reward is R-sub-Gaussian."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.dimension = integer("dimension", self.dimension, least=1)
-        self.norm_bound = positive("norm_bound", self.norm_bound)
         self.noise = positive("noise", self.noise)
 
 
 @dataclass(kw_only=True, eq=False)
-class FixedSetAgent(LinearRewardAgent):
+class FixedSetAgent(LinearRewardAgent[PullT]):
     """An agent that plans for one set of actions, the one of its first ask.
 
     A subclass writes :meth:`_plan_for`, and has ``_actions`` in its memory.
@@ -51,26 +45,27 @@ class FixedSetAgent(LinearRewardAgent):
             self._actions = checked_actions(self._actions, self.dimension)
         super()._check_restored()
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: PullT) -> None:
         super()._check_pending(asked)
         ensure(self._actions is not None and asked.action < len(self._actions), f"{asked} is not among its actions")
 
     def _fixed_set(self, actions: Actions) -> Matrix:
         """Return the set, which these must be."""
-        self._check_set(actions)
+        table = self._check_set(actions)
         if self._actions is None:
-            table = self._listed(actions, self.dimension)
             self._plan_for(table)
             self._actions = table.copy()
         return self._actions
 
-    def _check_set(self, actions: Actions) -> None:
-        table = self._listed(actions, self.dimension)
+    def _check_set(self, actions: Actions) -> Matrix:
+        """Return these actions, if they can be the set."""
+        table = self._listed(actions)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
                 f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
                 "keep that set, or take an agent for sets that change, such as cw-oful."
             )
+        return table
 
     @abstractmethod
     def _plan_for(self, actions: Matrix) -> None:
@@ -118,7 +113,7 @@ class LeastSquares:
 
 
 @dataclass(kw_only=True, eq=False)
-class OptimisticAgent(LinearRewardAgent):
+class OptimisticAgent(LinearRewardAgent[Pull]):
     """Pulls the action that could be best: argmax xᵀθ + β‖x‖_Σ⁻¹. The set of actions may change from round to round.
 
     A subclass writes :meth:`_radius` and :meth:`_weight`. Σ and θ change in ``tell`` alone; the weight of a reward is
@@ -138,7 +133,7 @@ class OptimisticAgent(LinearRewardAgent):
         return 1.0
 
     def _ask(self, actions: Actions) -> Pull:
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         chosen = pick(self._regression.upper_bounds(table, self.current_radius), self._rng.random())
         features = table[chosen].copy()
         width = self._regression.information.width(features)
@@ -177,7 +172,7 @@ class OptimisticAgent(LinearRewardAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action with the highest estimated reward; the lowest index among equals."""
-        return int(np.argmax(self._listed(actions, self.dimension) @ self._regression.estimate))
+        return int(np.argmax(self._listed(actions) @ self._regression.estimate))
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""

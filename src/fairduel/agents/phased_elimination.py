@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions
-from fairduel.agents.epochs import EpochAgent
+from fairduel.agents.epochs import EpochAgent, EpochPull
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import at_least_zero, ensure
 from fairduel.core.optimal_design import near_optimal_design
-from fairduel.duel import Matrix, Pull, Vector
+from fairduel.duel import Matrix, Vector
 
 _NEVER = -(2**62)  # how often an action that is not in the design is due
 
 
 @dataclass(kw_only=True, eq=False)
-class PhasedElimination(EpochAgent, FixedSetAgent):
+class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
     """In epochs that double, try what is left by an optimal design, and drop what is clearly worse than the best.
 
     The set of actions is that of the first ask. The adversary may see what is pulled. ``scale`` is a factor on the part
@@ -90,18 +90,18 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
         self._counts, self._sums = np.zeros(len(actions)), np.zeros(len(actions))
         self._begin(int(self._due[support].sum()))
 
-    def _ask(self, actions: Actions) -> Pull:
+    def _ask(self, actions: Actions) -> EpochPull:
         self._fixed_set(actions)
         # Past what is due, while rewards are late, the counts go below zero and the support is gone round again.
         chosen = int(self._due.argmax())
         self._due[chosen] -= 1
-        return Pull(self._asked, chosen, note=(self._epoch,))
+        return EpochPull(self._asked, chosen, epoch=self._epoch)
 
-    def _cancel(self, asked: Pull) -> None:
-        if asked.note[0] == self._epoch:
+    def _cancel(self, asked: EpochPull) -> None:
+        if asked.epoch == self._epoch:
             self._due[asked.action] += 1
 
-    def _learn(self, pull: Pull, reward: float) -> None:
+    def _learn(self, pull: EpochPull, reward: float) -> None:
         self._counts[pull.action] += 1
         self._sums[pull.action] += reward
 
@@ -133,7 +133,7 @@ class PhasedElimination(EpochAgent, FixedSetAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that is best by the last whole epoch, among those left; before, by what was told."""
-        table = self._listed(actions, self.dimension) if self._actions is None else self._fixed_set(actions)
+        table = self._check_set(actions)
         if self._epoch == 0:
             return 0
         if self._epoch == 1:

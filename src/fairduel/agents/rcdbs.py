@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fairduel.agents.contextual import RADIUS, Moment
 from fairduel.agents.robust import RobustAgent
+from fairduel.checks import number_or_name
 from fairduel.core.compiling import inlined
 from fairduel.core.information import Information, dot
 from fairduel.core.links import slope
@@ -52,7 +53,7 @@ class RCDBS(RobustAgent):
             raise BadInputError(
                 f"RCDB-S is built on the sigmoid's slope and takes no {self.link} link: use RCDB for that."
             )
-        self.slope_radius = self._checked_radius("slope_radius", self.slope_radius)
+        self.slope_radius = number_or_name("slope_radius", self.slope_radius, self._radius_names())
         super().__post_init__()
 
     def _numbers_at(self, round_number: int) -> tuple[float, ...]:

@@ -6,15 +6,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.base import Actions
-from fairduel.agents.epochs import EpochAgent
+from fairduel.agents.epochs import EpochAgent, EpochPull
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import ensure
 from fairduel.core.optimal_design import barycentric_spanner
-from fairduel.duel import Matrix, Pull, Vector
+from fairduel.duel import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SBEPull(EpochPull):
+    """A pull that explores, or one of the incumbent."""
+
+    place: int | None
+    """Which of the spanner's actions it explores, from 0; ``None``: it is one of the incumbent."""
 
 
 @dataclass(kw_only=True, eq=False)
-class SBE(EpochAgent, FixedSetAgent):
+class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
     """In ever longer epochs, explore d actions that make all others, and else pull the one that looked best before.
 
     An interpretation: only the abstract of the source was read. It explores the axes of a Löwner–John ellipsoid; a
@@ -32,6 +40,7 @@ class SBE(EpochAgent, FixedSetAgent):
     0
     """
 
+    _asks = SBEPull
     _practical_scale = 1 / 1024
     _memory = (
         *("_epoch", "_awaited", "_actions", "_basis", "_coefficients"),
@@ -59,9 +68,9 @@ class SBE(EpochAgent, FixedSetAgent):
         ensure((self._counts >= 0).all() and 0 < self._share <= 1, "_counts is below 0 or _share out of (0, 1]")
         ensure(self._incumbent in range(max(count, 1)), f"_incumbent is not among {count} actions")
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: SBEPull) -> None:
         super()._check_pending(asked)
-        ensure(len(asked.note) == 2 and asked.note[1] in range(-1, len(self._basis)), f"{asked} explores nothing")
+        ensure(asked.place is None or asked.place < len(self._basis), f"{asked} explores nothing")
 
     def _plan_for(self, actions: Matrix) -> None:
         basis, self._coefficients = barycentric_spanner(actions)
@@ -75,18 +84,17 @@ class SBE(EpochAgent, FixedSetAgent):
         self._share = rank * self._pulls_at_gap_one / gap**2 / length
         self._begin(math.ceil(length))
 
-    def _ask(self, actions: Actions) -> Pull:
+    def _ask(self, actions: Actions) -> SBEPull:
         self._fixed_set(actions)
         place = int(self._rng.random() / self._share * len(self._basis))
         if place < len(self._basis):
-            return Pull(self._asked, self._basis[place], note=(self._epoch, place))
-        return Pull(self._asked, self._incumbent, note=(self._epoch, -1))
+            return SBEPull(self._asked, self._basis[place], epoch=self._epoch, place=place)
+        return SBEPull(self._asked, self._incumbent, epoch=self._epoch, place=None)
 
-    def _learn(self, pull: Pull, reward: float) -> None:
-        place = int(pull.note[1])
-        if place >= 0:  # rewards of the incumbent are not looked at
-            self._counts[place] += 1
-            self._sums[place] += reward
+    def _learn(self, pull: SBEPull, reward: float) -> None:
+        if pull.place is not None:  # rewards of the incumbent are not looked at
+            self._counts[pull.place] += 1
+            self._sums[pull.place] += reward
 
     def _end_epoch(self) -> None:
         values = self._values()
@@ -100,8 +108,5 @@ class SBE(EpochAgent, FixedSetAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the action that was best in the last whole epoch; in the first, by what was told."""
-        if self._actions is None:
-            self._listed(actions, self.dimension)
-            return 0
-        self._fixed_set(actions)
+        self._check_set(actions)
         return int(np.argmax(self._values())) if self._epoch == 1 else self._incumbent

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fairduel.checks import positive
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.checks import fraction, positive
+from fairduel.errors import unknown_name
 
 
 @dataclass(kw_only=True, eq=False)
@@ -20,9 +20,7 @@ class Scaled:
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
-        self.failure_probability = positive("failure_probability", self.failure_probability)
-        if self.failure_probability >= 1:
-            raise BadInputError(f"failure_probability must be between 0 and 1, not {self.failure_probability!r}.")
+        self.failure_probability = fraction("failure_probability", self.failure_probability)
         known = {"practical": self._practical_scale, "theory": 1.0}
         if isinstance(self.scale, str):
             if self.scale not in known:

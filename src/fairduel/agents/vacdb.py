@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.base import Actions, DuelingAgent, check_difference
-from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
+from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.checks import at_least_zero, boolean, ensure, fraction, integer, number_or_name, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.likelihood import Comparisons, maximum_likelihood
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import practical_radius
 from fairduel.core.selection import View, pair_widths, symmetric_pair
 from fairduel.duel import Duel, Matrix, Outcome, Vector
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 
 PRACTICAL_ACCURACY = 2.0**-5
 """α: five levels, as in the authors' experiments."""
@@ -29,6 +29,7 @@ class _Level:
         self.ridge = self.width**2 * kappa
         self.information = Information(dimension, self.width**2)
         self.told = Comparisons(dimension)
+        self.tied = 0.0  # Σw² of the ties among it
         self.outcomes = 0
         self.theta: Vector = np.zeros(dimension)
         self.stale = False
@@ -44,6 +45,7 @@ class _Level:
         return {
             "information": self.information.state(),
             "told": self.told.state(),
+            "tied": self.tied,
             "outcomes": self.outcomes,
             "theta": self.theta.copy(),
             "stale": self.stale,
@@ -53,9 +55,19 @@ class _Level:
         dimension = len(self.theta)
         self.information = Information.from_state(state["information"], dimension)
         self.told = Comparisons.from_state(state["told"], dimension)
+        self.tied = at_least_zero("the weight of a level's ties", state["tied"])
+        ensure(self.tied <= self.told.weights.sum() * (1 + 1e-9), "a level's ties weigh more than all its outcomes")
         self.outcomes = integer("the outcomes of a level", state["outcomes"], least=len(self.told))
         self.theta = checked_array("the estimate of a level", state["theta"], (dimension,))
         self.stale = boolean("whether a level is stale", state["stale"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VACDBDuel(Duel):
+    """A duel that one level learns from, or none."""
+
+    level: int
+    """The level l that learns from this duel, from 1; 0 where none does."""
 
 
 class _Stop(NamedTuple):
@@ -73,13 +85,13 @@ class _Stop(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False)
-class VACDB(DuelingAgent):
+class VACDB(Featured, DuelingAgent[VACDBDuel]):
     """Learn at finer and finer resolutions 2^−l, so that regret follows the variance of the outcomes.
 
     At each level actions that are surely worse are dropped, once all pairs of those left are known to within 2^−l.
     The first level with a pair that is not known so well asks one such pair, at random, and is alone told its outcome,
     with the weight w = 2^−l/‖φ‖_Σ_l⁻¹. Where all pairs are known to within α, the agent plays the symmetric rule of
-    MaxPairUCB among the actions left, and learns nothing from the outcome. ``level_of(duel)`` says which it was.
+    MaxPairUCB among the actions left, and learns nothing from the outcome. ``duel.level`` says which it was.
 
     ``radius="practical"`` is √(d log T)/4 with α = 2^−5, after the authors' code; that divides by ‖θ*‖, which no agent
     knows. ``radius="theory"`` is β_l of the paper with α = T^−1.5; the rule was checked against public code, but its
@@ -92,14 +104,12 @@ class VACDB(DuelingAgent):
 
     >>> agent = VACDB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
     >>> duel = agent.ask([[1.0, 0.0], [0.0, 1.0]])
-    >>> agent.level_of(duel), round(duel.weight * duel.width, 12)
+    >>> duel.level, round(duel.weight * duel.width, 12)
     (1, 0.5)
     """
 
-    dimension: int
-    """d, the number of features of an action."""
-    norm_bound: float
-    """B, a bound on ‖θ*‖."""
+    _asks = VACDBDuel
+
     link: Link | str = LOGISTIC
     """σ, a :class:`~fairduel.core.links.Link` or its name."""
     accuracy: float | None = None
@@ -126,15 +136,10 @@ class VACDB(DuelingAgent):
 
     def recommend(self, actions: Actions = None) -> int:
         """Index of the best action among those left, by the last level that knows them well; the lowest of equals."""
-        table = self._listed(actions, self.dimension)
+        table = self._listed(actions)
         stop = self._descend(table)
         trusted = stop.level if stop.is_sure or stop.level == 0 else stop.level - 1
         return int(stop.left[np.argmax(table[stop.left] @ self._levels[trusted].refit(self._link))])
-
-    @staticmethod
-    def level_of(duel: Duel) -> int:
-        """The level l that learns from this duel, from 1; 0 where none does."""
-        return int(duel.note[0])
 
     @property
     def levels(self) -> int:
@@ -155,7 +160,7 @@ class VACDB(DuelingAgent):
         if not isinstance(self.radius, str):
             return self.radius_scale * self.radius
         if self.radius == "practical":
-            return self.radius_scale * practical_radius(self.dimension, self._horizon) / 4.0
+            return self.radius_scale * practical_radius(self.dimension, self._horizon_or(max(self._asked + 1, 2))) / 4.0
         return self.radius_scale * self._theory_radius(level)
 
     @property
@@ -165,8 +170,8 @@ class VACDB(DuelingAgent):
 
     # ------------------------------------------------------------------ the rule
 
-    def _ask(self, actions: Actions) -> Duel:
-        table = self._listed(actions, self.dimension)
+    def _ask(self, actions: Actions) -> VACDBDuel:
+        table = self._listed(actions)
         level, left, gram, widths, is_sure = self._descend(table)
         if is_sure:
             rewards = table[left] @ self._levels[level].refit(self._link)
@@ -182,23 +187,22 @@ class VACDB(DuelingAgent):
         first, second = int(left[pair[0]]), int(left[pair[1]])
         difference = table[first] - table[second]
         if is_sure:
-            return Duel(self._asked, first, second, difference, weight=1.0, width=width, slope=1.0, note=(0,))
+            return VACDBDuel(self._asked, first, second, difference, width=width, slope=1.0, level=0)
         weight = self._levels[level].width / width
         self._levels[level].information.add(difference, weight**2)
-        return Duel(self._asked, first, second, difference, weight, width, slope=1.0, note=(level + 1,))
+        return VACDBDuel(self._asked, first, second, difference, weight, width, slope=1.0, level=level + 1)
 
-    def _tell(self, asked: Duel, answer: Outcome) -> None:
-        number = self.level_of(asked)
-        if number:
-            level = self._levels[number - 1]
-            level.told.add(asked.difference, weight=asked.weight**2, share=answer.first_share)
+    def _tell(self, asked: VACDBDuel, answer: Outcome) -> None:
+        if asked.level:
+            level, weight = self._levels[asked.level - 1], asked.weight**2
+            level.told.add(asked.difference, weight=weight, share=answer.first_share)
+            level.tied += weight if answer is Outcome.TIE else 0.0
             level.outcomes += 1
             level.stale = True
 
-    def _cancel(self, asked: Duel) -> None:
-        number = self.level_of(asked)
-        if number:
-            self._levels[number - 1].information.add(asked.difference, -(asked.weight**2))
+    def _cancel(self, asked: VACDBDuel) -> None:
+        if asked.level:
+            self._levels[asked.level - 1].information.add(asked.difference, -(asked.weight**2))
 
     def _descend(self, table: Matrix) -> _Stop:
         """Go down the levels, dropping actions, to the first that has something to ask or is sure of everything."""
@@ -239,36 +243,33 @@ class VACDB(DuelingAgent):
         )
 
     def _variance(self, level: _Level) -> float:
-        """Σ w² (o − σ(φᵀθ_l))² over the outcomes of a level, from its rows of Σw² and Σw²o."""
+        """Σ w² (o − σ(φᵀθ_l))² over the outcomes of a level, from its rows of Σw² and Σw²o.
+
+        o² is o but for a tie, where it is o − ¼.
+        """
         chances = self._link.probability(level.told.differences @ level.refit(self._link))
-        return float(level.told.wins @ (1.0 - 2.0 * chances) + level.told.weights @ chances**2)
+        return float(level.told.wins @ (1.0 - 2.0 * chances) + level.told.weights @ chances**2 - 0.25 * level.tied)
 
     # ------------------------------------------------------------------ the books
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
-        state = super().state()
-        state["settings"]["link"] = str(self._link)
-        return state | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
+        return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         for i, level in enumerate(self._levels):
             level.restore(state["levels"][str(i)])
 
-    def _check_pending(self, asked: Duel) -> None:
+    def _check_pending(self, asked: VACDBDuel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(len(asked.note) == 1 and asked.note[0] in range(self.levels + 1), f"{asked} is of no level")
+        ensure(asked.level <= self.levels, f"{asked} is of no level")
 
     def _level(self, number: int) -> _Level:
         if not 1 <= number <= self.levels:
             raise BadInputError(f"this VACDB has levels 1 to {self.levels}, not {number!r}.")
         return self._levels[number - 1]
-
-    @property
-    def _horizon(self) -> int:
-        return self.horizon if self.horizon is not None else max(self._asked + 1, 2)
 
     def _default_accuracy(self) -> float:
         if self.radius != "theory":
@@ -278,15 +279,8 @@ class VACDB(DuelingAgent):
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:
-        self.dimension = integer("dimension", self.dimension, least=1)
-        self.norm_bound = positive("norm_bound", self.norm_bound)
+        self.radius = number_or_name("radius", self.radius, ("practical", "theory"))
         self.radius_scale = positive("radius_scale", self.radius_scale)
-        for name in ("failure_probability", "accuracy"):
-            value = getattr(self, name)
-            if value is not None and not positive(name, value) < 1:
-                raise BadInputError(f"{name} must be between 0 and 1, not {value!r}.")
+        self.failure_probability = fraction("failure_probability", self.failure_probability)
+        self.accuracy = None if self.accuracy is None else fraction("accuracy", self.accuracy)
         self.self_duels = boolean("self_duels", self.self_duels)
-        if not isinstance(self.radius, str):
-            self.radius = at_least_zero("radius", self.radius)
-        elif self.radius not in ("practical", "theory"):
-            raise unknown_name("radius", self.radius, ("practical", "theory"))

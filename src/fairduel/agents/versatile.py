@@ -15,12 +15,24 @@ from fairduel.errors import unknown_name
 Form = Literal["two-players", "one-learner"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersatileDuel(Duel):
+    """A duel of the two players, with the probabilities by which they drew their arms."""
+
+    player: int
+    """Who drew the first arm: 0 or 1."""
+    first_chance: float
+    """p of the first arm, by the player who drew it."""
+    second_chance: float
+    """p of the second arm, by the other player."""
+
+
 @dataclass(kw_only=True, eq=False)
-class VersatileDB(KArmed, DuelingAgent):
+class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
     """Each side of a duel is drawn by a learner of its own, Tsallis-INF, which pays 1 where its arm loses.
 
     ``form="two-players"`` is the algorithm; ``form="one-learner"`` its Remark 2: one learner draws both arms, and is
-    charged the average of their losses. A self-duel costs both sides ½. It knows neither C nor T.
+    charged the average of their losses. A tie and a self-duel cost both sides ½. It knows neither C nor T.
 
     The loss estimates are plain importance weights, loss/p, for which Zimmert & Seldin have η_t = 2/√t, the default.
     The source's proof uses 4/√t, their rate for reduced-variance estimates, and its theorem prints a regulariser whose
@@ -39,6 +51,7 @@ class VersatileDB(KArmed, DuelingAgent):
     rate: float = 2.0
     """c of η_t = c/√t; 4 is that of the source's proof."""
 
+    _asks = VersatileDuel
     _memory = ("_losses",)
 
     def __post_init__(self) -> None:
@@ -52,26 +65,28 @@ class VersatileDB(KArmed, DuelingAgent):
         super()._check_restored()
         ensure((self._losses >= 0).all(), "_losses is below 0")
 
-    def _check_pending(self, asked: Duel) -> None:
+    def _check_pending(self, asked: VersatileDuel) -> None:
         super()._check_pending(asked)
-        ensure(len(asked.note) == 3 and asked.note[0] in {0, 1}, f"{asked} is of no player")
-        ensure(all(0 < chance <= 1 + 1e-9 for chance in asked.note[1:]), f"{asked} has no probability")
+        ensure(asked.player in {0, 1}, f"{asked} is of no player")
+        chances = (asked.first_chance, asked.second_chance)
+        ensure(all(0 < chance <= 1 + 1e-9 for chance in chances), f"{asked} has no probability")
 
-    def _ask(self, actions: Actions) -> Duel:
+    def _ask(self, actions: Actions) -> VersatileDuel:
         self._check_count(actions)
         distributions = self.distributions
         player = int(self._rng.random() < 0.5)  # who stands first
         players = (player, 1 - player)
         arms = [draw(distributions[i], self._rng.random()) for i in players]
         chances = [float(distributions[i][arm]) for i, arm in zip(players, arms, strict=True)]
-        return Duel(self._asked, arms[0], arms[1], note=(player, *chances))
+        return VersatileDuel(
+            self._asked, arms[0], arms[1], player=player, first_chance=chances[0], second_chance=chances[1]
+        )
 
-    def _tell(self, asked: Duel, answer: Outcome) -> None:
-        player, *chances = asked.note
-        loss = 0.5 if asked.is_self_duel else float(answer is Outcome.SECOND)  # of the first
+    def _tell(self, asked: VersatileDuel, answer: Outcome) -> None:
+        share = 0.5 if asked.is_self_duel else answer.first_share
         for i, arm, chance, paid in (
-            (int(player), asked.first, chances[0], loss),
-            (1 - int(player), asked.second, chances[1], 1.0 - loss),
+            (asked.player, asked.first, asked.first_chance, 1.0 - share),
+            (1 - asked.player, asked.second, asked.second_chance, share),
         ):
             if self.form == "two-players":
                 self._losses[i, arm] += paid / chance

@@ -75,6 +75,14 @@ class WeightedOFUL(_WeightedOFUL):
         return super().settings | {"corruption_budget": self._corruption_budget}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiLevelPull(Pull):
+    """A pull of one level."""
+
+    level: int
+    """l, from 1: the level whose own regression learns the reward too."""
+
+
 @dataclass(kw_only=True, eq=False)
 class MultiLevelOFUL(_WeightedOFUL):
     """The same without knowing C: levels that see ever less of the corruption, each with a regression of its own.
@@ -93,6 +101,8 @@ class MultiLevelOFUL(_WeightedOFUL):
     0
     """
 
+    _asks = MultiLevelPull
+
     def __post_init__(self) -> None:
         super().__post_init__()
         count = math.ceil(math.log2(2 * self._planned_horizon()))
@@ -107,8 +117,8 @@ class MultiLevelOFUL(_WeightedOFUL):
         corruption = 3 + math.log(2 * level**2 / self.failure_probability)
         return self._radius_for(corruption, round_number, regressions=len(self._levels))
 
-    def _ask(self, actions: Actions) -> Pull:
-        table = self._listed(actions, self.dimension)
+    def _ask(self, actions: Actions) -> MultiLevelPull:
+        table = self._listed(actions)
         level = self._draw_level()
         t = self._asked + 1
         own_radius = self._scale * self._level_radius(level, t)
@@ -120,16 +130,16 @@ class MultiLevelOFUL(_WeightedOFUL):
         chosen = pick(scores, self._rng.random())
         features = table[chosen].copy()
         width = self._regression.information.width(features)
-        return Pull(self._asked, chosen, features, self._reward_weight, width, note=(level,))
+        return MultiLevelPull(self._asked, chosen, features, self._reward_weight, width, level=level)
 
     def _draw_level(self) -> int:
         """Level l = 1, 2, … with probability 2^−l; what is left over goes to the first."""
         level = 1 - math.frexp(self._rng.random())[1]
         return level if level <= len(self._levels) else 1
 
-    def _tell(self, asked: Pull, answer: float) -> None:
+    def _tell(self, asked: MultiLevelPull, answer: float) -> None:  # type: ignore[override]  # it asks no others
         super()._tell(asked, answer)
-        self._levels[int(asked.note[0]) - 1].add(asked.features, answer, asked.weight)
+        self._levels[asked.level - 1].add(asked.features, answer, asked.weight)
 
     def state(self) -> dict[str, Any]:
         """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
@@ -141,6 +151,6 @@ class MultiLevelOFUL(_WeightedOFUL):
             LeastSquares.from_state(state["levels"][str(i)], self.dimension) for i in range(len(self._levels))
         ]
 
-    def _check_pending(self, asked: Pull) -> None:
+    def _check_pending(self, asked: MultiLevelPull) -> None:  # type: ignore[override]
         super()._check_pending(asked)
-        ensure(len(asked.note) == 1 and asked.note[0] in range(1, len(self._levels) + 1), f"{asked} is of no level")
+        ensure(1 <= asked.level <= len(self._levels), f"{asked} is of no level")

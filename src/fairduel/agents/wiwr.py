@@ -19,8 +19,18 @@ SLACK = 1.0 / 8.0
 """Of the last gap, what is taken off a new one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WIWRDuel(Duel):
+    """A challenger against the candidate."""
+
+    epoch: int
+    """m of the epoch in which it was asked, from 1."""
+    challenger_first: bool
+    """Whether the first arm is the challenger; else the second is."""
+
+
 @dataclass(kw_only=True, eq=False)
-class WIWR(KArmed, Scaled, DuelingAgent):
+class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
     """In epochs, duel arms against a candidate: seldom those that look bad, never quite giving up on one.
 
     In each epoch arm i is due about n_i = λ/D_i² duels, D_i its estimated gap; the arm with more wins between the
@@ -33,7 +43,8 @@ class WIWR(KArmed, Scaled, DuelingAgent):
     Readings of ours: n_i is rounded up, so that an epoch is a whole number of duels. It ends when that many of its
     outcomes have been told, however many more were asked; an outcome that comes after the end of its epoch counts in P,
     which knows no epochs, and in nothing else. An arm takes over from the candidate that it beat only while that one
-    still is candidate. Without a ``horizon``, T is the round in which the epoch began.
+    still is candidate. A tie is half a win and leaves P as it is. Without a ``horizon``, T is the round in which the
+    epoch began.
 
     >>> agent = WIWR(arms=3, horizon=2000, seed=0)
     >>> for _ in range(2000):
@@ -43,6 +54,7 @@ class WIWR(KArmed, Scaled, DuelingAgent):
     2
     """
 
+    _asks = WIWRDuel
     _practical_scale = PRACTICAL_SCALE
     _memory = ("_candidate", "_leads", "_gaps", "_epoch", "_due", "_told", "_reigns", "_wins")
 
@@ -64,9 +76,9 @@ class WIWR(KArmed, Scaled, DuelingAgent):
         ensure((self._reigns >= 0).all() and (self._wins >= 0).all(), "_reigns or _wins is below 0")
         ensure(self._told < self._due.sum(), "its epoch is over")
 
-    def _check_pending(self, asked: Duel) -> None:
+    def _check_pending(self, asked: WIWRDuel) -> None:
         super()._check_pending(asked)
-        ensure(len(asked.note) == 2 and asked.note[1] in {0, 1}, f"{asked} has no challenger")
+        ensure(1 <= asked.epoch <= self._epoch, f"{asked} is of no epoch")
 
     @property
     def epoch(self) -> int:
@@ -88,21 +100,21 @@ class WIWR(KArmed, Scaled, DuelingAgent):
         self._check_count(actions)
         return self._candidate
 
-    def _ask(self, actions: Actions) -> Duel:
+    def _ask(self, actions: Actions) -> WIWRDuel:
         self._check_count(actions)
         challenger, candidate = draw(self._due, self._rng.random()), self._candidate
         challenger_first = self._rng.random() < 0.5
         first, second = (challenger, candidate) if challenger_first else (candidate, challenger)
-        return Duel(self._asked, first, second, note=(self._epoch, float(challenger_first)))
+        return WIWRDuel(self._asked, first, second, epoch=self._epoch, challenger_first=challenger_first)
 
-    def _tell(self, asked: Duel, answer: Outcome) -> None:
-        epoch, challenger_first = asked.note
-        challenger, candidate = (asked.first, asked.second) if challenger_first else (asked.second, asked.first)
-        won = 0.5 if asked.is_self_duel else float((answer is Outcome.FIRST) == bool(challenger_first))  # Z
-        if not asked.is_self_duel:
-            self._leads[challenger, candidate] += 2.0 * won - 1.0
-            self._leads[candidate, challenger] -= 2.0 * won - 1.0
-        if epoch == self._epoch:
+    def _tell(self, asked: WIWRDuel, answer: Outcome) -> None:
+        challenger, candidate = asked.first, asked.second
+        won = 0.5 if asked.is_self_duel else answer.first_share  # Z
+        if not asked.challenger_first:
+            challenger, candidate, won = candidate, challenger, 1.0 - won
+        self._leads[challenger, candidate] += 2.0 * won - 1.0
+        self._leads[candidate, challenger] -= 2.0 * won - 1.0
+        if asked.epoch == self._epoch:
             self._reigns[candidate] += 1.0
             self._wins[challenger, candidate] += won
             self._told += 1
@@ -135,6 +147,6 @@ class WIWR(KArmed, Scaled, DuelingAgent):
     @property
     def _length(self) -> float:
         """λ, scaled."""
-        horizon = max(self.horizon if self.horizon is not None else self._asked, 3)
+        horizon = max(self._horizon_or(self._asked), 3)
         logarithm = math.log(40.0 * self.arms**2 * math.log(horizon) / self.failure_probability)
         return self._scale * THEORY_LENGTH * logarithm
