@@ -22,7 +22,7 @@ from benchmarks.measures import seconds
 from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet, hypercube
-from fairduel.core.selection import symmetric_pair
+from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.experiments.inference import line
 from fairduel.experiments.paper_setup import ATTACKS, BUDGET, GREEDY, HORIZON, paper_cell
 from fairduel.simulation import Cell, Store, run_cells, versions
@@ -136,12 +136,12 @@ def best_pair() -> list[Row]:
     asked = actions[rng.integers(len(actions), size=10_000)] - actions[rng.integers(len(actions), size=10_000)]
     inverse = np.linalg.inv(0.25 * np.eye(32) + asked.T @ asked)
     radius = np.sqrt(32)
-    symmetric_pair(actions[:200], theta, inverse, radius, True, 0.5)
-    here = seconds(lambda: symmetric_pair(actions, theta, inverse, radius, True, 0.5), 5)
+    symmetric_pair(view_by(inverse, actions[:200], theta), radius, True, 0.5)
+    here = seconds(lambda: symmetric_pair(view_by(inverse, actions, theta), radius, True, 0.5), 5)
     few = actions[:1000]
     twin = seconds(lambda: twins.best_pair(few, theta, inverse, radius))
-    fast = seconds(lambda: symmetric_pair(few, theta, inverse, radius, True, 0.5))
-    assert set(symmetric_pair(few, theta, inverse, radius, True, 0.5)) == set(
+    fast = seconds(lambda: symmetric_pair(view_by(inverse, few, theta), radius, True, 0.5))
+    assert set(symmetric_pair(view_by(inverse, few, theta), radius, True, 0.5)) == set(
         twins.best_pair(few, theta, inverse, radius)
     )
     return [
@@ -218,7 +218,7 @@ def growth() -> list[Row]:
     def actions(value: int) -> Callable[[], object]:
         rng = np.random.default_rng(0)
         table, theta = unit_rows(rng, value, 16), rng.normal(size=16)
-        return lambda: symmetric_pair(table, theta, np.eye(16) / 5000.0, 4.0, True, 0.5)
+        return lambda: symmetric_pair(view_by(np.eye(16) / 5000.0, table, theta), 4.0, True, 0.5)
 
     def features(value: int) -> Callable[[], object]:
         cell = Cell("rcdb", "greedy", 20, 300, world="fresh", world_settings={"dimension": value})

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairduel import LockInWarning
-from fairduel.agents import contextual
+from fairduel.core import estimators
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import jackknifed
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
@@ -44,14 +44,14 @@ def problems() -> dict[str, Cell]:
 def regret(cell: Cell, step: float, seed: int) -> float:
     """What the run of this seed costs with this η."""
     agent, world, adversary, streams = cell.start(seed)
-    with patch.object(contextual, "STEP", step):
+    with patch.object(estimators, "STEP", step):
         return float(play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels).regret.sum())
 
 
 def over_the_present(regrets: Matrix) -> Vector:
     """Geometric mean over problems of mean regret, over that of the present η; (problems, η, seeds) → (η,)."""
     overall = np.exp(np.log(regrets.mean(axis=2)).mean(axis=0))
-    return np.asarray(overall / overall[STEPS.index(contextual.STEP)])
+    return np.asarray(overall / overall[STEPS.index(estimators.STEP)])
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ NAMES = sorted(
 )
 PARENTS = [
     "fairduel",
+    "fairduel.agents",
     "fairduel.core",
     "fairduel.experiments",
     *(f"fairduel.agents.{name}" for name in ("base", "contextual", "robust", "rcdb", "rcdbs")),

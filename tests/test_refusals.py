@@ -9,7 +9,7 @@ from fairduel import PROBIT, RCDB, RCDBS, Agent, BadInputError, Link, MaxPairUCB
 from fairduel.adversaries import Greedy, Misleading, NoAttack
 from fairduel.core.links import as_link
 from fairduel.simulation import Cell, Store, play, run_cells
-from fairduel.simulation.compiled_run import play_whole_run
+from fairduel.simulation.compiled_run import play_compiled
 from fairduel.worlds import FixedWorld, HardCorrupted, HardStochastic, Hypercube, Table
 
 ACTIONS = np.array([[0.9, 0.0], [0.0, 0.9], [-0.5, 0.5]])
@@ -121,7 +121,7 @@ def test_a_compiled_run_refuses_actions_that_are_too_long():
         def __init__(self):
             super().__init__(3 * np.eye(3), np.ones(3), link=PROBIT, norm_bound=1.0, parameter=None)
 
-    for driver in (play, play_whole_run):
+    for driver in (play, play_compiled):
         with pytest.raises(BadInputError, match="norm"):
             driver(MaxPairUCB(dimension=3, norm_bound=1.0), Loud(), NoAttack(), horizon=3, labels=rng())
 

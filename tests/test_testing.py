@@ -176,7 +176,7 @@ class HalfRefuses(RCDB):
 
     def _release(self, asked):
         if asked.number not in self._pending:
-            self._outcomes += 1
+            self._self_duel_streak += 1
         return super()._release(asked)
 
 

@@ -159,7 +159,7 @@ def test_bad_actions_are_refused_and_change_nothing(kind, actions):
     told, _ = agent.ask_many(ACTIONS, 2)
     agent.tell(told, Outcome.FIRST)
     before = agent.state()
-    assert before["memory"]["_stale"]
+    assert before["estimator"]["stale"]
     for ask in (agent.ask, lambda table: agent.ask_many(table, 3)):
         with pytest.raises(BadInputError):
             ask(actions)

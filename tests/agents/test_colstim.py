@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, CoLSTIM, Outcome
-from fairduel.core.selection import perturbations
+from fairduel.agents.colstim import choose
+from fairduel.core.selection import perturbations, view_by
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 
@@ -93,7 +94,9 @@ def test_the_mixing_probability_decides_between_own_and_shared(coupling, share, 
 
     monkeypatch.setattr("fairduel.agents.colstim.perturbations", recorded)
     for seed in range(400):  # d = 1, T = 2: p_1 = log 2
-        CoLSTIM(dimension=1, norm_bound=2.0, horizon=2, seed=seed, coupling=coupling).ask([[1.0], [-1.0]])
+        agent = CoLSTIM(dimension=1, norm_bound=2.0, horizon=2, seed=seed, coupling=coupling)
+        now = agent._now(np.array([[1.0], [-1.0]]))
+        choose.py_func(now, view_by(agent.information.inverse, now.actions, agent.estimate), agent._rng)
     assert stats.binomtest(sum(seen), 400, share).pvalue > 0.01
 
 

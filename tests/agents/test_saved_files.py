@@ -221,14 +221,28 @@ def test_made_up_matrices_and_outcomes_are_refused(agent, loaded):
 
 
 @pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("outcomes", 1000),
+        ("outcomes", -1),
+        ("fitted_outcomes", 1000),
+        ("root", np.zeros((3, 3))),
+        ("root", np.eye(2)),
+        ("fitted_at", np.nan),
+        ("fitted_at", 1),
+        ("stale", 1),
+        ("theta", np.array([np.nan, 0.0, 0.0])),
+        ("theta", np.zeros(2)),
+    ],
+)
+def test_an_estimator_out_of_its_range_is_refused(part, wrong, loaded):
+    refused(loaded, changed(waiting(AGENTS["rcdb"]).state(), ("estimator", part), wrong))
+
+
+@pytest.mark.parametrize(
     ("name", "memory", "wrong"),
     [
-        ("rcdb", "_outcomes", 1000),
-        ("rcdb", "_fitted_outcomes", 1000),
         ("rcdb", "_self_duel_streak", 1000),
-        ("rcdb", "_root", np.zeros((3, 3))),
-        ("rcdb", "_root", np.eye(2)),
-        ("rcdb", "_fitted_at", np.nan),
         ("arm-race", "_pulls", np.full((8, 4), -1)),
         ("arm-race", "_pulls", np.full((8, 4), np.iinfo(np.int64).max)),
         ("barbar", "_gaps", np.zeros(4)),

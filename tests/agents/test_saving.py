@@ -33,7 +33,7 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened(kind, stale, tmp_path)
     again = Agent.load(tmp_path / "agent.npz")
 
     assert type(again) is kind
-    assert again.state()["memory"]["_stale"] is (stale and not waiting[0].is_self_duel)
+    assert again.state()["estimator"]["stale"] is (stale and not waiting[0].is_self_duel)
     assert same(again.state(), agent.state())
     assert again.settings == agent.settings
     assert again.pending == agent.pending == tuple(waiting[2:])
@@ -117,7 +117,7 @@ def test_an_unknown_format_is_refused(version):
         Agent.from_state(state)
 
 
-@pytest.mark.parametrize("part", ["random", "asked", "memory", "information", "told", "pending", "settings"])
+@pytest.mark.parametrize("part", ["random", "asked", "memory", "information", "estimator", "pending", "settings"])
 def test_a_file_with_a_part_missing_is_refused(part, tmp_path):
     agent = made(RCDB)
     played(agent, 5)
@@ -162,8 +162,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 def test_a_subclass_of_a_user_is_saved_and_loaded(tmp_path):
     class Stubborn(MaxPairUCB):
-        def _choose(self, actions):
-            return 0, len(actions) - 1
+        @staticmethod
+        def _choose(now, *_):
+            return 0, len(now.actions) - 1
 
     agent = made(Stubborn)
     duel = agent.ask(ACTIONS)

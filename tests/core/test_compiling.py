@@ -17,10 +17,10 @@ PACKAGE = Path(fairduel.__file__).parent
 
 CODE = """
 import numpy as np
-from fairduel.core.likelihood import loss
-from fairduel.core.links import potential
+from fairduel.core.likelihood import Problem, loss
+from fairduel.core.links import LOGISTIC, potential
 one = np.array([1.0])
-print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, one[:, None], one, 0 * one, 0.0, 0, 1.0)) < 1e-9)
+print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, Problem(one[:, None], one, 0 * one, 0.0, LOGISTIC.numbers))) < 1e-9)
 """
 
 
@@ -34,7 +34,7 @@ def test_a_changed_function_reaches_the_compiled_ones_that_call_it(tmp_path):
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
     assert agree() == "True"
-    links = tmp_path / "fairduel" / "links.py"
+    links = tmp_path / "fairduel" / "core" / "links.py"
     source = links.read_text(encoding="utf-8")
     assert "return (max(z, 0.0)" in source
     links.write_text(source.replace("return (max(z, 0.0)", "return 100.0 + (max(z, 0.0)"), encoding="utf-8")
@@ -43,7 +43,9 @@ def test_a_changed_function_reaches_the_compiled_ones_that_call_it(tmp_path):
 
 def names_read_by_compiled_functions(tree):
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and "compiled" in {getattr(d, "id", "") for d in node.decorator_list}:
+        if isinstance(node, ast.FunctionDef) and {"compiled", "inlined"} & {
+            getattr(d, "id", "") for d in node.decorator_list
+        }:
             body = [inner for statement in node.body for inner in ast.walk(statement)]
             yield from (inner.id for inner in body if isinstance(inner, ast.Name))
 

@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairduel.core.information import HIGH_DIMENSION, Information, combination, products, rank_one
+from fairduel.core.information import (
+    FEW,
+    HIGH_DIMENSION,
+    WAITING,
+    Information,
+    add_difference,
+    combination,
+    products,
+    rank_one,
+    width_between,
+)
 
 any_seed = st.integers(0, 2**32 - 1)
 
@@ -188,28 +198,31 @@ def test_a_set_asked_again_has_its_gram_matrix_kept_up_to_date():
     for _ in range(1500):  # across a fresh start
         a, b = rng.choice(7, 2, replace=False)
         direction = actions[a] - actions[b]
-        information.add(direction, 0.5, (a, b))
+        add_difference(information.arrays, direction, 0.5, a, b)
         information.look_at(actions)
     gram = actions @ np.linalg.inv(information.matrix) @ actions.T
     np.testing.assert_allclose(information.gram, gram, rtol=1e-9, atol=1e-12)
     difference = actions[2] - actions[5]
-    assert information.width(difference, (2, 5)) == pytest.approx(information.width(difference), rel=1e-8)
+    assert width_between(information.arrays, difference, 2, 5) == pytest.approx(information.width(difference), rel=1e-8)
 
 
 def test_a_kept_gram_matrix_hides_nothing_from_the_matrix():
     information, actions = looked_at()
     plain = Information(HIGH_DIMENSION, 0.25)
     for a, b in [(0, 1), (2, 3), (1, 6)]:
-        information.add(actions[a] - actions[b], 0.5, (a, b))
+        add_difference(information.arrays, actions[a] - actions[b], 0.5, a, b)
         plain.add(actions[a] - actions[b], 0.5)
+    assert information.arrays.marks[WAITING] == 3
     np.testing.assert_array_equal(information.inverse, plain.inverse)
-    assert information.log_determinant == plain.log_determinant
+    assert information.log_determinant == pytest.approx(plain.log_determinant, rel=1e-13)
 
 
 def test_a_gram_matrix_is_dropped_with_its_set_or_an_update_from_elsewhere():
     information, actions = looked_at()
     assert information.gram is not None
     information.look_at(actions[:5])
+    np.testing.assert_allclose(information.gram, actions[:5] @ information.inverse @ actions[:5].T, rtol=1e-9)
+    information.look_at(None)
     assert information.gram is None
     information, actions = looked_at()
     information.add(np.ones(HIGH_DIMENSION), 1.0)
@@ -223,11 +236,15 @@ def test_a_changed_table_is_not_taken_for_the_old_one():
     information, actions = looked_at()
     actions[0] *= 0.5
     information.look_at(actions)
-    assert information.gram is None
+    np.testing.assert_allclose(information.gram, actions @ information.inverse @ actions.T, rtol=1e-9)
 
 
-def test_in_low_dimension_no_gram_matrix_is_kept():
-    assert looked_at(dimension=HIGH_DIMENSION - 1)[0].gram is None
+def test_in_low_dimension_no_update_waits_and_only_few_actions_have_a_gram_matrix():
+    information, actions = looked_at(dimension=HIGH_DIMENSION - 1)
+    add_difference(information.arrays, actions[0] - actions[1], 0.5, 0, 1)
+    assert information.arrays.marks[WAITING] == 0
+    np.testing.assert_allclose(information.gram, actions @ information.inverse @ actions.T, rtol=1e-9, atol=1e-12)
+    assert looked_at(dimension=HIGH_DIMENSION - 1, count=FEW + 1)[0].gram is None
 
 
 def test_features_in_single_precision_give_nearly_the_same_widths():
@@ -240,5 +257,5 @@ def test_features_in_single_precision_give_nearly_the_same_widths():
     information.look_at(rows.astype(np.float32))
     assert information.gram is not None
     assert information.gram.dtype == np.float64
-    single = [information.width(rows[0] - other, (0, i + 1)) for i, other in enumerate(rows[1:])]
+    single = [width_between(information.arrays, rows[0] - other, 0, i + 1) for i, other in enumerate(rows[1:])]
     np.testing.assert_allclose(single, exact, rtol=1e-4)

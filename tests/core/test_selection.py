@@ -9,24 +9,38 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairduel.action_sets import hypercube
+from fairduel.core import selection
+from fairduel.core.information import FEW
 from fairduel.core.selection import (
-    FEW,
+    View,
     _best_pair_among_many,
     _best_pair_of_all,
     _promising_among_many,
-    informative_pair,
     pair_widths,
-    perturbed_pair,
     pick,
     promising,
     random_pair,
-    symmetric_pair,
-    symmetric_pair_by_gram,
-    toughest_rival,
     uncertainty_weight,
+    view_by,
 )
 
 ALMOST_ONE = math.nextafter(1.0, 0.0)
+
+
+def symmetric_pair(actions, theta, inverse, *settings):
+    return selection.symmetric_pair(view_by(inverse, actions, theta), *settings)
+
+
+def symmetric_pair_by_gram(rewards, gram, *settings):
+    return selection.symmetric_pair(View(rewards, gram, np.empty((0, 1))), *settings)
+
+
+def informative_pair(actions, theta, inverse, *settings):
+    return selection.informative_pair(view_by(inverse, actions, theta), *settings)
+
+
+def perturbed_pair(actions, theta, inverse, *settings):
+    return selection.perturbed_pair(view_by(inverse, actions, theta), *settings)
 
 
 @st.composite
@@ -154,8 +168,10 @@ def test_toughest_rival_is_the_brute_force_argmax(problem, tie, data):
     first = data.draw(st.integers(0, len(actions) - 1))
     self_duels = data.draw(st.booleans())
     scores = slow_rival_scores(*problem, first)
-    widths = pair_widths(actions @ inverse @ actions.T)[first]
-    rival = toughest_rival(widths, actions @ theta, radius, first, self_duels, tie)
+    seen = view_by(inverse, actions, theta)
+    many = seen._replace(gram=np.empty((0, 0)), points=actions @ np.linalg.cholesky(inverse))
+    rival = selection.toughest_rival(seen, radius, first, self_duels, tie)
+    assert scores[selection.toughest_rival(many, radius, first, self_duels, tie)] >= scores[rival] - 2e-9
     allowed = [s for i, s in enumerate(scores) if self_duels or i != first]
     assert self_duels or rival != first
     assert scores[rival] >= max(allowed) - 2e-9

@@ -4,7 +4,7 @@ import pytest
 from fairduel import BadInputError, MaxPairUCB
 from fairduel.adversaries import Greedy, WeakAdversary
 from fairduel.simulation import Cell, Streams, play
-from fairduel.simulation.compiled_run import can_run_whole, play_whole_run
+from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.worlds import FixedWorld, Hypercube
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
@@ -29,19 +29,21 @@ SETTINGS = [
     ("colstim", {"coupling": "vacdb", "horizon": None}),
     ("colstim", {"threshold": 0.5, "warmup": 20, "radius_scale": 0.2}),
     ("colstim", {"radius": "theory", "self_duels": False}),
+    ("rcdb", {"constrained": True}),
+    ("maxpairucb", {"constrained": True, "norm_bound": 0.5}),
     *((agent, {"estimator": estimator}) for agent in AGENTS for estimator in ("lazy", "one-pass")),
 ]
 
 
 def assert_both_drivers_agree(cell, seed=1):
     agent, world, adversary, streams = cell.start(seed)
-    whole = play_whole_run(agent, world, adversary, horizon=cell.horizon, labels=streams.labels)
+    compiled = play_compiled(agent, world, adversary, horizon=cell.horizon, labels=streams.labels)
     agent, world, adversary, streams = cell.start(seed)
     plain = play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels)
     for column in ("first", "second", "flipped", "regret", "weak_regret", "weight", "width", "slope"):
-        np.testing.assert_array_equal(getattr(whole, column), getattr(plain, column), err_msg=column)
-        assert getattr(whole, column).dtype == getattr(plain, column).dtype
-    np.testing.assert_allclose(whole.estimates, plain.estimates, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(getattr(compiled, column), getattr(plain, column), err_msg=column)
+        assert getattr(compiled, column).dtype == getattr(plain, column).dtype
+    np.testing.assert_allclose(compiled.estimates, plain.estimates, rtol=1e-12, atol=1e-12)
     return plain
 
 
@@ -150,7 +152,7 @@ def test_many_actions_are_played_alike():
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_actions_that_nearly_coincide_are_played_alike(agent, tmp_path):
-    """The two drivers round their Gram matrices differently, and must not see a width in that."""
+    """Rounding in a Gram matrix must not be taken for a width, nor be another in each driver."""
     rng = np.random.default_rng(0)
     features = rng.uniform(-0.5, 0.5, (8, 3))
     rewards = features @ [1.0, -1.0, 0.5]
@@ -218,19 +220,18 @@ def user_world():
     return {"world": Mine(*world.offer(1), link=world.link, norm_bound=2.0, parameter=None)}
 
 
-def test_built_in_parts_run_whole():
-    assert can_run_whole(**parts())
+def test_built_in_parts_run_compiled():
+    assert can_compile(**parts())
 
 
 @pytest.mark.parametrize("other", [user_agent, asked_agent, user_attack, spent_attack, user_world])
 def test_what_is_not_built_in_or_not_fresh_is_left_to_the_plain_driver(other):
     changed = parts() | other()
-    assert not can_run_whole(**changed)
-    assert play_whole_run(**changed, horizon=20, labels=np.random.default_rng(0)) is None
+    assert not can_compile(**changed)
+    assert play_compiled(**changed, horizon=20, labels=np.random.default_rng(0)) is None
 
 
-@pytest.mark.parametrize("settings", [{"constrained": True}, {"radius": "determinant"}])
-def test_settings_of_the_plain_driver_only_still_run(settings):
-    cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=40, agent_settings=settings)
+def test_a_radius_that_cannot_be_planned_is_left_to_the_plain_driver():
+    cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=40, agent_settings={"radius": "determinant"})
     assert not cell.runs_whole
     assert len(cell.run(0).trace.regret) == 40

@@ -11,7 +11,7 @@ from fairduel import MaxPairUCB
 from fairduel.adversaries import NoAttack
 from fairduel.errors import BadInputError
 from fairduel.simulation import Cell, play
-from fairduel.simulation.compiled_run import can_run_whole
+from fairduel.simulation.compiled_run import can_compile
 from fairduel.worlds import WORLDS, PreferenceWorld
 from fairduel.worlds.preferences import borda_scores, condorcet_winner, copeland_scores
 
@@ -165,7 +165,7 @@ def test_duels_are_drawn_from_the_matrix():
 
 def test_contextual_agents_run_whole_in_these_worlds():
     world = drawn("condorcet")
-    assert can_run_whole(MaxPairUCB(dimension=10, norm_bound=1.0), world, NoAttack())
+    assert can_compile(MaxPairUCB(dimension=10, norm_bound=1.0), world, NoAttack())
     assert WORLDS["preferences"] == PreferenceWorld.draw
 
 

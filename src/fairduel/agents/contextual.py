@@ -389,7 +389,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     # ------------------------------------------------------------------ the round
 
-    @functools.cached_property
+    @property
     def _plan(self) -> Plan:
         return Plan(0, 0, self._trust, self._design_slope, self._kappa, self.self_duels, self._estimator.plan)
 

@@ -19,7 +19,7 @@ SLOPE_RADIUS = RADIUS + 1
 
 @inlined
 def weigh(now: Moment, difference: Vector, width: float) -> tuple[float, float]:
-    """The weight of line 13, and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
+    """The weight of line 12, and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
     largest = abs(dot(difference, now.state.theta)) + now.numbers[SLOPE_RADIUS] * width  # Δ̂_t
     link = now.plan.estimator.link
     return uncertainty_weight(now.plan.trust, width), max(now.plan.kappa, slope(link.kind, link.scale, largest))

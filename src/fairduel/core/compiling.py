@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+from numba.core.dispatcher import Dispatcher
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _PACKAGE = Path(__file__).parent.parent
@@ -42,7 +43,7 @@ def inlined(function: Function) -> Function:
 def specialised(template: Function, **functions: Callable[..., object]) -> Function:
     """Compile ``template`` with these compiled ``functions`` in place of the globals of these names.
 
-    So one text serves many agents and attacks.
+    So one text serves many agents and attacks. If one of the functions is plain Python, so is the result.
     """
     return cast("Function", _filled(template, functions))
 
@@ -65,6 +66,8 @@ def _filled(template: Any, functions: Mapping[str, Callable[..., object]], **con
     mark = hashlib.sha256(repr([parts, constants]).encode()).hexdigest()[:12]
     filled = types.FunctionType(template.__code__, {**template.__globals__, **functions, **constants})
     filled.__qualname__, filled.__module__ = f"{template.__qualname__}_{mark}", template.__module__
+    if not all(isinstance(function, Dispatcher) for function in functions.values()):
+        return filled
     return _compile(filled, is_own=all(map(_is_own, functions.values())), inline="always")
 
 
@@ -146,7 +149,7 @@ def _private_temporary_folder() -> Path | None:
 
 def _compiled_sources() -> list[Path]:
     """Every file with a compiled function in it: these call each other, and nothing else."""
-    mark = f"from {__name__} import compiled"
+    mark = f"from {__name__} import"
     return [path for path in _PACKAGE.rglob("*.py") if mark in path.read_text(encoding="utf-8")]
 
 

@@ -178,23 +178,25 @@ class Estimator:
     def restore(self, state: dict[str, Any], most: int) -> None:
         """Take over what :meth:`state` gave, if it can be that of at most so many outcomes."""
         dimension = len(self.theta)
-        theta, root = checked_array("θ", state["theta"], (dimension,)), state["root"]
+        theta = checked_array("θ", state["theta"], (dimension,))
+        has_root = np.shape(state["root"]) != (0, 0)
+        shape = self._arrays.root.shape if has_root else (0, 0)
+        root = checked_array("the Hessian's root", state["root"], shape)
         outcomes = integer("the number of outcomes", state["outcomes"])
         fitted_outcomes = integer("the number of outcomes at the last fit", state["fitted_outcomes"])
         fitted_at = state["fitted_at"]
         ensure(outcomes <= most, f"there are {outcomes} outcomes of {most} duels")
         ensure(fitted_outcomes <= outcomes, "the last fit had more outcomes than were told")
         ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is no number")
-        has_root = bool(isinstance(root, np.ndarray) and root.size)
-        if has_root:
-            self._arrays.root[:] = checked_array("the Hessian's root", root, self._arrays.root.shape)
-            ensure((root.diagonal() > 0).all(), "the Hessian's root is not one")
+        ensure((root.diagonal() > 0).all(), "the Hessian's root is not one")
         told = Comparisons.from_state(state["told"], dimension)
         if self.plan.kind == _ONE_PASS:
             self._curvature = Information.from_state(state["curvature"], dimension)
         else:
             self._told = told
         self._arrays.theta[:] = theta
+        if has_root:
+            self._arrays.root[:] = root
         is_stale = boolean("stale", state["stale"])
         self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0
         self._arrays = self._arrays._replace(curvature=self._curvature.arrays)

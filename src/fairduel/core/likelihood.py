@@ -204,8 +204,9 @@ def _solve(start: Vector, problem: Problem) -> Estimate:
     in_span = dimension >= HIGH_DIMENSION and rows < dimension
     differences, basis = problem.differences, np.empty((0, 0))
     if in_span:  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
-        basis, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
-        differences, start = np.ascontiguousarray(triangle.T), start @ basis
+        orthonormal, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
+        basis, differences = np.ascontiguousarray(orthonormal), np.ascontiguousarray(triangle.T)
+        start = start @ basis
     solution = newton(start, Problem(differences, problem.weights, problem.wins, problem.ridge, problem.link))
     if not in_span:
         return solution
