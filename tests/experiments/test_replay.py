@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from fairduel.cli.app import app
 from fairduel.errors import BadInputError
 from fairduel.experiments import replay as declared
-from fairduel.experiments.replay import AGENTS, ATTACKS, HORIZON, RADII, WITH_RADIUS, misfit, replay
+from fairduel.experiments.replay import ATTACKS, CONTENDERS, HORIZON, RADII, WITH_RADIUS, misfit, replay
 from fairduel.worlds.replay import load
 
 
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
     experiment = replay(folder)[0]
-    assert len(experiment.entries) == len(AGENTS) * len(ATTACKS)
+    assert len(experiment.entries) == len(CONTENDERS) * len(ATTACKS)
     assert {entry.cell.horizon for entry in experiment.entries} == {3000}
     for attack in ATTACKS:
         cells = [entry.cell for entry in experiment.entries if entry.panel == attack.panel]
@@ -140,7 +140,7 @@ def test_without_votes_one_sentence_says_where_from():
 
 def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(declared, "HORIZON", 12)
-    monkeypatch.setattr(declared, "AGENTS", AGENTS[:1] + AGENTS[4:5])
+    monkeypatch.setattr(declared, "CONTENDERS", CONTENDERS[:1] + CONTENDERS[4:5])
     monkeypatch.setattr(declared, "RADII", (1.0, 3.0))
     out = tmp_path / "out"
     command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", "--out", str(out)]

@@ -12,6 +12,7 @@ import numpy as np
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.by_name import find, make
 from fairduel.agents.cw_oful import CWOFUL
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.weighted_oful import WeightedOFUL
@@ -45,6 +46,10 @@ class COBE(LinearRewardAgent):
     >>> agent.earliest_restart is None
     True
     """
+
+    title = "COBE"
+    full_title = "COBE over CW-OFUL"
+    guarantee = Guarantee("Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", needs="B, R, T")
 
     _practical_scale = 1 / 20
     _memory = ("_smallest", "_restarts", "_pulls", "_rewards")

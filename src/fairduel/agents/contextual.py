@@ -4,7 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,8 @@ class ContextualAgent(DuelingAgent):
     Σ needs no outcome, so it grows in :meth:`ask`; with feedback at once that is exactly the paper's
     order, and with late feedback the agent does not ask the same thing again while it waits.
     """
+
+    published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
     dimension: int
     """d, the number of features of an action."""

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, check_difference
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.tsallis import draw
 from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
 from fairduel.core.likelihood import Comparisons, gradient_at, hessian_of, maximum_likelihood
@@ -72,6 +73,9 @@ class FGTS(DuelingAgent):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "FGTS.CDB"
+    guarantee = Guarantee("Li 2024", "contextual dueling bandits", "none", "Õ(d√T); no claim for C > 0", needs="B, T")
 
     dimension: int
     """d, the number of features of an action."""

@@ -20,6 +20,9 @@ class MaxInP(ContextualAgent):
     False
     """
 
+    title = "MaxInP"
+    colour = "#009E73"
+
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         radius, tie, gram = self.current_radius, self._rng.random(), self._information.gram
         if gram is not None:

@@ -21,6 +21,9 @@ class MaxPairUCB(ContextualAgent):
     1.0
     """
 
+    title = "MaxPairUCB"
+    colour = "#0072B2"
+
     def _choose(self, actions: Matrix) -> tuple[int, int]:
         return self._symmetric_pair(actions, self._information)
 

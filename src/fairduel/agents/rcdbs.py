@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
 from fairduel.core.information import Information, dot
 from fairduel.core.links import slope
@@ -28,6 +29,11 @@ class RCDBS(RobustAgent):
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]
     True
     """
+
+    title = "RCDB-S"
+    colour = "#CC79A7"
+    guarantee = Guarantee("the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", needs="B, T, C")
+    published_settings: ClassVar[dict[str, str]] = {"radius": "theory", "slope_radius": "theory"}
 
     slope_radius: float | str = "practical"
     """β_t, the radius of Σ within Δ̂_t: ``"practical"``, ``"theory"`` or a number."""

@@ -115,7 +115,7 @@ def fill_table1(folder: Path, seeds: range, jobs: int) -> None:
     for row in rows:
         words = texts(row)
         measured = [words[name] for name in ("in_horizon", "in_budget", "reference", "published")]
-        table.add_row(row.algorithm.title, row.algorithm.bound, *measured)
+        table.add_row(row.algorithm.title, row.algorithm.guarantee.bound, *measured)
     console.print(table)
     console.print(f"\nReport: [bold]{write_table1(folder, rows, seeds, typed_command())}[/bold]", soft_wrap=True)
 

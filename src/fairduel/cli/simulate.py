@@ -10,7 +10,7 @@ from fairduel.agents import AGENTS
 from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, console, parse_settings, report_seeds
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.experiment import agent_title, settings_text
+from fairduel.experiments.experiment import settings_text, title_of
 from fairduel.simulation import Cell
 from fairduel.worlds import WORLDS
 
@@ -72,5 +72,5 @@ def simulate(
     for cell in cells:
         agent_settings = getattr(cell.start(seed=0)[0], "settings", {})
         if "assumes" in agent_settings:
-            console.print(f"{agent_title(cell.agent)} assumes {agent_settings['assumes']}.")
+            console.print(f"{title_of(cell.agent)} assumes {agent_settings['assumes']}.")
     run_and_report([experiment], out, report_seeds(seed, runs), jobs)

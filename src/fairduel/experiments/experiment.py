@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fairduel.agents import loaded_class
 from fairduel.experiments.tuning import Tuned
 from fairduel.simulation.cell import Cell
 
@@ -34,7 +35,7 @@ class Entry:
     @property
     def label(self) -> str:
         """The name of its line."""
-        return f"{agent_title(self.cell.agent)} ({self.setting})"
+        return f"{title_of(self.cell.agent)} ({self.setting})"
 
 
 @dataclass(frozen=True)
@@ -70,30 +71,15 @@ class Experiment:
 
 Declaration = Callable[[], Experiment]
 
-_TITLES = {
-    "rcdb": "RCDB",
-    "rcdb-s": "RCDB-S",
-    "maxpairucb": "MaxPairUCB",
-    "maxinp": "MaxInP",
-    "colstim": "CoLSTIM",
-    "vacdb": "VACDB",
-    "fgts": "FGTS.CDB",
-    "wiwr": "WIWR",
-    "versatile-db": "Versatile-DB",
-    "arm-race": "Arm Race",
-    "barbar": "BARBAR",
-    "sbe": "SBE",
-    "phased-elimination": "Phased Elimination",
-    "weighted-oful": "Weighted OFUL",
-    "multilevel-oful": "Multi-level OFUL",
-    "cw-oful": "CW-OFUL",
-    "cobe": "COBE",
-}
 
+def title_of(agent: str) -> str:
+    """The title of an agent's class; of a class that is not loaded or has none, the name that it is run by.
 
-def agent_title(name: str) -> str:
-    """The name of an agent as papers write it."""
-    return _TITLES.get(name, name)
+    >>> title_of("fgts"), title_of("mine:Agent")
+    ('FGTS.CDB', 'mine:Agent')
+    """
+    kind = loaded_class(agent)
+    return agent if kind is None else kind.title
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

@@ -1,13 +1,13 @@
 """Which agent to use: every dueling agent, untuned, on declared scenarios, against the best one tuned for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments.experiment import agent_title
 from fairduel.experiments.inference import Mean, jackknifed
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
 from fairduel.simulation import Cell, Store, run_cells
@@ -33,7 +33,7 @@ class Scenario:
 
     def cell(self, agent: str, settings: Mapping[str, Any]) -> Cell:
         """The runs of an agent on it."""
-        warm = {"warmup": self.warmup} if self.warmup and agent in _WITH_WARMUP else {}
+        warm = {"warmup": self.warmup} if self.warmup and hasattr(AGENTS[agent], "warmup") else {}
         return Cell(
             agent=agent,
             attack=self.attack,
@@ -77,34 +77,31 @@ class Contender:
     @property
     def title(self) -> str:
         """Its name on the board."""
-        return ", ".join([agent_title(self.agent), *map(str, self.settings.values())])
+        return ", ".join([AGENTS[self.agent].title, *map(str, self.settings.values())])
 
     def plays(self, scenario: Scenario) -> bool:
         """Whether it can: agents of K arms have no use for fresh actions."""
-        return scenario.world != "fresh" or self.agent not in _WITHOUT_FEATURES
+        return scenario.world != "fresh" or not issubclass(AGENTS[self.agent], KArmed)
 
 
-_WITH_WARMUP = ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim")
-_WITHOUT_FEATURES = ("wiwr", "versatile-db")
-_ONE_PASS = {"estimator": "one-pass"}
-_WITH_RADIUS = (
-    Contender("rcdb"),
-    Contender("rcdb", _ONE_PASS),
-    Contender("rcdb-s"),
-    Contender("maxpairucb"),
-    Contender("maxpairucb", _ONE_PASS),
-    Contender("maxinp"),
-    Contender("colstim"),
-)
-CONTENDERS = (
-    *_WITH_RADIUS,
-    Contender("vacdb"),
-    Contender("fgts"),
-    Contender("versatile-db"),
-    Contender("versatile-db", {"form": "one-learner"}),
-    Contender("wiwr"),
-)
-TUNED = (*_WITH_RADIUS, Contender("colstim", {"coupling": "vacdb"}))
+_SECOND_FORMS = {
+    "rcdb": {"estimator": "one-pass"},
+    "maxpairucb": {"estimator": "one-pass"},
+    "versatile-db": {"form": "one-learner"},
+}
+"""Agents that stand on the board twice, and what the second is set to."""
+
+
+def _contenders(kind: type) -> Iterator[Contender]:
+    for name, each in AGENTS.items():
+        if issubclass(each, kind):
+            yield Contender(name)
+            if name in _SECOND_FORMS:
+                yield Contender(name, _SECOND_FORMS[name])
+
+
+CONTENDERS = tuple(_contenders(DuelingAgent))
+TUNED = (*_contenders(ContextualAgent), Contender("colstim", {"coupling": "vacdb"}))
 """Those whose radius is tuned for each scenario, to find the best that is possible there."""
 _GRID = [{"radius": radius} for radius in RADII]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, log_expit
 
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
@@ -38,21 +39,24 @@ ATTACKS = (
     _Attack(f"a random item pushed by {FLIPS} flips", "misleading", settings={"target": "random"}),
     _Attack(f"the worst item pushed by {FLIPS} flips", "misleading", settings={"target": "worst"}),
 )
-AGENTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
-    ("rcdb", "practical", {}),
-    ("rcdb", "C unknown", {"flip_budget": None}),
-    ("rcdb", "one-pass", {"estimator": "one-pass"}),
-    ("rcdb-s", "practical", {}),
-    ("maxpairucb", "practical", {}),
-    ("maxpairucb", "one-pass", {"estimator": "one-pass"}),
-    ("maxinp", "practical", {}),
-    ("colstim", "practical", {}),
-    ("vacdb", "practical", {"norm_bound": 4.0}),  # its ridge is 2^−2l κ, and at ‖θ‖ ≤ 17 that is no ridge any more
-    ("fgts", "practical", {}),
+_WITH_FEATURES = [
+    name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent) and not issubclass(kind, KArmed)
+]
+_PRACTICAL: dict[str, Mapping[str, Any]] = {
+    "vacdb": {"norm_bound": 4.0},  # its ridge is 2^−2l κ, and at ‖θ‖ ≤ 17 that is no ridge any more
+}
+_OTHER_FORMS: dict[str, Mapping[str, Mapping[str, Any]]] = {
+    "rcdb": {"C unknown": {"flip_budget": None}, "one-pass": {"estimator": "one-pass"}},
+    "maxpairucb": {"one-pass": {"estimator": "one-pass"}},
+}
+CONTENDERS: tuple[tuple[str, str, Mapping[str, Any]], ...] = tuple(
+    (name, words, settings)
+    for name in _WITH_FEATURES
+    for words, settings in {"practical": _PRACTICAL.get(name, {}), **_OTHER_FORMS.get(name, {})}.items()
 )
 """Every agent with features: its name, its setting in words, and the setting."""
 RADII = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-WITH_RADIUS = ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim")
+WITH_RADIUS = [name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent)]
 """Those whose radius means the same: β of β‖φ‖_Σ⁻¹ against estimated rewards."""
 
 
@@ -89,7 +93,7 @@ def _untuned(path: Path) -> Experiment:
             is_reference=(agent, words) == ("rcdb", "practical"),
         )
         for attack in ATTACKS
-        for agent, words, settings in AGENTS
+        for agent, words, settings in CONTENDERS
     ]
     return Experiment(
         name="replay",

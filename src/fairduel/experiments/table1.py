@@ -1,11 +1,13 @@
 """The paper's Table 1, running: every algorithm in its own setting, its bound beside its measured growth."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from fairduel.agents import AGENTS, RewardAgent
+from fairduel.agents.guarantee import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
 from fairduel.experiments.tuning import refuse_tuning_seeds
@@ -17,33 +19,43 @@ REFERENCE_HORIZON = 8000
 BUDGETS = (25, 50, 100, 200, 400)
 REFERENCE_BUDGET = 100
 
-ARMS = ("arms", {"arms": 10, "gap": 0.2})
-LINEAR = ("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1})
-PREFERENCES = ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2})
-HYPERCUBE = ("hypercube", {"dimension": 5, "norm": 2.0})
+_LINEAR = ("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1})
+_WORLDS: dict[Model, tuple[str, Mapping[str, Any]]] = {
+    "K-armed bandits": ("arms", {"arms": 10, "gap": 0.2}),
+    "linear bandits": _LINEAR,
+    "linear contextual bandits": _LINEAR,
+    "K-armed dueling bandits": ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2}),
+    "contextual dueling bandits": ("hypercube", {"dimension": 5, "norm": 2.0}),
+}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One row of the table: what is claimed of an algorithm, and where it is run."""
+    """One row of the table: an agent, what is claimed of it, and where it is run."""
 
-    title: str
-    source: str
-    model: str
-    """The setting that it is made for."""
-    adversary: str
-    """Against whom its bound is claimed: weak adversaries commit before they could see the action."""
-    bound: str
-    needs: str
-    """What it must be told."""
     agent: str
-    world: tuple[str, Mapping[str, Any]]
-    attack: str
+    title: str
+    guarantee: Guarantee
     settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, Any] | None = None
-    """The settings with the constants as published, where they differ from the practical ones."""
-    in_paper: bool = True
-    """Whether the paper's Table 1 has it."""
+
+    @property
+    def world(self) -> tuple[str, Mapping[str, Any]]:
+        """The world that it is made for, and its settings."""
+        return _WORLDS[self.guarantee.model]
+
+    @property
+    def attack(self) -> str:
+        """The strongest attack that its bound covers; a strong one where it covers none."""
+        is_weak = self.guarantee.adversary in ("weak", "weak only")
+        if issubclass(AGENTS[self.agent], RewardAgent):
+            return "swap" if is_weak else "bury"
+        return "greedy" if is_weak else "adversarial"
+
+    @property
+    def published(self) -> Mapping[str, Any] | None:
+        """The settings with the constants as published, where they differ from the practical ones."""
+        constants = AGENTS[self.agent].published_settings
+        return {**constants, **self.settings} if constants else None
 
     def cell(self, *, horizon: int, budget: int, settings: Mapping[str, Any] | None = None) -> Cell:
         """Its runs at this horizon, under attack if there is a budget."""
@@ -82,76 +94,28 @@ class Algorithm:
         return [*self.cells_in_horizon, *self.cells_in_budget, *extra]
 
 
-_THEORY = {"scale": "theory"}
-ALGORITHMS = (
-    Algorithm(
-        "Multi-layer Active Arm Elimination Race", "Lykouris 2018", "K-armed bandits", "weak", "Õ(K¹·⁵C√T)", "T",
-        "arm-race", ARMS, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "BARBAR", "Gupta 2019", "K-armed bandits", "weak", "Õ(√(KT) + KC)", "T",
-        "barbar", ARMS, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "SBE (our reading)", "Li 2019", "linear bandits", "weak", "Õ(d²C/Δ + d⁵/Δ²)", "T",
-        "sbe", LINEAR, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "Robust Phased Elimination", "Bogunovic 2021", "linear bandits", "strong", "Õ(√(dT) + d¹·⁵C + C²)", "T, C",
-        "phased-elimination", LINEAR, "bury", published=_THEORY,
-    ),
-    Algorithm(
-        "Robust Phased Elimination, C unknown", "Bogunovic 2021", "linear bandits", "strong",
-        "Õ(√(dT) + d¹·⁵C + C²)", "T",
-        "phased-elimination", LINEAR, "bury", settings={"corruption_budget": None},
-        published={**_THEORY, "corruption_budget": None},
-    ),
-    Algorithm(
-        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, C",
-        "weighted-oful", LINEAR, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC²√T)", "B, R, T",
-        "multilevel-oful", LINEAR, "swap", published=_THEORY, in_paper=False,
-    ),
-    Algorithm(
-        "CW-OFUL", "He 2022", "linear contextual bandits", "strong", "Õ(d√T + dC)", "B, R, T, C",
-        "cw-oful", LINEAR, "bury", published=_THEORY,
-    ),
-    Algorithm(
-        "COBE over CW-OFUL", "Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", "B, R, T",
-        "cobe", LINEAR, "swap", published=_THEORY, in_paper=False,
-    ),
-    Algorithm(
-        "WIWR", "Agarwal 2021", "K-armed dueling bandits", "weak", "Õ(K²C/Δ_min + Σ K²/Δ_i²)", "T",
-        "wiwr", PREFERENCES, "greedy", published=_THEORY,
-    ),
-    Algorithm(
-        "Versatile-DB", "Saha & Gaillard 2022", "K-armed dueling bandits", "weak", "Õ(C + Σ 1/Δ_i + √K)", "nothing",
-        "versatile-db", PREFERENCES, "greedy",
-    ),
-    Algorithm(
-        "Versatile-DB, one learner", "Saha & Gaillard 2022", "K-armed dueling bandits", "weak",
-        "Õ(C + Σ 1/Δ_i + √K)", "nothing",
-        "versatile-db", PREFERENCES, "greedy", settings={"form": "one-learner"}, in_paper=False,
-    ),
-    Algorithm(
-        "RCDB", "the paper", "contextual dueling bandits", "strong", "Õ(d√T + dC)", "B, T, C",
-        "rcdb", HYPERCUBE, "adversarial", published={"radius": "theory"},
-    ),
-    Algorithm(
-        "RCDB-S", "the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", "B, T, C",
-        "rcdb-s", HYPERCUBE, "adversarial", published={"radius": "theory", "slope_radius": "theory"}, in_paper=False,
-    ),
-    Algorithm(
-        "VACDB", "Di 2023", "contextual dueling bandits", "none", "Õ(d√(Σσ_t²) + d); no claim for C > 0", "B, T",
-        "vacdb", HYPERCUBE, "adversarial", published={"radius": "theory"}, in_paper=False,
-    ),
-    Algorithm(
-        "FGTS.CDB", "Li 2024", "contextual dueling bandits", "none", "Õ(d√T); no claim for C > 0", "B, T",
-        "fgts", HYPERCUBE, "adversarial", in_paper=False,
-    ),
-)  # fmt: skip
+_SECOND_FORMS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "phased-elimination": ("C unknown", {"corruption_budget": None}, {"needs": "T"}),
+    "versatile-db": ("one learner", {"form": "one-learner"}, {"in_paper": False}),
+}
+"""Agents with a second row: what it adds to the title, its settings, and what it changes of the guarantee."""
+
+
+def _rows() -> Iterator[Algorithm]:
+    """Every agent with a guarantee, in the order of the paper's settings."""
+    for model in _WORLDS:
+        for name, kind in AGENTS.items():
+            guarantee = kind.guarantee
+            if guarantee is None or guarantee.model != model:
+                continue
+            title = kind.full_title or kind.title
+            yield Algorithm(name, title, guarantee)
+            if name in _SECOND_FORMS:
+                words, settings, changes = _SECOND_FORMS[name]
+                yield Algorithm(name, f"{title}, {words}", guarantee._replace(**changes), settings)
+
+
+ALGORITHMS = tuple(_rows())
 """Every algorithm of the paper's Table 1, and those near it."""
 
 

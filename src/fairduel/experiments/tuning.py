@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairduel.agents import AGENTS, loaded_class
 from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
 from fairduel.experiments.paper_setup import (
@@ -84,19 +85,16 @@ class Tuned:
 
 
 def grid(agent: str) -> list[dict[str, Any]]:
-    """All settings that are tried for an agent: every radius, and CoLSTIM's two couplings."""
-    couplings: Sequence[dict[str, Any]] = [{"coupling": "paper"}, {"coupling": "vacdb"}] if agent == "colstim" else [{}]
-    return [{"radius": radius, **coupling} for coupling in couplings for radius in RADII]
+    """All settings that are tried for an agent: every radius, with every one of its other choices."""
+    kind = loaded_class(agent)
+    choices = kind.tuned_choices if kind else {}
+    points = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    return [{"radius": radius, **point} for point in points for radius in RADII]
 
 
 def theory_grid() -> list[dict[str, Any]]:
     """The theory radii, each scaled down by one constant."""
     return [{"radius": "theory", "radius_scale": scale} for scale in THEORY_SCALES]
-
-
-def theory_settings(agent: str) -> dict[str, Any]:
-    """What makes an agent follow its theorem in full."""
-    return {"radius": "theory", "slope_radius": "theory"} if agent == "rcdb-s" else {"radius": "theory"}
 
 
 def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
@@ -144,7 +142,7 @@ def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
     RCDB too, whose own is 1/B².
     """
     ridge = rcdbs_ridge(DIMENSION, norm)
-    return sigmoid_cell(agent, attack, norm, theory_settings(agent) | {"ridge": ridge})
+    return sigmoid_cell(agent, attack, norm, {**AGENTS[agent].published_settings, "ridge": ridge})
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:

@@ -11,19 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from fairduel.experiments import Curves, Entry, Lines, agent_title
+from fairduel.agents import loaded_class
+from fairduel.experiments import Curves, Entry, Lines, title_of
 from fairduel.experiments.results import Results
 from fairduel.report.points import Point
 from fairduel.report.tables import lines_of
 
-# The colour-blind-safe palette of Okabe and Ito.
-_COLOURS = {
-    "rcdb": "#D55E00",
-    "rcdb-s": "#CC79A7",
-    "maxpairucb": "#0072B2",
-    "maxinp": "#009E73",
-    "colstim": "#E69F00",
-}
+# What the agents leave of the colour-blind-safe palette of Okabe and Ito.
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MOST_POINTS = 400
@@ -121,7 +115,7 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
         x = [entry.x or 0.0 for entry in entries]
         one_setting = len({entry.setting for entry in entries}) == 1
-        label = _short_label(entries[0]) if one_setting else agent_title(entries[0].cell.agent)
+        label = _short_label(entries[0]) if one_setting else title_of(entries[0].cell.agent)
         _errorbar(axis, x, regret.mean(axis=0), error, label, style)
     if view.scale == "log":
         axis.set_xscale("log")
@@ -142,7 +136,7 @@ def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict
 
 def _short_label(entry: Entry) -> str:
     """The setting without what differs from panel to panel."""
-    return f"{agent_title(entry.cell.agent)} ({entry.setting.split(':')[0]})"
+    return f"{title_of(entry.cell.agent)} ({entry.setting.split(':')[0]})"
 
 
 def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
@@ -160,10 +154,12 @@ def _styles(agents: list[str]) -> list[dict[str, Any]]:
     """
     if len(set(agents)) == 1 and len(agents) > 1:
         return [{"color": shade} for shade in mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(agents)))]
-    others = list(dict.fromkeys(agent for agent in agents if agent not in _COLOURS))
+    kinds = {agent: loaded_class(agent) for agent in agents}
+    own = {agent: kind.colour for agent, kind in kinds.items() if kind is not None and kind.colour}
+    others = [agent for agent in kinds if agent not in own]
     styles = []
     for place, agent in enumerate(agents):
-        colour = _COLOURS.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
+        colour = own.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
         dash = _DASHES[agents[:place].count(agent) % len(_DASHES)]
         styles.append({"color": colour, "linestyle": dash})
     return styles

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.experiment import title_of
 from fairduel.simulation.query import grid_columns, query
 
 
@@ -86,7 +86,7 @@ def _label(names: Sequence[str], values: dict[str, Any]) -> str:
     parts = []
     for name in names:
         if name == "agent":
-            parts.append(agent_title(values[name]))
+            parts.append(title_of(values[name]))
         elif name in ("attack", "world"):
             parts.append("no attack" if values[name] == "none" else values[name])
         elif values[name] is not None:

@@ -69,11 +69,11 @@ def _record(row: Measured) -> dict[str, Any]:
     algorithm = row.algorithm
     return {
         "algorithm": algorithm.title,
-        "source": algorithm.source,
-        "setting": algorithm.model,
-        "adversary": algorithm.adversary,
-        "bound": algorithm.bound,
-        "needs": algorithm.needs,
+        "source": algorithm.guarantee.source,
+        "setting": algorithm.guarantee.model,
+        "adversary": algorithm.guarantee.adversary,
+        "bound": algorithm.guarantee.bound,
+        "needs": algorithm.guarantee.needs,
         "agent": algorithm.agent,
         "agent_settings": dict(algorithm.settings),
         "world": f"{algorithm.world[0]}: {settings_text(algorithm.world[1])}",

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from fairduel.agents import AGENTS
 from fairduel.duel import Vector
 from fairduel.experiments.claims.figures import (
     lowest,
@@ -13,7 +14,7 @@ from fairduel.experiments.claims.figures import (
     tuned,
 )
 from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, gaps, interval, judged, smallest
-from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import Mean, jackknife, line, mean, paired_difference
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
@@ -26,7 +27,7 @@ from fairduel.experiments.paper_setup import (
     paper_cell,
 )
 from fairduel.experiments.sigmoid import NORMS
-from fairduel.experiments.tuning import published, sigmoid_problem, theory_settings, variants
+from fairduel.experiments.tuning import published, sigmoid_problem, variants
 from fairduel.experiments.unknown_budget import FLIPS
 from fairduel.simulation import Cell
 
@@ -137,7 +138,7 @@ def sigmoid_agent_ahead(attack: Attack) -> Claim:
 
     pairs = {norm: (scaled("rcdb", norm), scaled("rcdb-s", norm)) for norm in NORMS}
     edges = [
-        f"{agent_title(agent)} at B = {norm:g}"
+        f"{title_of(agent)} at B = {norm:g}"
         for agent in ("rcdb", "rcdb-s")
         for norm in NORMS
         if published(sigmoid_problem(agent, attack, norm)).at_edge
@@ -193,7 +194,7 @@ def _trend(regret: Vector) -> Mean:
 def sigmoid_agent_by_its_theorem() -> Claim:
     """RCDB over RCDB-S with the theorems' own parameters, unscaled, at a long horizon."""
     cells = {
-        agent: paper_cell(agent, NO_ATTACK, theory_settings(agent), budget=0, horizon=LONG)
+        agent: paper_cell(agent, NO_ATTACK, AGENTS[agent].published_settings, budget=0, horizon=LONG)
         for agent in ("rcdb", "rcdb-s")
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, gaps, interval, judged, smallest
-from fairduel.experiments.experiment import agent_title, settings_text
+from fairduel.experiments.experiment import settings_text, title_of
 from fairduel.experiments.figure2 import BUDGETS
 from fairduel.experiments.inference import exponent, line, mean, mixed_mean
 from fairduel.experiments.paper_setup import (
@@ -45,7 +45,7 @@ def named(attack: Attack) -> str:
 def edge_of_grid(agent: str, attack: Attack, warmup: int = 0) -> str:
     """A warning where the tuned value is the smallest or largest that was tried; else nothing."""
     at_edge = published(tuning_problem(agent, attack, warmup)).at_edge
-    return f" ({agent_title(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
+    return f" ({title_of(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
 
 
 def figure_claims() -> list[Claim]:
@@ -97,7 +97,7 @@ def lowest(
                     claim(attack),
                     source,
                     f"RCDB {own.mean():.0f} ± {mean(own).error:.0f} ({locked_in} runs locked in); the smallest lead is "
-                    f"{interval(least)}, {agent_title(rival)} decides{''.join(edges)}",
+                    f"{interval(least)}, {title_of(rival)} decides{''.join(edges)}",
                     least,
                     above=0.0,
                     rival=rival,
@@ -127,7 +127,7 @@ def colstim_is_the_strongest_competitor() -> Claim:
                     f"CoLSTIM is the strongest baseline under the {named(attack)}",
                     "Figure 1, weak attacks",
                     f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; its smallest lead is {interval(least)}, "
-                    f"{agent_title(rival)} decides",
+                    f"{title_of(rival)} decides",
                     least,
                     above=0.0,
                     rival=rival,
@@ -158,7 +158,7 @@ def adversarial_attack_costs_most() -> Claim:
             judged(
                 "the adversarial attack costs every algorithm more than the weak attacks",
                 "Figure 1 (c)",
-                f"at least {interval(least)} more, {agent_title(agent)} and the {attack} attack decide; "
+                f"at least {interval(least)} more, {title_of(agent)} and the {attack} attack decide; "
                 f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
                 least,
                 above=0.0,
@@ -184,7 +184,7 @@ def colstim_is_the_most_misled() -> Claim:
                 "CoLSTIM is the baseline that the misleading attack hurts most",
                 "Figure 1 (d)",
                 f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; at least {interval(least)} more than the "
-                f"others, {agent_title(rival)} decides (all tuned for this attack)",
+                f"others, {title_of(rival)} decides (all tuned for this attack)",
                 least,
                 above=0.0,
                 rival=rival,
@@ -248,9 +248,9 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
             verdicts.append(
                 judged(
                     "RCDB's one setting does better in its worst attack than the best single setting of "
-                    f"{agent_title(agent)}{words}",
+                    f"{title_of(agent)}{words}",
                     source,
-                    f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {agent_title(agent)} "
+                    f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {title_of(agent)} "
                     f"({settings_text(settings)}) {interval(found)}",
                     found,
                     above=0.0,
@@ -330,7 +330,7 @@ def lowest_at_every_number_of_flips() -> Claim:
                 "RCDB has the lowest regret at every C of Figure 2",
                 "Figure 2",
                 f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the smallest lead is "
-                f"{interval(least)}, {agent_title(agent)} at C = {budget} decides (baselines as tuned for the greedy "
+                f"{interval(least)}, {title_of(agent)} at C = {budget} decides (baselines as tuned for the greedy "
                 "attack at C = 45)",
                 least,
                 above=0.0,

@@ -6,7 +6,7 @@ It is about every agent, so that no agent could break it: a measurement checks t
 import math
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
-from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import mean
 from fairduel.simulation import Cell
 
@@ -77,7 +77,7 @@ def first_instance(kappa: float) -> Claim:
             judged(
                 f"no agent has less regret than about d√T/(58κ) on the first hard instance, κ = {kappa:g}",
                 "Theorem kappa",
-                f"at least {interval(least, '.2f')} times the bound, {agent_title(agent)} at T = {horizon} decides; "
+                f"at least {interval(least, '.2f')} times the bound, {title_of(agent)} at T = {horizon} decides; "
                 f"uniform play has {uniform:.2f}: nobody learns much here (d = {DIMENSION}, T = "
                 f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
                 least,
@@ -110,12 +110,12 @@ def second_instance(kappa: float) -> Claim:
             name: mean(evidence.regret(cell(name, "hiding")) - evidence.regret(cell(name, "none"))).value
             for name in LEARNERS
         }
-        by_agent = ", ".join(f"{agent_title(name)} {value:+.0f}" for name, value in added.items())
+        by_agent = ", ".join(f"{title_of(name)} {value:+.0f}" for name, value in added.items())
         return [
             judged(
                 f"no agent has less regret than about dC/(32κ) on the second hard instance, κ = {kappa:g}",
                 "Theorem kappa",
-                f"at least {interval(least, '.0f')}, {agent_title(agent)} decides, where the proof gives {bound:.0f}; "
+                f"at least {interval(least, '.0f')}, {title_of(agent)} decides, where the proof gives {bound:.0f}; "
                 f"the adversary adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, "
                 f"T = {HIDDEN_HORIZON})",
                 least,

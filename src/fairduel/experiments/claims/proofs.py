@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairduel.agents import AGENTS
 from fairduel.experiments.claims.figures import PAPER_ATTACKS
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
 from fairduel.experiments.inference import share
 from fairduel.experiments.paper_setup import NO_ATTACK, Attack
 from fairduel.experiments.proof_audit import Inequality
-from fairduel.experiments.tuning import theory_settings
 from fairduel.simulation import Cell
 
 FAILURE = 0.05
@@ -32,7 +32,7 @@ def theory_cell(agent: str, attack: Attack, model: dict[str, object], flips: int
         attack.name,
         budget=flips,
         horizon=horizon,
-        agent_settings=theory_settings(agent) | {"failure_probability": FAILURE},
+        agent_settings={**AGENTS[agent].published_settings, "failure_probability": FAILURE},
         attack_settings=attack.settings,
         world_settings={"dimension": 2, **model},
     )
