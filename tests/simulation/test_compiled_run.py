@@ -122,7 +122,7 @@ def recording(tmp_path):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_and_attack_meet_alike_on_recorded_votes(agent, attack, recording):
     cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world="replay", world_settings=recording)
-    assert cell.runs_whole
+    assert cell.is_compiled
     assert_both_drivers_agree(cell)
 
 
@@ -139,7 +139,7 @@ def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
     np.savez(tmp_path / "table.npz", features=features, rewards=rng.standard_normal(6))
     settings = {"path": str(tmp_path / "table.npz"), "norm_bound": 2.0}
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=80, world="table", world_settings=settings)
-    assert not cell.runs_whole
+    assert not cell.is_compiled
     assert len(cell.run(0).trace.regret) == 80
 
 
@@ -232,5 +232,5 @@ def test_what_is_not_built_in_or_not_fresh_is_left_to_the_plain_driver(other):
 @pytest.mark.parametrize("settings", [{"constrained": True}, {"radius": "determinant"}])
 def test_settings_of_the_plain_driver_only_still_run(settings):
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=40, agent_settings=settings)
-    assert not cell.runs_whole
+    assert not cell.is_compiled
     assert len(cell.run(0).trace.regret) == 40

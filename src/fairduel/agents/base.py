@@ -47,6 +47,8 @@ class Agent(ABC, Generic[Asked, Answer]):
     """Of its lines in figures, as ``"#D55E00"``; ``None`` leaves the choice to the figure. Not inherited."""
     guarantee: ClassVar[Guarantee | None] = None
     """What its publication promises of regret under corruption: its row in Table 1."""
+    assumes: ClassVar[str] = ""
+    """What its guarantee does not hold without, said before it runs."""
     published_settings: ClassVar[Mapping[str, Any]] = {}
     """The settings that give it the constants as published, where the defaults are others."""
     tuned_choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}

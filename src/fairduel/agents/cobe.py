@@ -50,6 +50,7 @@ class COBE(LinearRewardAgent):
     title = "COBE"
     full_title = "COBE over CW-OFUL"
     guarantee = Guarantee("Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", needs="B, R, T")
+    assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
 
     _practical_scale = 1 / 20
     _memory = ("_smallest", "_restarts", "_pulls", "_rewards")
@@ -165,8 +166,7 @@ class COBE(LinearRewardAgent):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, the numbers that came of it, and what it assumes of the adversary."""
-        assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
-        return super().settings | self._regret | {"assumes": assumes, "earliest_restart": self.earliest_restart}
+        return super().settings | self._regret | {"assumes": self.assumes, "earliest_restart": self.earliest_restart}
 
     # ------------------------------------------------------------------ the round
 

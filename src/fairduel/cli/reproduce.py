@@ -22,7 +22,7 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment, replay, table1
 from fairduel.experiments.results import Results, run_experiment
 from fairduel.report.tables import summary, with_error, with_interval
-from fairduel.simulation import Store
+from fairduel.simulation import Store, count_missing
 
 TABLE1 = "table1"
 REPLAY = "replay"
@@ -77,15 +77,14 @@ def reproduce(
 
 def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int) -> list[Results]:
     """Run experiments with a progress bar each, print their tables, write the report and say where it is."""
-    store = Store(folder)
     cells = [entry.cell for experiment in experiments for entry in experiment.entries]
     for cell in cells:
-        cell.start(seed=0)  # every setting is tried before the first long run
+        cell.check()
+    store = Store(folder)
     compile_first(cells)
     all_results = []
     for experiment in experiments:
-        keys = {entry.cell.key: entry.cell for entry in experiment.entries}
-        missing = sum(len(set(seeds) - store.seeds(cell)) for cell in keys.values())
+        missing = count_missing(store, [entry.cell for entry in experiment.entries], seeds)
         with progress_bar(experiment.title, missing) as progress:
             results = run_experiment(experiment, store, seeds, jobs=jobs, progress=progress)
         all_results.append(results)
@@ -101,7 +100,7 @@ def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range
 def fill_table1(folder: Path, seeds: range, jobs: int) -> None:
     """Measure every row of Table 1, print it, write the page and say where it is."""
     store = Store(folder)
-    compile_first(cell for algorithm in table1.ALGORITHMS for cell in algorithm.cells)
+    compile_first(table1.all_cells())
     with progress_bar("Table 1", table1.count_runs(store, seeds)) as progress:
         rows = table1.measure(store, seeds, jobs=jobs, progress=progress)
     from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # matplotlib loads only where it draws

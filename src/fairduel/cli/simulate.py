@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from fairduel.adversaries import ATTACKS
-from fairduel.agents import AGENTS
+from fairduel.agents import AGENTS, loaded_class
 from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, console, parse_settings, report_seeds
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.experiment import settings_text, title_of
+from fairduel.experiments.experiment import settings_text
 from fairduel.simulation import Cell
 from fairduel.worlds import WORLDS
 
@@ -70,7 +70,8 @@ def simulate(
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
     for cell in cells:
-        agent_settings = getattr(cell.start(seed=0)[0], "settings", {})
-        if "assumes" in agent_settings:
-            console.print(f"{title_of(cell.agent)} assumes {agent_settings['assumes']}.")
+        cell.check()
+        kind = loaded_class(cell.agent)
+        if kind is not None and kind.assumes:
+            console.print(f"{kind.title} assumes {kind.assumes}.")
     run_and_report([experiment], out, report_seeds(seed, runs), jobs)

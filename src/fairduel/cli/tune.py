@@ -24,7 +24,7 @@ from fairduel.experiments.tuning import (
     variants,
 )
 from fairduel.files import write_atomically
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Store, count_missing, run_cells
 from fairduel.worlds import WORLDS
 
 
@@ -72,13 +72,12 @@ def tune(
         if not grid_of and known is not None and "radius" not in inspect.signature(known).parameters:
             raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
         problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
-    store = Store(out)
     cells = [variant for problem, settings in problems for variant in variants(problem, settings)]
     for variant in cells:
-        variant.start(seed=0)
+        variant.check()
+    store, seeds = Store(out), tuning_seeds(runs)
     compile_first(cells)
-    seeds = tuning_seeds(runs)
-    with progress_bar("Tuning", sum(len(set(seeds) - store.seeds(variant)) for variant in cells)) as progress:
+    with progress_bar("Tuning", count_missing(store, cells, seeds)) as progress:
         run_cells(cells, seeds, store, jobs=jobs, progress=progress)
     tunings = [collect(problem, settings, store, seeds) for problem, settings in problems]
     for tuned in tunings:

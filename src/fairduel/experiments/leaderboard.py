@@ -10,7 +10,7 @@ from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, jackknifed
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Storage, count_missing, run_cells
 
 HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
@@ -151,20 +151,16 @@ def report_cells() -> list[Cell]:
     return [s.cell(c.agent, c.settings) for s in SCENARIOS for c in CONTENDERS if c.plays(s)]
 
 
-def count_runs(store: Store, seeds: Sequence[int]) -> int:
+def count_runs(store: Storage, seeds: Sequence[int]) -> int:
     """How many runs the board still needs; as long as tuning has not named the winners, all of theirs."""
-
-    def missing(cells: Sequence[Cell], some: Sequence[int]) -> int:
-        return sum(len(set(some) - store.seeds(cell)) for cell in {cell.key: cell for cell in cells}.values())
-
-    tuning = missing(tuning_cells(), TUNING_SEEDS)
+    tuning = count_missing(store, tuning_cells(), TUNING_SEEDS)
     if tuning:
-        return tuning + missing(report_cells(), seeds) + len(SCENARIOS) * len(seeds)
-    return missing([*report_cells(), *_winning_cells(_winners(store))], seeds)
+        return tuning + count_missing(store, report_cells(), seeds) + len(SCENARIOS) * len(seeds)
+    return count_missing(store, [*report_cells(), *_winning_cells(_winners(store))], seeds)
 
 
 def compete(
-    store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> Board:
     """Tune, play and compare; what is in the store is not run again."""
     refuse_tuning_seeds(seeds)
@@ -187,12 +183,12 @@ def compete(
     return Board(sorted(standings, key=lambda standing: standing.worst[1].value), best)
 
 
-def _winners(store: Store) -> list[tuple[Contender, Tuned]]:
+def _winners(store: Storage) -> list[tuple[Contender, Tuned]]:
     """The best tuned agent of each scenario, once tuning is done."""
     return [_tuned_best(scenario, store) for scenario in SCENARIOS]
 
 
-def _tuned_best(scenario: Scenario, store: Store) -> tuple[Contender, Tuned]:
+def _tuned_best(scenario: Scenario, store: Storage) -> tuple[Contender, Tuned]:
     tunings = [(c, collect(scenario.cell(c.agent, c.settings), _GRID, store, TUNING_SEEDS)) for c in TUNED]
     return min(tunings, key=lambda item: item[1].winner.mean)
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from fairduel.experiments.experiment import Entry, Experiment
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Store, run_cells
+from fairduel.simulation import Storage, run_cells
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Results:
 
 def run_experiment(
     experiment: Experiment,
-    store: Store,
+    store: Storage,
     seeds: Sequence[int],
     *,
     jobs: int = 1,

@@ -11,7 +11,7 @@ from fairduel.agents.guarantee import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Storage, count_missing, run_cells
 from fairduel.worlds import RewardWorld
 
 HORIZONS = (1000, 2000, 4000, 8000, 16000)
@@ -150,22 +150,26 @@ class Measured:
         return self.published is not None and self.published.value >= 0.9 * self.uniform
 
 
-def count_runs(store: Store, seeds: Sequence[int]) -> int:
+def all_cells() -> list[Cell]:
+    """All that it takes to fill the table."""
+    return [cell for algorithm in ALGORITHMS for cell in algorithm.cells]
+
+
+def count_runs(store: Storage, seeds: Sequence[int]) -> int:
     """How many runs the table still needs."""
-    cells = {cell.key: cell for algorithm in ALGORITHMS for cell in algorithm.cells}
-    return sum(len(set(seeds) - store.seeds(cell)) for cell in cells.values())
+    return count_missing(store, all_cells(), seeds)
 
 
 def measure(
-    store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Measured]:
     """Run what is missing and fill the table."""
     refuse_tuning_seeds(seeds)
-    run_cells([cell for each in ALGORITHMS for cell in each.cells], seeds, store, jobs=jobs, progress=progress)
+    run_cells(all_cells(), seeds, store, jobs=jobs, progress=progress)
     return [_filled(algorithm, store, seeds) for algorithm in ALGORITHMS]
 
 
-def _filled(algorithm: Algorithm, store: Store, seeds: Sequence[int]) -> Measured:
+def _filled(algorithm: Algorithm, store: Storage, seeds: Sequence[int]) -> Measured:
     def regret(cell: Cell) -> Vector:
         return store.records(cell, seeds)["regret"].to_numpy()
 

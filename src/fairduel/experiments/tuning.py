@@ -24,7 +24,7 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.simulation import Cell, Store
+from fairduel.simulation import Cell, Storage
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
@@ -102,7 +102,7 @@ def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
     return [replace(cell, agent_settings={**cell.agent_settings, **extra}) for extra in settings]
 
 
-def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Store, seeds: Sequence[int]) -> Tuned:
+def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, seeds: Sequence[int]) -> Tuned:
     """Judge a grid whose cells are in the store."""
     if min(seeds) < FIRST_TUNING_SEED:
         raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are for reports: tune on larger ones.")

@@ -59,11 +59,15 @@ class Cell:
         epoch = getattr(agent, "epoch", 0)
         return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0)
 
-    @property
-    def runs_whole(self) -> bool:
+    @functools.cached_property
+    def is_compiled(self) -> bool:
         """Whether a run of it is compiled from end to end, and so can share its process with others."""
         agent, world, adversary, _ = self.start(seed=0)
         return can_run_whole(agent, world, adversary)
+
+    def check(self) -> None:
+        """Refuse wrong settings now, rather than in the middle of many runs."""
+        _ = self.is_compiled
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make everything that the run of this seed needs, without playing it."""

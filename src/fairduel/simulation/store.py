@@ -19,14 +19,13 @@ import polars as pl
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, Run
+from fairduel.simulation.storage import ROUNDS_A_PART
 
 if sys.platform != "win32":
     import fcntl
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
 """What is kept of each round; in a part as lists named ``trace_…``."""
-ROUNDS_A_PART = 1_000_000
-"""A part has at most so many rounds, if it has more than one run; it is about 60 MB before compression."""
 _MOST_SMALL_PARTS = 16
 """So many parts that fit into one are merged, also where the cell is not complete."""
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]{16}")

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairduel.checks import integer
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, versions
@@ -94,8 +95,8 @@ def declare(table: Mapping[str, Any]) -> Grid:
     for name in table:
         if name not in _KEYS:
             raise unknown_name("key of a grid", name, _KEYS)
-    runs, seed = _whole_number("runs", _given(table, "runs"), least=1), _whole_number("seed", table.get("seed", 0))
-    horizons = [_whole_number("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
+    runs, seed = integer("runs", _given(table, "runs"), least=1), integer("seed", table.get("seed", 0))
+    horizons = [integer("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
     budgets = _values("budget", _given(table, "budget"))
     worlds = _players("world", table) if "world" in table else [(Cell.world, {})]
     cells = [
@@ -153,21 +154,15 @@ def _values(name: str, value: Any) -> list[Any]:
     return values
 
 
-def _whole_number(name: str, value: Any, least: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInputError(f"{name} is a whole number ≥ {least}, not {value!r}.")
-    return value
-
-
 def _budget(value: Any, horizon: int) -> int:
     """C, where "sqrt" means the paper's ⌈√T⌉."""
-    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else _whole_number('budget, where it is not "sqrt",', value)
+    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else integer('budget, where it is not "sqrt",', value)
 
 
 def _try(cell: Cell) -> None:
     """Make all that the cell needs, so that a wrong setting is told before the first run."""
     try:
-        _ = cell.runs_whole
+        cell.check()
     except (ValueError, TypeError, AttributeError) as error:
         what = f"{cell.agent} × {cell.attack} × {cell.world}"
         raise BadInputError(f"{what} cannot run: {error}") from error

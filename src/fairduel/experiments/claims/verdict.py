@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairduel.duel import Vector
 from fairduel.experiments.inference import Mean, mixed_mean
 from fairduel.experiments.proof_audit import Audit
-from fairduel.simulation import Cell, Store
+from fairduel.simulation import Cell, Storage
 
 Status = Literal["holds", "does not hold", "undecided", "cannot fail"]
 """``"cannot fail"``: no run whatever could have broken it, so that it says nothing about the algorithm."""
@@ -55,7 +55,7 @@ class Evidence(Protocol):
 class Stored:
     """Evidence from a store, for some seeds."""
 
-    store: Store
+    store: Storage
     seeds: Sequence[int]
     audited: Mapping[str, Sequence[Audit]]
     """By the cell's key."""
