@@ -15,9 +15,11 @@ class Entry:
 
     cell: Cell
     setting: str
-    """What the agent was set to, in words: "practical", "tuned: radius 8"."""
+    """What the agent was set to, in words: "practical", "tuned"."""
     panel: str
     """The panel of the figure that it belongs to."""
+    tuned_to: Mapping[str, Any] = field(default_factory=dict)
+    """The values that the setting stands for, where they differ from panel to panel; legends leave them out."""
     tuning: Tuned | None = None
     """How the setting was chosen on tuning seeds, where it was."""
     x: float | None = None
@@ -33,8 +35,18 @@ class Entry:
         return self.tuning is not None
 
     @property
+    def full_setting(self) -> str:
+        """The setting with its values: "tuned: radius 8"."""
+        return f"{self.setting}: {settings_text(self.tuned_to)}" if self.tuned_to else self.setting
+
+    @property
     def label(self) -> str:
-        """The name of its line."""
+        """Its name in tables."""
+        return f"{title_of(self.cell.agent)} ({self.full_setting})"
+
+    @property
+    def legend(self) -> str:
+        """The name of its line, the same in every panel."""
         return f"{title_of(self.cell.agent)} ({self.setting})"
 
 

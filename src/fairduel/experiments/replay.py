@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
+from fairduel.experiments.paper_setup import Attack
 from fairduel.simulation.cell import Cell
 from fairduel.worlds.replay import Pairs, Recording, load
 
@@ -24,20 +25,14 @@ FOLDS = 10
 """Contexts are left out of the linear model in so many groups."""
 
 
-@dataclass(frozen=True)
-class _Attack:
-    panel: str
-    name: str
-    budget: int = FLIPS
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-ATTACKS = (
-    _Attack(f"no attack, {FLIPS} flips feared", "none"),
-    _Attack(f"the first {FLIPS} votes flipped", "greedy"),
-    _Attack(f"the first {MANY_FLIPS} votes flipped", "greedy", MANY_FLIPS),
-    _Attack(f"a random item pushed by {FLIPS} flips", "misleading", settings={"target": "random"}),
-    _Attack(f"the worst item pushed by {FLIPS} flips", "misleading", settings={"target": "worst"}),
+NO_FLIPS = Attack(f"no attack, {FLIPS} flips feared", "none", budget=FLIPS)
+FIRST_FLIPPED = Attack(f"the first {FLIPS} votes flipped", "greedy", budget=FLIPS)
+PANELS = (
+    NO_FLIPS,
+    FIRST_FLIPPED,
+    Attack(f"the first {MANY_FLIPS} votes flipped", "greedy", budget=MANY_FLIPS),
+    Attack(f"a random item pushed by {FLIPS} flips", "misleading", {"target": "random"}, budget=FLIPS),
+    Attack(f"the worst item pushed by {FLIPS} flips", "misleading", {"target": "worst"}, budget=FLIPS),
 )
 _WITH_FEATURES = [
     name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent) and not issubclass(kind, KArmed)
@@ -70,7 +65,7 @@ def replay(path: Path | None) -> list[Experiment]:
     return [_untuned(path), _by_radius(path)]
 
 
-def _cell(path: Path, attack: _Attack, agent: str, settings: Mapping[str, Any]) -> Cell:
+def _cell(path: Path, attack: Attack, agent: str, settings: Mapping[str, Any]) -> Cell:
     return Cell(
         agent=agent,
         attack=attack.name,
@@ -92,7 +87,7 @@ def _untuned(path: Path) -> Experiment:
             attack.panel,
             is_reference=(agent, words) == ("rcdb", "practical"),
         )
-        for attack in ATTACKS
+        for attack in PANELS
         for agent, words, settings in CONTENDERS
     ]
     return Experiment(
@@ -114,7 +109,7 @@ def _by_radius(path: Path) -> Experiment:
             x=radius,
             is_reference=agent == "rcdb",
         )
-        for attack in ATTACKS[:2]
+        for attack in (NO_FLIPS, FIRST_FLIPPED)
         for radius in RADII
         for agent in WITH_RADIUS
     ]

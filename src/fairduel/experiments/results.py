@@ -46,7 +46,7 @@ def run_experiment(
             "experiment": experiment.name,
             "entry": index,
             "agent": entry.cell.agent,
-            "setting": entry.setting,
+            "setting": entry.full_setting,
             "tuned": entry.tuned,
             "panel": entry.panel,
             "attack": entry.cell.attack,

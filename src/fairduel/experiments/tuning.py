@@ -14,10 +14,10 @@ from fairduel.agents import AGENTS, loaded_class
 from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
 from fairduel.experiments.paper_setup import (
-    ATTACKS,
     BASELINES,
     BUDGET,
     DIMENSION,
+    FIGURE1_PANELS,
     GREEDY,
     NO_ATTACK,
     WARMUP,
@@ -119,7 +119,7 @@ def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
     problems: list[tuple[Cell, list[dict[str, Any]]]] = [
         (tuning_problem(agent, attack, warmup), grid(agent))
         for agent, warmup in [*itertools.product(BASELINES, (0, WARMUP)), ("rcdb", WARMUP)]
-        for attack in ATTACKS
+        for attack in FIGURE1_PANELS
     ]
     problems += [
         (sigmoid_problem(agent, attack, norm), theory_grid())

@@ -99,7 +99,7 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
         regret = traces["regret"].to_numpy().reshape(len(results.seeds), -1)
         points = np.unique(np.linspace(0, regret.shape[1] - 1, _MOST_POINTS).astype(int))
         centre = regret[:, points].mean(axis=0)
-        [drawn] = axis.plot(points + 1, centre, label=_short_label(entry), linewidth=1.6, **style)
+        [drawn] = axis.plot(points + 1, centre, label=entry.legend, linewidth=1.6, **style)
         if len(regret) > 1:
             error = regret[:, points].std(axis=0, ddof=1) / np.sqrt(len(regret))
             axis.fill_between(points + 1, centre - error, centre + error, color=drawn.get_color(), alpha=0.18, lw=0)
@@ -115,7 +115,7 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
         x = [entry.x or 0.0 for entry in entries]
         one_setting = len({entry.setting for entry in entries}) == 1
-        label = _short_label(entries[0]) if one_setting else title_of(entries[0].cell.agent)
+        label = entries[0].legend if one_setting else title_of(entries[0].cell.agent)
         _errorbar(axis, x, regret.mean(axis=0), error, label, style)
     if view.scale == "log":
         axis.set_xscale("log")
@@ -132,11 +132,6 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
 
 def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict[str, Any]) -> None:
     axis.errorbar(x, mean, yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
-
-
-def _short_label(entry: Entry) -> str:
-    """The setting without what differs from panel to panel."""
-    return f"{title_of(entry.cell.agent)} ({entry.setting.split(':')[0]})"
 
 
 def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:

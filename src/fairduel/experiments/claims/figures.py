@@ -12,20 +12,18 @@ from fairduel.experiments.figure2 import BUDGETS
 from fairduel.experiments.inference import exponent, line, mean, mixed_mean
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
-    ATTACKS,
     BASELINES,
     GREEDY,
     MISLEADING,
     NO_ATTACK,
+    PAPER_ATTACKS,
+    WEAK_ATTACKS,
     Attack,
     paper_cell,
 )
 from fairduel.experiments.tuning import Trial, published, tuning_problem, variants
 from fairduel.simulation import Cell
 
-PAPER_ATTACKS = tuple(attack for attack in ATTACKS if attack not in (NO_ATTACK, ATTACKS[2]))
-"""The four attacks of Figure 1; the random one at p = 0.5."""
-WEAK_ATTACKS = PAPER_ATTACKS[:2]
 ALWAYS_TRUSTED = 1e9
 """An α so large that every weight is 1."""
 
