@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, StrMethodFormatter
 from fairduel.agents import loaded_class
 from fairduel.experiments import Curves, Entry, Lines, title_of
 from fairduel.experiments.results import Results
-from fairduel.report.points import Point
+from fairduel.report.sweep_means import SweepMeans
 from fairduel.report.tables import lines_of
 
 # What the agents leave of the colour-blind-safe palette of Okabe and Ito.
@@ -49,8 +49,9 @@ def draw(results: Results, number: int) -> Figure:
         return figure
 
 
-def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figure:
+def draw_means(means: SweepMeans) -> Figure:
     """Draw lines of means with their standard errors, in the order of the points."""
+    points = means.points
     with mpl.rc_context(STYLE):
         figure, axes = _panels([point.panel for point in points])
         agent_of = {point.line: point.agent for point in points}
@@ -67,9 +68,9 @@ def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figur
             if not are_numbers:
                 axis.set_xticks(range(len(names)), [str(name) for name in names])
                 axis.set_xlim(-0.5, len(names) - 0.5)
-            axis.set_xlabel(x_label)
+            axis.set_xlabel(means.x_label)
             axis.set_ylim(bottom=0)
-        figure.supylabel(y_label, fontsize=10)
+        figure.supylabel(means.y_label, fontsize=10)
         _legend(figure, list(axes.values()))
         return figure
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairduel.checks import integer
 from fairduel.errors import BadInputError, unknown_name
@@ -19,6 +19,14 @@ _KINDS = ("agent", "attack", "world")
 _RECORD = "sweep.json"
 
 
+class Setting(NamedTuple):
+    """A setting of agents, attacks or worlds (its ``kind``), with its value in each cell that has it."""
+
+    kind: str
+    name: str
+    values: list[Any]
+
+
 @dataclass(frozen=True)
 class Grid:
     """Every cell of a sweep, and the seeds that each is run for."""
@@ -28,14 +36,14 @@ class Grid:
     seeds: range
 
     @property
-    def settings(self) -> dict[str, list[Any]]:
-        """The values of every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
-        values: dict[str, list[Any]] = {}
+    def settings(self) -> dict[str, Setting]:
+        """Every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
+        settings: dict[str, Setting] = {}
         for cell in self.cells.values():
             for kind in _KINDS:
                 for name, value in getattr(cell, f"{kind}_settings").items():
-                    values.setdefault(f"{kind}_{name}", []).append(value)
-        return values
+                    settings.setdefault(f"{kind}_{name}", Setting(kind, name, [])).values.append(value)
+        return settings
 
     def save(self, folder: Path, command: str) -> None:
         """Record in ``folder`` what was swept into it."""
