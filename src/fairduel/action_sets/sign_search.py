@@ -100,14 +100,11 @@ def diagonal_over(matrix: Matrix) -> Vector:
 
 
 class _Problem(NamedTuple):
-    """What f is made of."""
+    """What f is made of: M (d, d), |θ| (d,) and β."""
 
     matrix: Matrix
-    """M, shape (d, d)."""
     cost: Vector
-    """|θ|, shape (d,)."""
     radius: float
-    """β."""
 
 
 class _Tree(NamedTuple):
@@ -167,16 +164,9 @@ def _root(matrix: Matrix) -> _Tree:
         over[depth][free] = diagonal_over(matrix[free][:, free])
         if depth > 0 and np.sum(over[depth][free]) > np.sum(over[depth - 1][free]):
             over[depth][free] = over[depth - 1][free]
+    image, values = np.zeros((d + 1, d)), np.zeros((d, 3))
     return _Tree(
-        order,
-        over,
-        np.zeros(d),
-        np.zeros((d + 1, d)),
-        np.zeros(d + 1),
-        np.zeros(d + 1),
-        np.zeros((d, 3)),
-        np.zeros((d, 3)),
-        np.full(d, -1),
+        order, over, np.zeros(d), image, np.zeros(d + 1), np.zeros(d + 1), values, values.copy(), np.full(d, -1)
     )
 
 
@@ -201,18 +191,6 @@ def _branch(tree: _Tree, depth: int, problem: _Problem, self_duels: bool) -> int
     tree.values[depth], tree.bounds[depth] = values[ranks], bounds[ranks]
     tree.tried[depth] = 0
     return looked
-
-
-@compiled
-def _descend(tree: _Tree, depth: int, problem: _Problem) -> None:
-    """Bring what is known of the fixed coordinates one deeper, where the one at ``depth`` has its trial value."""
-    j = tree.order[depth]
-    value = tree.trial[j]
-    tree.image[depth + 1] = tree.image[depth] + value * problem.matrix[j]
-    tree.quadratic[depth + 1] = (
-        tree.quadratic[depth] + 2.0 * value * tree.image[depth, j] + value**2 * problem.matrix[j, j]
-    )
-    tree.kept[depth + 1] = tree.kept[depth] + problem.cost[j] * (1.0 - abs(value))
 
 
 @compiled
@@ -250,6 +228,9 @@ def prove(
             best = tree.bounds[depth, number]
             signs[:] = tree.trial
             continue
-        _descend(tree, depth, problem)
+        tree.image[depth + 1] = tree.image[depth] + tree.trial[j] * matrix[j]
+        change = 2.0 * tree.trial[j] * tree.image[depth, j]
+        tree.quadratic[depth + 1] = tree.quadratic[depth] + change + tree.trial[j] ** 2 * matrix[j, j]
+        tree.kept[depth + 1] = tree.kept[depth] + cost[j] * (1.0 - abs(tree.trial[j]))
         depth += 1
     return best, best

@@ -5,32 +5,43 @@ from typing import Annotated
 
 import typer
 
-from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS, loaded_class
-from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, console, parse_settings, report_seeds
+from fairduel.cli.options import (
+    CORES,
+    OWN,
+    Attack,
+    Budget,
+    Horizon,
+    Jobs,
+    Out,
+    Runs,
+    Seed,
+    SetAttack,
+    SetWorld,
+    World,
+    console,
+    parse_settings,
+    report_seeds,
+)
 from fairduel.cli.reproduce import run_and_report
-from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.experiment import settings_text
+from fairduel.experiments.experiment import comparison
 from fairduel.simulation import Cell
-from fairduel.worlds import WORLDS
-
-_OWN = "or your own as module:Name"
 
 
 def simulate(
     agent: Annotated[
         list[str],
-        typer.Option(help=f"{', '.join(AGENTS)}, {_OWN}; give it again to compare.", show_default="rcdb"),
+        typer.Option(help=f"{', '.join(AGENTS)}, {OWN}; give it again to compare.", show_default="rcdb"),
     ] = ["rcdb"],  # noqa: B006  # typer copies it
-    attack: Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, {_OWN}.")] = "greedy",
-    budget: Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")] = 45,
-    horizon: Annotated[int, typer.Option(min=1, help="T: how many rounds.")] = 2000,
-    world: Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, {_OWN}.")] = "hypercube",
+    attack: Attack = "greedy",
+    budget: Budget = 45,
+    horizon: Horizon = 2000,
+    world: World = "hypercube",
     set_agent: Annotated[
         list[str], typer.Option("--set", help="A setting of the agents, as name=value: --set radius=theory.")
     ] = [],  # noqa: B006
-    set_attack: Annotated[list[str], typer.Option(help="A setting of the attack: --set-attack target=worst.")] = [],  # noqa: B006
-    set_world: Annotated[list[str], typer.Option(help="A setting of the world: --set-world dimension=3.")] = [],  # noqa: B006
+    set_attack: SetAttack = [],  # noqa: B006
+    set_world: SetWorld = [],  # noqa: B006
     runs: Runs = 10,
     seed: Seed = 0,
     jobs: Jobs = CORES,
@@ -46,7 +57,6 @@ def simulate(
 
     Example:  fairduel simulate --agent rcdb --agent colstim --attack misleading
     """
-    settings = parse_settings(set_agent)
     cells = [
         Cell(
             agent=name,
@@ -54,24 +64,15 @@ def simulate(
             budget=budget,
             horizon=horizon,
             world=world,
-            agent_settings=settings,
+            agent_settings=parse_settings(set_agent),
             attack_settings=parse_settings(set_attack),
             world_settings=parse_settings(set_world),
         )
         for name in dict.fromkeys(agent)
     ]
-    experiment = Experiment(
-        name="regret",
-        title=f"{attack} attack, C = {budget}, {horizon} rounds",
-        question="What does each agent cost here?",
-        entries=[
-            Entry(cell, settings_text(settings) or "default", attack, is_reference=cell is cells[0]) for cell in cells
-        ],
-        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
-    )
     for cell in cells:
         cell.check()
         kind = loaded_class(cell.agent)
         if kind is not None and kind.assumes:
             console.print(f"{kind.title} assumes {kind.assumes}.")
-    run_and_report([experiment], out, report_seeds(seed, runs), jobs)
+    run_and_report([comparison(cells)], out, report_seeds(seed, runs), jobs)

@@ -8,32 +8,45 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS
-from fairduel.cli.options import CORES, Jobs, Out, compile_first, console, parse_settings, progress_bar
+from fairduel.cli.options import (
+    CORES,
+    OWN,
+    Attack,
+    Budget,
+    Horizon,
+    Jobs,
+    Out,
+    SetAttack,
+    SetWorld,
+    World,
+    compile_first,
+    console,
+    parse_settings,
+    progress_bar,
+)
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.tuning import (
     RADII,
     TUNING_RUNS,
     Tuned,
-    collect,
     grid,
     paper_problems,
+    trial_cells,
+    tune_all,
     tuning_seeds,
-    variants,
 )
 from fairduel.files import write_atomically
-from fairduel.simulation import Cell, Store, count_missing, run_cells
-from fairduel.worlds import WORLDS
+from fairduel.simulation import Cell, Store, count_missing
 
 
 def tune(
-    agent: Annotated[str, typer.Argument(help=f"{', '.join(AGENTS)}, your own as module:Name, or all.")],
-    attack: Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, or your own as module:Name.")] = "greedy",
-    budget: Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")] = 45,
-    horizon: Annotated[int, typer.Option(min=1, help="T: how many rounds.")] = 2000,
-    world: Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, or your own as module:Name.")] = "hypercube",
+    agent: Annotated[str, typer.Argument(help=f"{', '.join(AGENTS)}, {OWN}; all: every one that the experiments use.")],
+    attack: Attack = "greedy",
+    budget: Budget = 45,
+    horizon: Horizon = 2000,
+    world: World = "hypercube",
     grid_of: Annotated[
         list[str],
         typer.Option(
@@ -41,8 +54,8 @@ def tune(
         ),
     ] = [],  # noqa: B006
     set_agent: Annotated[list[str], typer.Option("--set", help="A setting of the agent that stays, name=value.")] = [],  # noqa: B006
-    set_attack: Annotated[list[str], typer.Option(help="A setting of the attack, name=value.")] = [],  # noqa: B006
-    set_world: Annotated[list[str], typer.Option(help="A setting of the world, name=value.")] = [],  # noqa: B006
+    set_attack: SetAttack = [],  # noqa: B006
+    set_world: SetWorld = [],  # noqa: B006
     runs: Annotated[int, typer.Option(min=2, help="Runs for each point of the grid.")] = TUNING_RUNS,
     jobs: Jobs = CORES,
     out: Out = Path("results/tune"),
@@ -72,14 +85,13 @@ def tune(
         if not grid_of and known is not None and "radius" not in inspect.signature(known).parameters:
             raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
         problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
-    cells = [variant for problem, settings in problems for variant in variants(problem, settings)]
-    for variant in cells:
-        variant.check()
+    cells = trial_cells(problems)
+    for trial in cells:
+        trial.check()
     store, seeds = Store(out), tuning_seeds(runs)
     compile_first(cells)
     with progress_bar("Tuning", count_missing(store, cells, seeds)) as progress:
-        run_cells(cells, seeds, store, jobs=jobs, progress=progress)
-    tunings = [collect(problem, settings, store, seeds) for problem, settings in problems]
+        tunings = tune_all(problems, store, seeds, jobs=jobs, progress=progress)
     for tuned in tunings:
         _print(tuned)
     path = out / "tuned.json"

@@ -1,7 +1,5 @@
 """``fairduel verify``: the paper's claims, measured."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +26,7 @@ from fairduel.files import write_atomically
 from fairduel.report.templating import render
 from fairduel.simulation import Store
 
-_COLOURS: dict[claims.Status, str] = {
+_STATUS_STYLES: dict[claims.Status, str] = {
     "holds": "green",
     "does not hold": "red",
     "undecided": "yellow",
@@ -61,26 +59,16 @@ def verify(
     record = out / "verify.json"
     write_record(record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]})
     page = out / "verify.html"
-    summary = _summary(verdicts)
+    summary = claims.tally(verdicts)
     write_atomically(page, render("verify.html", verdicts=verdicts, summary=summary, command=typed_command()).encode())
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
     for verdict in verdicts:
-        status = Text(verdict.status, style=_COLOURS[verdict.status])
+        status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])
         console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
         console.print(Padding(Text(verdict.measured), (0, 0, 1, 4)))
     console.print(f"Up to {runs} runs per claim, 95 % intervals.")
     for sentence in summary:
         console.print(sentence)
     console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)
-
-
-def _summary(verdicts: Sequence[claims.Verdict]) -> list[str]:
-    """How often each verdict was given: for the paper's claims, and beyond them."""
-    sentences = []
-    for name, is_beyond in (("The paper's claims", False), ("Beyond the paper", True)):
-        tally = Counter(verdict.status for verdict in verdicts if (verdict.source == claims.BEYOND) == is_beyond)
-        counts = ", ".join(f"{tally[status]} × {status}" for status in _COLOURS if tally[status])
-        sentences.append(f"{name} ({tally.total()}): {counts}.")
-    return sentences

@@ -1,6 +1,6 @@
 """What an experiment is: cells to run, and how their results are shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -82,6 +82,21 @@ class Experiment:
 
 
 Declaration = Callable[[], Experiment]
+
+
+def comparison(cells: Sequence[Cell]) -> Experiment:
+    """Declare a comparison of agents under one attack, with the first as the reference."""
+    first = cells[0]
+    return Experiment(
+        name="regret",
+        title=f"{first.attack} attack, C = {first.budget}, {first.horizon} rounds",
+        question="What does each agent cost here?",
+        entries=[
+            Entry(cell, settings_text(cell.agent_settings) or "default", cell.attack, is_reference=cell is first)
+            for cell in cells
+        ],
+        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
+    )
 
 
 def title_of(agent: str) -> str:

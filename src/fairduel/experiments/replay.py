@@ -13,7 +13,7 @@ from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
-from fairduel.experiments.paper_setup import Attack
+from fairduel.experiments.paper_setup import Attack, paper_cell
 from fairduel.simulation.cell import Cell
 from fairduel.worlds.replay import Pairs, Recording, load
 
@@ -66,16 +66,8 @@ def replay(path: Path | None) -> list[Experiment]:
 
 
 def _cell(path: Path, attack: Attack, agent: str, settings: Mapping[str, Any]) -> Cell:
-    return Cell(
-        agent=agent,
-        attack=attack.name,
-        attack_settings=attack.settings,
-        budget=attack.budget,
-        horizon=HORIZON,
-        world="replay",
-        agent_settings=settings,
-        world_settings={"path": str(path), "missing": "model"},
-    )
+    world = {"path": str(path), "missing": "model"}
+    return paper_cell(agent, attack, settings, horizon=HORIZON, world="replay", world_settings=world)
 
 
 def _untuned(path: Path) -> Experiment:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
@@ -24,7 +24,7 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.simulation import Cell, Storage
+from fairduel.simulation import Cell, Storage, run_cells
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
@@ -102,6 +102,28 @@ def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
     return [replace(cell, agent_settings={**cell.agent_settings, **extra}) for extra in settings]
 
 
+Problem = tuple[Cell, Sequence[Mapping[str, Any]]]
+"""A cell to be tuned, and the settings that are tried."""
+
+
+def trial_cells(problems: Iterable[Problem]) -> list[Cell]:
+    """Every cell that the problems need."""
+    return [variant for cell, settings in problems for variant in variants(cell, settings)]
+
+
+def tune_all(
+    problems: Sequence[Problem],
+    store: Storage,
+    seeds: Sequence[int],
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[Tuned]:
+    """Run what is missing of each problem's grid, and judge it."""
+    run_cells(trial_cells(problems), seeds, store, jobs=jobs, progress=progress)
+    return [collect(cell, settings, store, seeds) for cell, settings in problems]
+
+
 def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, seeds: Sequence[int]) -> Tuned:
     """Judge a grid whose cells are in the store."""
     if min(seeds) < FIRST_TUNING_SEED:
@@ -114,9 +136,9 @@ def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, s
     return Tuned(_problem(cell), (min(seeds), max(seeds)), trials)
 
 
-def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
-    """Return every tuning that the built-in experiments rely on, as a cell and its grid."""
-    problems: list[tuple[Cell, list[dict[str, Any]]]] = [
+def paper_problems() -> list[Problem]:
+    """Return every tuning that the built-in experiments rely on."""
+    problems: list[Problem] = [
         (tuning_problem(agent, attack, warmup), grid(agent))
         for agent, warmup in [*itertools.product(BASELINES, (0, WARMUP)), ("rcdb", WARMUP)]
         for attack in FIGURE1_PANELS

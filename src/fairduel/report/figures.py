@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from fairduel.agents import loaded_class
-from fairduel.experiments import Curves, Entry, Lines, title_of
+from fairduel.experiments import Curves, Lines, title_of
 from fairduel.experiments.results import Results
 from fairduel.report.sweep_means import SweepMeans
 from fairduel.report.tables import lines_of
@@ -94,7 +94,7 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
     entries = [
         e for e in results.experiment.entries if e.panel == panel and (e.drawn_in is None or number in e.drawn_in)
     ]
-    for entry, style in _styled(entries):
+    for entry, style in zip(entries, _styles([entry.cell.agent for entry in entries]), strict=True):
         index = results.experiment.entries.index(entry)
         traces = results.traces.lazy().filter(pl.col("entry") == index).select("regret").collect()
         regret = traces["regret"].to_numpy().reshape(len(results.seeds), -1)
@@ -111,7 +111,8 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
 
 def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     groups = {label: entries for (name, label), entries in lines_of(results).items() if name == panel}
-    for entries, style in _styled_groups(list(groups.values())):
+    styles = _styles([entries[0].cell.agent for entries in groups.values()])
+    for entries, style in zip(groups.values(), styles, strict=True):
         regret = np.stack([results.of(entry)["regret"].to_numpy() for entry in entries], axis=1)
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
         x = [entry.x or 0.0 for entry in entries]
@@ -133,14 +134,6 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
 
 def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict[str, Any]) -> None:
     axis.errorbar(x, mean, yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
-
-
-def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
-    return [(group[0], style) for group, style in _styled_groups([[entry] for entry in entries])]
-
-
-def _styled_groups(groups: list[list[Entry]]) -> list[tuple[list[Entry], dict[str, Any]]]:
-    return list(zip(groups, _styles([group[0].cell.agent for group in groups]), strict=True))
 
 
 def _styles(agents: list[str]) -> list[dict[str, Any]]:

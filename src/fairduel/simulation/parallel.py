@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import joblib
@@ -101,6 +101,12 @@ def run_cells(
                     missing[key] = [seed for seed in missing[key] if seed not in made]
             batches = _batches(by_key, missing, longest=1)
     return count
+
+
+def compile_agents(cells: Iterable[Cell]) -> None:
+    """Play a few rounds of each agent, so that its compiled code is on disk before workers look for it."""
+    for cell in {cell.agent: cell for cell in cells}.values():
+        replace(cell, horizon=3).run(seed=0)
 
 
 class _Saver:

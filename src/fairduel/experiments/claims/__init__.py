@@ -10,12 +10,12 @@ from fairduel.experiments.claims.figures import figure_claims
 from fairduel.experiments.claims.lower_bound import lower_bound_claims
 from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
-from fairduel.experiments.claims.verdict import BEYOND, Claim, Status, Stored, Verdict
+from fairduel.experiments.claims.verdict import BEYOND, Claim, Status, Stored, Verdict, tally
 from fairduel.experiments.proof_audit import Audit, audit
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell, Storage, missing_seeds, run_cells
 
-__all__ = ["BEYOND", "Claim", "Status", "Verdict", "all_claims", "count_runs", "verify"]
+__all__ = ["BEYOND", "Claim", "Status", "Verdict", "all_claims", "count_runs", "tally", "verify"]
 
 
 def all_claims() -> list[Claim]:

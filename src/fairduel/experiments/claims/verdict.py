@@ -1,9 +1,10 @@
 """A claim, the runs that it needs, and the verdict that follows from them."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -84,7 +85,7 @@ class Stored:
 class Claim:
     """Which runs are needed to judge a claim, and how it is judged."""
 
-    judge: Callable[[Evidence], list[Verdict]]
+    judge: Callable[[Evidence], Iterable[Verdict]]
     cells: Sequence[Cell] = ()
     """Cells whose runs are looked at."""
     audited: Sequence[Cell] = ()
@@ -129,6 +130,17 @@ def judged(
         status = "undecided"
     limits = {name: limit for name, limit in (("above", above), ("below", below)) if math.isfinite(limit)}
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
+
+
+def tally(verdicts: Iterable[Verdict]) -> list[str]:
+    """How often each verdict was given, in words: for the paper's claims, and beyond them."""
+    counts = {False: Counter[Status](), True: Counter[Status]()}
+    for verdict in verdicts:
+        counts[verdict.source == BEYOND][verdict.status] += 1
+    return [
+        f"{name} ({count.total()}): {', '.join(f'{count[s]} × {s}' for s in get_args(Status) if count[s])}."
+        for name, count in zip(("The paper's claims", "Beyond the paper"), counts.values(), strict=True)
+    ]
 
 
 def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:
