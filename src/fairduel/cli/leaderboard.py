@@ -7,18 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fairduel.cli.options import (
-    CORES,
-    Jobs,
-    Out,
-    Runs,
-    Seed,
-    compile_first,
-    console,
-    progress_bar,
-    report_seeds,
-    typed_command,
-)
+from fairduel.cli import options
 from fairduel.experiments import leaderboard as board
 from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.tables import with_error
@@ -27,10 +16,10 @@ from fairduel.simulation import Store
 
 def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-    runs: Runs = 10,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/leaderboard"),
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/leaderboard"),
 ) -> None:
     """Compare all dueling agents, untuned, over many scenarios.
 
@@ -38,12 +27,12 @@ def leaderboard(
     tuned for that very scenario, on other seeds. The worst of its ratios says
     what you risk; their geometric mean what to expect.
     """
-    console.quiet = as_json
-    store, seeds = Store(out), report_seeds(seed, runs)
-    compile_first(board.report_cells())
-    with progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
+    options.console.quiet = as_json
+    store, seeds = Store(out), options.report_seeds(seed, runs)
+    options.compile_first(board.report_cells())
+    with options.progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
         result = board.compete(store, seeds, jobs=jobs, progress=progress)
-    page = write_leaderboard(out, result, seeds, typed_command())
+    page = write_leaderboard(out, result, seeds, options.typed_command())
     if as_json:
         typer.echo(page.with_suffix(".json").read_text(encoding="utf-8"), nl=False)
         return
@@ -55,5 +44,5 @@ def leaderboard(
         where, worst = standing.worst
         mean = standing.geometric_mean
         table.add_row(standing.contender.title, with_error(worst, digits=2), where, with_error(mean, digits=2))
-    console.print(table)
-    console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
+    options.console.print(table)
+    options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)

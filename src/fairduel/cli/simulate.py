@@ -6,23 +6,7 @@ from typing import Annotated
 import typer
 
 from fairduel.agents import AGENTS, loaded_class
-from fairduel.cli.options import (
-    CORES,
-    OWN,
-    Attack,
-    Budget,
-    Horizon,
-    Jobs,
-    Out,
-    Runs,
-    Seed,
-    SetAttack,
-    SetWorld,
-    World,
-    console,
-    parse_settings,
-    report_seeds,
-)
+from fairduel.cli import options
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments.experiment import comparison
 from fairduel.simulation import Cell
@@ -31,21 +15,21 @@ from fairduel.simulation import Cell
 def simulate(
     agent: Annotated[
         list[str],
-        typer.Option(help=f"{', '.join(AGENTS)}, {OWN}; give it again to compare.", show_default="rcdb"),
+        typer.Option(help=f"{', '.join(AGENTS)}, {options.OWN}; give it again to compare.", show_default="rcdb"),
     ] = ["rcdb"],  # noqa: B006  # typer copies it
-    attack: Attack = "greedy",
-    budget: Budget = 45,
-    horizon: Horizon = 2000,
-    world: World = "hypercube",
+    attack: options.Attack = "greedy",
+    budget: options.Budget = 45,
+    horizon: options.Horizon = 2000,
+    world: options.World = "hypercube",
     set_agent: Annotated[
         list[str], typer.Option("--set", help="A setting of the agents, as name=value: --set radius=theory.")
     ] = [],  # noqa: B006
-    set_attack: SetAttack = [],  # noqa: B006
-    set_world: SetWorld = [],  # noqa: B006
-    runs: Runs = 10,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/simulate"),
+    set_attack: options.SetAttack = [],  # noqa: B006
+    set_world: options.SetWorld = [],  # noqa: B006
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/simulate"),
 ) -> None:
     """Run one or more agents against an attack, and plot their regret.
 
@@ -64,9 +48,9 @@ def simulate(
             budget=budget,
             horizon=horizon,
             world=world,
-            agent_settings=parse_settings(set_agent),
-            attack_settings=parse_settings(set_attack),
-            world_settings=parse_settings(set_world),
+            agent_settings=options.parse_settings(set_agent),
+            attack_settings=options.parse_settings(set_attack),
+            world_settings=options.parse_settings(set_world),
         )
         for name in dict.fromkeys(agent)
     ]
@@ -74,5 +58,5 @@ def simulate(
         cell.check()
         kind = loaded_class(cell.agent)
         if kind is not None and kind.assumes:
-            console.print(f"{kind.title} assumes {kind.assumes}.")
-    run_and_report([comparison(cells)], out, report_seeds(seed, runs), jobs)
+            options.console.print(f"{kind.title} assumes {kind.assumes}.")
+    run_and_report([comparison(cells)], out, options.report_seeds(seed, runs), jobs)

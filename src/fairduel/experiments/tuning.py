@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from fairduel.agents import AGENTS, loaded_class
 from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
+from fairduel.experiments.inference import mean
 from fairduel.experiments.paper_setup import (
     BASELINES,
     BUDGET,
@@ -87,6 +86,8 @@ class Tuned:
 def grid(agent: str) -> list[dict[str, Any]]:
     """All settings that are tried for an agent: every radius, with every one of its other choices."""
     kind = loaded_class(agent)
+    if kind is not None and not hasattr(kind, "radius"):
+        raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
     choices = kind.tuned_choices if kind else {}
     points = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     return [{"radius": radius, **point} for point in points for radius in RADII]
@@ -130,9 +131,8 @@ def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, s
         raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are for reports: tune on larger ones.")
     trials = []
     for extra, variant in zip(settings, variants(cell, settings), strict=True):
-        regret = store.records(variant, seeds)["regret"].to_numpy()
-        error = float(regret.std(ddof=1) / np.sqrt(len(regret))) if len(regret) > 1 else float("nan")
-        trials.append(Trial(dict(extra), float(regret.mean()), error))
+        regret = mean(store.records(variant, seeds)["regret"].to_numpy())
+        trials.append(Trial(dict(extra), regret.value, regret.error))
     return Tuned(_problem(cell), (min(seeds), max(seeds)), trials)
 
 
