@@ -11,7 +11,7 @@ from fairduel.adversaries import ATTACKS, StrongAdversary, StrongRewardAdversary
 from fairduel.experiments import table1
 from fairduel.experiments.inference import Mean
 from fairduel.report import table1_page
-from fairduel.simulation import Store, Streams, play
+from fairduel.simulation import Store, Streams, count_missing, play
 from fairduel.worlds import WORLDS, RewardWorld
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -161,7 +161,7 @@ def test_growth_in_the_budget_starts_from_the_regret_without_an_attack():
 
 def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
     store, done = Store(tmp_path), []
-    assert table1.count_runs(store, SEEDS) == 3 * sum(len(each.cells) for each in tiny)
+    assert count_missing(store, table1.all_cells(), SEEDS) == 3 * sum(len(each.cells) for each in tiny)
     rows = table1.measure(store, SEEDS, progress=done.append)
     assert sum(done) == 3 * (7 + 6 + 7)
     for row in rows:
@@ -185,12 +185,12 @@ def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
 
 def test_what_is_stored_is_not_run_again(tiny, tmp_path):
     first = table1.measure(Store(tmp_path), SEEDS)
-    assert table1.count_runs(Store(tmp_path), SEEDS) == 0
+    assert count_missing(Store(tmp_path), table1.all_cells(), SEEDS) == 0
     done = []
     again = table1.measure(Store(tmp_path), SEEDS, progress=done.append)
     assert done == []
     assert [row.in_horizon for row in again] == [row.in_horizon for row in first]
-    assert table1.count_runs(Store(tmp_path), range(4)) == sum(len(each.cells) for each in tiny)
+    assert count_missing(Store(tmp_path), table1.all_cells(), range(4)) == sum(len(each.cells) for each in tiny)
 
 
 class Uniform:

@@ -90,8 +90,9 @@ def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range
 def fill_table1(folder: Path, seeds: range, jobs: int) -> None:
     """Measure every row of Table 1, print it, write the page and say where it is."""
     store = Store(folder)
-    options.compile_first(table1.all_cells())
-    with options.progress_bar("Table 1", table1.count_runs(store, seeds)) as progress:
+    cells = table1.all_cells()
+    options.compile_first(cells)
+    with options.progress_bar("Table 1", count_missing(store, cells, seeds)) as progress:
         rows = table1.measure(store, seeds, jobs=jobs, progress=progress)
     from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # matplotlib loads only where it draws
 

@@ -11,7 +11,7 @@ from fairduel.agents.guarantee import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Cell, Storage, count_missing, run_cells
+from fairduel.simulation import Cell, Storage, run_cells
 from fairduel.worlds import RewardWorld
 
 HORIZONS = (1000, 2000, 4000, 8000, 16000)
@@ -153,11 +153,6 @@ class Measured:
 def all_cells() -> list[Cell]:
     """All that it takes to fill the table."""
     return [cell for algorithm in ALGORITHMS for cell in algorithm.cells]
-
-
-def count_runs(store: Storage, seeds: Sequence[int]) -> int:
-    """How many runs the table still needs."""
-    return count_missing(store, all_cells(), seeds)
 
 
 def measure(

@@ -10,7 +10,7 @@ from fairduel.experiments.claims.figures import figure_claims
 from fairduel.experiments.claims.lower_bound import lower_bound_claims
 from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
-from fairduel.experiments.claims.verdict import BEYOND, Claim, Status, Stored, Verdict, tally
+from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Status, Verdict, tally
 from fairduel.experiments.proof_audit import Audit, audit
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell, Storage, missing_seeds, run_cells
@@ -40,7 +40,7 @@ def _judge(claim: Claim, store: Storage, seeds: Sequence[int], audited: Mapping[
     runs = "" if claim.one_in == 1 else f"; {len(seeds)} runs per cell"
     return [
         replace(verdict, measured=verdict.measured + runs, numbers={"runs_per_cell": len(seeds), **verdict.numbers})
-        for verdict in claim.judge(Stored(store, seeds, audited))
+        for verdict in claim.judge(Evidence(store, seeds, audited))
     ]
 
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -36,25 +36,9 @@ class Verdict:
     """The same for programs: what was measured with its interval, and what it was compared with."""
 
 
-class Evidence(Protocol):
-    """What judges look at: the runs of each cell, in the same order of seeds."""
-
-    def regret(self, cell: Cell) -> Vector:
-        """Final regret of each run, shape (n,)."""
-
-    def late_regret(self, cell: Cell) -> Vector:
-        """Regret per round over the last quarter of each run, shape (n,)."""
-
-    def locked_in(self, cell: Cell) -> NDArray[np.bool_]:
-        """Whether each run ended locked in, shape (n,)."""
-
-    def audits(self, cell: Cell) -> Sequence[Audit]:
-        """The inequalities of the proof in each run."""
-
-
 @dataclass(frozen=True)
-class Stored:
-    """Evidence from a store, for some seeds."""
+class Evidence:
+    """What judges look at: the stored runs of each cell, in the same order of seeds."""
 
     store: Storage
     seeds: Sequence[int]
