@@ -12,7 +12,7 @@ ROUNDS_A_PART = 1_000_000
 
 
 class Storage(Protocol):
-    """A place for finished runs. :class:`~fairduel.simulation.store.Store`, a folder, is one."""
+    """A place for finished runs. :class:`~fairduel.simulation.store.Store`, a folder that SQL can read too, is one."""
 
     def seeds(self, cell: Cell) -> set[int]:
         """Which seeds of this cell are finished and readable."""

@@ -1,5 +1,6 @@
 """A grid of cells, declared in one TOML file; and the record of it that stands beside its results."""
 
+import functools
 import itertools
 import json
 import math
@@ -35,7 +36,7 @@ class Grid:
     """By key, which stays that of the code which ran."""
     seeds: range
 
-    @property
+    @functools.cached_property
     def settings(self) -> dict[str, Setting]:
         """Every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
         settings: dict[str, Setting] = {}
