@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed, loaded_class
 from fairduel.duel import Matrix, Vector
+from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import Mean, jackknifed
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
 from fairduel.simulation import Cell, Storage, count_missing, run_cells
@@ -33,7 +34,7 @@ class Scenario:
 
     def cell(self, agent: str, settings: Mapping[str, Any]) -> Cell:
         """The runs of an agent on it."""
-        warm = {"warmup": self.warmup} if self.warmup and hasattr(AGENTS[agent], "warmup") else {}
+        warm = {"warmup": self.warmup} if self.warmup and hasattr(loaded_class(agent), "warmup") else {}
         return Cell(
             agent=agent,
             attack=self.attack,
@@ -77,11 +78,12 @@ class Contender:
     @property
     def title(self) -> str:
         """Its name on the board."""
-        return ", ".join([AGENTS[self.agent].title, *map(str, self.settings.values())])
+        return ", ".join([title_of(self.agent), *map(str, self.settings.values())])
 
     def plays(self, scenario: Scenario) -> bool:
         """Whether it can: agents of K arms have no use for fresh actions."""
-        return scenario.world != "fresh" or not issubclass(AGENTS[self.agent], KArmed)
+        kind = loaded_class(self.agent)
+        return scenario.world != "fresh" or kind is None or not issubclass(kind, KArmed)
 
 
 _SECOND_FORMS = {

@@ -1,12 +1,12 @@
 """The paper's Table 1, running: every algorithm in its own setting, its bound beside its measured growth."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairduel.agents import AGENTS, RewardAgent
+from fairduel.agents import AGENTS
 from fairduel.agents.guarantee import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
@@ -19,13 +19,24 @@ REFERENCE_HORIZON = 8000
 BUDGETS = (25, 50, 100, 200, 400)
 REFERENCE_BUDGET = 100
 
-_LINEAR = ("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1})
-_WORLDS: dict[Model, tuple[str, Mapping[str, Any]]] = {
-    "K-armed bandits": ("arms", {"arms": 10, "gap": 0.2}),
+
+class _Setup(NamedTuple):
+    """Where the algorithms of a model are run: a world with its settings, a weak attack and a strong one."""
+
+    world: tuple[str, Mapping[str, Any]]
+    weak: str
+    strong: str
+
+
+_LINEAR = _Setup(("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1}), "swap", "bury")
+_SETUPS: dict[Model, _Setup] = {
+    "K-armed bandits": _Setup(("arms", {"arms": 10, "gap": 0.2}), "swap", "bury"),
     "linear bandits": _LINEAR,
     "linear contextual bandits": _LINEAR,
-    "K-armed dueling bandits": ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2}),
-    "contextual dueling bandits": ("hypercube", {"dimension": 5, "norm": 2.0}),
+    "K-armed dueling bandits": _Setup(
+        ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2}), "greedy", "adversarial"
+    ),
+    "contextual dueling bandits": _Setup(("hypercube", {"dimension": 5, "norm": 2.0}), "greedy", "adversarial"),
 }
 
 
@@ -36,26 +47,20 @@ class Algorithm:
     agent: str
     title: str
     guarantee: Guarantee
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
+    published: Mapping[str, Any] | None
+    """The settings with the constants as published, where they differ from the practical ones."""
 
     @property
     def world(self) -> tuple[str, Mapping[str, Any]]:
         """The world that it is made for, and its settings."""
-        return _WORLDS[self.guarantee.model]
+        return _SETUPS[self.guarantee.model].world
 
     @property
     def attack(self) -> str:
-        """The strongest attack that its bound covers; a strong one where it covers none."""
-        is_weak = self.guarantee.adversary in ("weak", "weak only")
-        if issubclass(AGENTS[self.agent], RewardAgent):
-            return "swap" if is_weak else "bury"
-        return "greedy" if is_weak else "adversarial"
-
-    @property
-    def published(self) -> Mapping[str, Any] | None:
-        """The settings with the constants as published, where they differ from the practical ones."""
-        constants = AGENTS[self.agent].published_settings
-        return {**constants, **self.settings} if constants else None
+        """A weak attack where its bound covers no strong one; where it covers none at all, a strong one."""
+        setup = _SETUPS[self.guarantee.model]
+        return setup.weak if self.guarantee.adversary in ("weak", "weak only") else setup.strong
 
     def cell(self, *, horizon: int, budget: int, settings: Mapping[str, Any] | None = None) -> Cell:
         """Its runs at this horizon, under attack if there is a budget."""
@@ -103,16 +108,17 @@ _SECOND_FORMS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
 
 def _rows() -> Iterator[Algorithm]:
     """Every agent with a guarantee, in the order of the paper's settings."""
-    for model in _WORLDS:
+    for model in _SETUPS:
         for name, kind in AGENTS.items():
             guarantee = kind.guarantee
             if guarantee is None or guarantee.model != model:
                 continue
-            title = kind.full_title or kind.title
-            yield Algorithm(name, title, guarantee)
+            title, published = kind.full_title or kind.title, kind.published_settings
+            yield Algorithm(name, title, guarantee, {}, published or None)
             if name in _SECOND_FORMS:
-                words, settings, changes = _SECOND_FORMS[name]
-                yield Algorithm(name, f"{title}, {words}", guarantee._replace(**changes), settings)
+                words, own, changes = _SECOND_FORMS[name]
+                constants = {**published, **own} if published else None
+                yield Algorithm(name, f"{title}, {words}", guarantee._replace(**changes), own, constants)
 
 
 ALGORITHMS = tuple(_rows())
