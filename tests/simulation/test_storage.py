@@ -5,9 +5,11 @@ import inspect
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
 
 from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS, RCDB
+from fairduel.cli.app import app
 from fairduel.errors import DamageWarning
 from fairduel.experiments import Curves, Entry, Experiment
 from fairduel.experiments.results import run_experiment
@@ -131,6 +133,14 @@ def test_each_cell_is_made_once_before_its_runs(made):
     assert made == {"agent": 2, "world": 2, "attack": 2}  # one for each cell
     run_cells(list(grid.cells.values()), grid.seeds, Memory(), workers=Elsewhere())
     assert made == {"agent": 2, "world": 2, "attack": 2}  # and the runs were made elsewhere
+
+
+def test_the_command_makes_a_cell_once_and_once_more_to_compile(made, tmp_path):
+    players = [f"--{kind}=counted" for kind in made]
+    call = ["simulate", *players, "--runs=3", "--jobs=1", "--horizon=20", "--budget=4", f"--out={tmp_path}"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output
+    assert made == {"agent": 2 + 3, "world": 2 + 3, "attack": 2 + 3}
 
 
 def test_runs_in_this_process_add_one_each(made):

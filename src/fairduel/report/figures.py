@@ -1,7 +1,7 @@
 """Figures of experiments and sweeps, drawn with matplotlib; one colour an agent, everywhere."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -120,16 +120,21 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
         label = entries[0].legend if one_setting else title_of(entries[0].cell.agent)
         _errorbar(axis, x, regret.mean(axis=0), error, label, style)
     if view.scale == "log":
-        axis.set_xscale("log")
-        axis.set_yscale("log")
         ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axis.minorticks_off()
+        scale_to_logarithms(axis, {tick: f"{tick:g}" for tick in ticks})
     else:
         axis.set_ylim(bottom=0)
     axis.set_xlabel(view.x_label)
+
+
+def scale_to_logarithms(axis: Axes, ticks: Mapping[float, str]) -> None:
+    """Make both scales logarithmic, with these ticks on the x axis."""
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks(list(ticks), list(ticks.values()))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.minorticks_off()
 
 
 def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict[str, Any]) -> None:
