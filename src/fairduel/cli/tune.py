@@ -71,10 +71,10 @@ def tune(
     cells = trial_cells(problems)
     for trial in cells:
         trial.check()
-    store, seeds = Store(out), tuning_seeds(runs)
+    store = Store(out)
     options.compile_first(cells)
-    with options.progress_bar("Tuning", count_missing(store, cells, seeds)) as progress:
-        tunings = tune_all(problems, store, seeds, jobs=jobs, progress=progress)
+    with options.progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
+        tunings = tune_all(problems, store, runs, jobs=jobs, progress=progress)
     for tuned in tunings:
         _print(tuned)
     path = out / "tuned.json"

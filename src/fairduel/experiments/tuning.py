@@ -115,14 +115,14 @@ def trial_cells(problems: Iterable[Problem]) -> list[Cell]:
 def tune_all(
     problems: Sequence[Problem],
     store: Storage,
-    seeds: Sequence[int],
+    runs: int,
     *,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[Tuned]:
-    """Run what is missing of each problem's grid, and judge it."""
-    run_cells(trial_cells(problems), seeds, store, jobs=jobs, progress=progress)
-    return [collect(cell, settings, store, seeds) for cell, settings in problems]
+    """Run what is missing of each problem's grid on so many tuning seeds, and judge it."""
+    run_cells(trial_cells(problems), tuning_seeds(runs), store, jobs=jobs, progress=progress)
+    return [collect(cell, settings, store, tuning_seeds(runs)) for cell, settings in problems]
 
 
 def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, seeds: Sequence[int]) -> Tuned:
