@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError
-from fairduel.simulation.store import TRACE_COLUMNS, Store, unchecked_parts
+from fairduel.simulation.store import TRACE_COLUMNS, Store
 from fairduel.simulation.sweep import Grid, Setting
 
 CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
@@ -75,9 +75,7 @@ def _refused(error: Exception, advice: str = "") -> BadInputError:
 def _views(folder: Path, grid: Grid) -> Iterator[str]:
     """The statements that make the views, after closing every door but the one to the cells."""
     store = Store(folder)
-    files = [
-        path for key, cell in grid.cells.items() for path in [*store.parts(cell, key), *unchecked_parts(folder, key)]
-    ]
+    files = [path for key, cell in grid.cells.items() for path in store.parts(cell, key)]
     if not files:
         raise BadInputError(f"no cell of the sweep in {folder} is finished yet.")
     yield "SET temp_directory = ''"

@@ -52,8 +52,11 @@ class Store:
 
     def parts(self, cell: Cell, key: str | None = None) -> list[Path]:
         """The files of this cell, or of what had this ``key`` in an older version; an error if one is damaged."""
+        key = key or cell.key
         with _locked(self._cells, shared=True):
-            return self._intact_parts(cell, key or cell.key)
+            # Before there were digests, files were called KEY.parquet, KEY-1.parquet and so on.
+            old = sorted(path for path in self._cells.glob(f"{key}*.parquet") if not _NAME.fullmatch(path.stem))
+            return [*self._intact_parts(cell, key), *old]
 
     def seeds(self, cell: Cell) -> set[int]:
         """Which seeds of this cell are finished; those of a damaged part are not."""
@@ -152,12 +155,6 @@ class Store:
         for part in parts:
             if part != merged:
                 part.unlink()
-
-
-def unchecked_parts(folder: Path, key: str) -> list[Path]:
-    """The files of a cell in a ``folder`` from before there were digests: KEY.parquet, KEY-1.parquet and so on."""
-    found = (folder / "cells").glob(f"{key}*.parquet")
-    return sorted(path for path in found if not _NAME.fullmatch(path.stem))
 
 
 def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozenset[int]]:
