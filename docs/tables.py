@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairduel.experiments.experiment import agent_title
+from fairduel.agents import AGENTS
 from fairduel.experiments.inference import Mean
 from fairduel.report.tables import with_error
 
@@ -43,7 +43,7 @@ def leaderboard(record: dict[str, Any]) -> list[str]:
     """One line an agent."""
     lines = []
     for standing in record["standings"]:
-        name = ", ".join([agent_title(standing["agent"]), *standing["settings"].values()])
+        name = ", ".join([AGENTS[standing["agent"]].title, *standing["settings"].values()])
         worst = {field: standing["worst"][field] for field in Mean._fields}
         mean = _text(standing["geometric_mean"], 2)
         lines.append(_line([name, _text(worst, 2), standing["worst"]["scenario"], mean]))

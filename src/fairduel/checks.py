@@ -2,7 +2,8 @@
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,21 @@ def ensure(condition: object, problem: str) -> None:
     """Raise ``problem``, the rest of a sentence about a saved agent, unless the condition holds."""
     if not condition:
         raise BadInputError(f"{problem}.")
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Say how to install what is imported within, if it is missing.
+
+    >>> with needs_extra("votes"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    fairduel.errors.BadInputError: this needs no_such_library: install it with  pip install 'fairduel[votes]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BadInputError(f"this needs {error.name}: install it with  pip install 'fairduel[{extra}]'") from error
 
 
 def _float(value: Any) -> float:

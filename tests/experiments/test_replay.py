@@ -8,7 +8,17 @@ from typer.testing import CliRunner
 from fairduel.cli.app import app
 from fairduel.errors import BadInputError
 from fairduel.experiments import replay as declared
-from fairduel.experiments.replay import AGENTS, ATTACKS, HORIZON, RADII, WITH_RADIUS, misfit, replay
+from fairduel.experiments.replay import (
+    CONTENDERS,
+    FIRST_FLIPPED,
+    HORIZON,
+    NO_FLIPS,
+    PANELS,
+    RADII,
+    WITH_RADIUS,
+    misfit,
+    replay,
+)
 from fairduel.worlds.replay import load
 
 
@@ -32,9 +42,9 @@ def folder(tmp_path):
 
 def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
     experiment = replay(folder)[0]
-    assert len(experiment.entries) == len(AGENTS) * len(ATTACKS)
+    assert len(experiment.entries) == len(CONTENDERS) * len(PANELS)
     assert {entry.cell.horizon for entry in experiment.entries} == {3000}
-    for attack in ATTACKS:
+    for attack in PANELS:
         cells = [entry.cell for entry in experiment.entries if entry.panel == attack.panel]
         assert {cell.agent for cell in cells} == {
             "rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "vacdb", "fgts",
@@ -42,7 +52,7 @@ def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
         assert len({(cell.attack, cell.budget, str(cell.attack_settings)) for cell in cells}) == 1
         [reference] = [e for e in experiment.entries if e.panel == attack.panel and e.is_reference]
         assert (reference.cell.agent, dict(reference.cell.agent_settings)) == ("rcdb", {})
-    budgets = [(attack.name, attack.budget) for attack in ATTACKS]
+    budgets = [(attack.name, attack.budget) for attack in PANELS]
     assert budgets[:3] == [("none", 150), ("greedy", 150), ("greedy", 600)]
     for entry in experiment.entries:
         entry.cell.start(seed=0)
@@ -54,14 +64,14 @@ def test_agents_know_the_budget_or_do_not(folder):
         [entry] = [e for e in entries if (e.cell.agent, e.setting, e.panel) == ("rcdb", words, panel)]
         return entry.cell.start(seed=0)[0].settings["flip_budget"]
 
-    panels = [attack.panel for attack in ATTACKS]
+    panels = [attack.panel for attack in PANELS]
     assert [tolerated("practical", panel) for panel in panels] == [150, 150, 600, 150, 150]
     assert [tolerated("C unknown", panel) for panel in panels] == [55] * 5
 
 
 def test_every_radius_is_tried_for_all_alike(folder):
     experiment = replay(folder)[1]
-    for panel in [attack.panel for attack in ATTACKS[:2]]:
+    for panel in [attack.panel for attack in (NO_FLIPS, FIRST_FLIPPED)]:
         for radius in RADII:
             entries = [e for e in experiment.entries if (e.panel, e.x) == (panel, radius)]
             assert sorted(e.cell.agent for e in entries) == sorted(WITH_RADIUS)
@@ -140,14 +150,14 @@ def test_without_votes_one_sentence_says_where_from():
 
 def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(declared, "HORIZON", 12)
-    monkeypatch.setattr(declared, "AGENTS", AGENTS[:1] + AGENTS[4:5])
+    monkeypatch.setattr(declared, "CONTENDERS", CONTENDERS[:1] + CONTENDERS[4:5])
     monkeypatch.setattr(declared, "RADII", (1.0, 3.0))
     out = tmp_path / "out"
     command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", "--out", str(out)]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     page = (out / "report.html").read_text(encoding="utf-8")
-    for attack in ATTACKS:
+    for attack in PANELS:
         assert attack.panel in page
     assert "The linear model, in which every agent here believes, is wrong." in page
     assert (out / "replay.svg").exists()

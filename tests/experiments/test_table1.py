@@ -11,7 +11,7 @@ from fairduel.adversaries import ATTACKS, StrongAdversary, StrongRewardAdversary
 from fairduel.experiments import table1
 from fairduel.experiments.inference import Mean
 from fairduel.report import table1_page
-from fairduel.simulation import Store, Streams, play
+from fairduel.simulation import Store, Streams, count_missing, play
 from fairduel.worlds import WORLDS, RewardWorld
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -75,14 +75,14 @@ class Written:
 
 @pytest.mark.parametrize("agent", PAPER)
 def test_each_algorithm_of_the_papers_table_is_there_with_its_bound(agent):
-    rows = [each for each in table1.ALGORITHMS if each.agent == agent and each.in_paper]
-    assert {(row.model, row.bound) for row in rows} == {PAPER[agent]}
+    rows = [each for each in table1.ALGORITHMS if each.agent == agent and each.guarantee.in_paper]
+    assert {(row.guarantee.model, row.guarantee.bound) for row in rows} == {PAPER[agent]}
 
 
 def test_what_is_said_to_be_in_the_paper_has_a_bound_of_the_paper():
     assert len(PAPER) == 9
     bounds = {bound for _, bound in PAPER.values()}
-    assert {each.bound for each in table1.ALGORITHMS if each.in_paper} == bounds
+    assert {each.guarantee.bound for each in table1.ALGORITHMS if each.guarantee.in_paper} == bounds
     assert len(set(IDS)) == len(IDS)
 
 
@@ -90,7 +90,7 @@ def test_what_is_said_to_be_in_the_paper_has_a_bound_of_the_paper():
 def test_an_agent_is_told_what_the_table_says_that_it_needs(row):
     agent, _, _, _ = row.cells_in_budget[1].start(seed=0)
     told = {getattr(agent, name, None) for name in ("flip_budget", "corruption_budget")} - {None}
-    assert told == ({table1.BUDGETS[1]} if "C" in row.needs.split(", ") else set())
+    assert told == ({table1.BUDGETS[1]} if "C" in row.guarantee.needs.split(", ") else set())
 
 
 @pytest.mark.parametrize("row", table1.ALGORITHMS, ids=IDS)
@@ -101,7 +101,7 @@ def test_each_one_meets_the_adversary_of_its_bound(row):
         "strong": (StrongAdversary, StrongRewardAdversary),
         "none": (StrongAdversary, StrongRewardAdversary),
     }
-    assert issubclass(ATTACKS[row.attack], kinds[row.adversary])
+    assert issubclass(ATTACKS[row.attack], kinds[row.guarantee.adversary])
     assert [cell.attack for cell in row.cells_in_horizon] == ["none"] * len(table1.HORIZONS)
     assert {cell.budget for cell in row.cells_in_horizon} == {0}
     assert {cell.attack for cell in row.cells_in_budget} == {row.attack}
@@ -161,7 +161,7 @@ def test_growth_in_the_budget_starts_from_the_regret_without_an_attack():
 
 def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
     store, done = Store(tmp_path), []
-    assert table1.count_runs(store, SEEDS) == 3 * sum(len(each.cells) for each in tiny)
+    assert count_missing(store, table1.all_cells(), SEEDS) == 3 * sum(len(each.cells) for each in tiny)
     rows = table1.measure(store, SEEDS, progress=done.append)
     assert sum(done) == 3 * (7 + 6 + 7)
     for row in rows:
@@ -185,12 +185,12 @@ def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
 
 def test_what_is_stored_is_not_run_again(tiny, tmp_path):
     first = table1.measure(Store(tmp_path), SEEDS)
-    assert table1.count_runs(Store(tmp_path), SEEDS) == 0
+    assert count_missing(Store(tmp_path), table1.all_cells(), SEEDS) == 0
     done = []
     again = table1.measure(Store(tmp_path), SEEDS, progress=done.append)
     assert done == []
     assert [row.in_horizon for row in again] == [row.in_horizon for row in first]
-    assert table1.count_runs(Store(tmp_path), range(4)) == sum(len(each.cells) for each in tiny)
+    assert count_missing(Store(tmp_path), table1.all_cells(), range(4)) == sum(len(each.cells) for each in tiny)
 
 
 class Uniform:
@@ -287,7 +287,7 @@ def test_the_page_has_every_row_and_the_record_is_json(tiny, tmp_path, runs):
     record = strict_json((tmp_path / "table1.json").read_text())
     for row, written in zip(rows, record["rows"], strict=True):
         assert row.algorithm.title in page
-        assert row.algorithm.bound in page
+        assert row.algorithm.guarantee.bound in page
         assert written["regret_at_reference"]["value"] == row.reference.value
         assert (written["regret_at_reference"]["error"] is None) == (runs == 1)
         assert written["uniform_play"] == row.uniform
@@ -308,7 +308,7 @@ def test_the_documents_table_can_be_made_anew(tiny, tmp_path):
     page.write_text(before, encoding="utf-8")
     lines = tables.table1(strict_json((tmp_path / "table1.json").read_text()))
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [
-        f"{each.title} ({each.source})" for each in tiny
+        f"{each.title} ({each.guarantee.source})" for each in tiny
     ]
     assert {line.count("|") for line in lines} == {tables.TABLE1.count("|")}
     tables.put(page, tables.TABLE1, lines)

@@ -124,7 +124,7 @@ def recording(tmp_path):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_and_attack_meet_alike_on_recorded_votes(agent, attack, recording):
     cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world="replay", world_settings=recording)
-    assert cell.runs_whole
+    assert cell.is_compiled
     assert_both_drivers_agree(cell)
 
 
@@ -141,7 +141,7 @@ def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
     np.savez(tmp_path / "table.npz", features=features, rewards=rng.standard_normal(6))
     settings = {"path": str(tmp_path / "table.npz"), "norm_bound": 2.0}
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=80, world="table", world_settings=settings)
-    assert not cell.runs_whole
+    assert not cell.is_compiled
     assert len(cell.run(0).trace.regret) == 80
 
 
@@ -233,5 +233,5 @@ def test_what_is_not_built_in_or_not_fresh_is_left_to_the_plain_driver(other):
 
 def test_a_radius_that_cannot_be_planned_is_left_to_the_plain_driver():
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=40, agent_settings={"radius": "determinant"})
-    assert not cell.runs_whole
+    assert not cell.is_compiled
     assert len(cell.run(0).trace.regret) == 40

@@ -22,7 +22,7 @@ def test_every_combination_is_a_cell(tmp_path):
         attack_settings={"target": "worst"},
     )
     assert grid.cells[expected.key] == expected
-    assert grid.settings["agent_radius"].count(4.0) == 12
+    assert grid.settings["agent_radius"].values.count(4.0) == 12
     assert set(grid.settings) == {"agent_radius", "attack_target"}
 
 

@@ -14,6 +14,7 @@ and √y ≤ (y + y₀)/(2√y₀) for every y₀ > 0 leaves a sum over the free
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,28 +99,53 @@ def diagonal_over(matrix: Matrix) -> Vector:
     return best
 
 
+class _Problem(NamedTuple):
+    """What f is made of: M (d, d), |θ| (d,) and β."""
+
+    matrix: Matrix
+    cost: Vector
+    radius: float
+
+
+class _Tree(NamedTuple):
+    """How far the search is: the first coordinates in its order are fixed, as many as it is deep."""
+
+    order: NDArray[np.int64]
+    """In which order coordinates are fixed, shape (d,)."""
+    over: Matrix
+    """A diagonal over M restricted to the coordinates that are free at each depth, shape (d + 1, d)."""
+    trial: Vector
+    """ε_F, 0 where it is free, shape (d,)."""
+    image: Matrix
+    """Mε_F at each depth, shape (d + 1, d)."""
+    quadratic: Vector
+    """ε_FᵀMε_F at each depth, shape (d + 1,)."""
+    kept: Vector
+    """Cost of the fixed coordinates that are 0 at each depth, shape (d + 1,)."""
+    values: Matrix
+    """The three values of the coordinate fixed next, the most promising first, for each depth, shape (d, 3)."""
+    bounds: Matrix
+    """The most that f can be with each of these, shape (d, 3)."""
+    tried: NDArray[np.int64]
+    """How many of these were tried, shape (d,); −1 if they are not bounded yet."""
+
+
 @compiled
 def _bound(
-    free: NDArray[np.int64],
-    image: Vector,
-    quadratic: float,
-    kept: float,
-    cost: Vector,
-    over: Vector,
-    radius: float,
+    problem: _Problem, over: Vector, free: NDArray[np.int64], image: Vector, quadratic: float, kept: float
 ) -> float:
     """The most that f can be, whatever the free coordinates become."""
     lowest, tangent = np.inf, max(quadratic, 0.0) + 1.0
     for _ in range(_TANGENTS):
-        half = radius / (2.0 * math.sqrt(tangent))
+        half = problem.radius / (2.0 * math.sqrt(tangent))
         total, reached = kept + half * (max(quadratic, 0.0) + tangent), max(quadratic, 0.0)
         for j in free:
             gain = 2.0 * abs(image[j]) + over[j]
-            if half * gain > cost[j]:
+            if half * gain > problem.cost[j]:
                 total += half * gain
                 reached += gain
             else:
-                total += cost[j]
+                total += problem.cost[j]
         lowest = min(lowest, total)
         if reached <= 0.0 or abs(reached - tangent) <= 1e-9 * tangent:
             break
@@ -128,18 +154,9 @@ def _bound(
 
 
 @compiled
-def prove(  # noqa: C901, PLR0912, PLR0915  # one loop over the nodes of a tree
-    signs: Vector, matrix: Matrix, cost: Vector, radius: float, self_duels: bool, nodes: int
-) -> tuple[float, float]:
-    """Improve ε, in place, by branch and bound; return f(ε) and the most that any other ε can have.
-
-    Depth first, the most promising value of a coordinate first, until all is searched or ``nodes`` were looked at.
-    Without ``self_duels`` ε = 0 does not count.
-    """
-    d = cost.size
-    best = sign_score(signs, matrix, cost, radius)
-    if nodes == 0:
-        return best, np.inf
+def _root(matrix: Matrix) -> _Tree:
+    """A search in which nothing is fixed yet."""
+    d = len(matrix)
     order = np.argsort(-np.diag(matrix))
     over = np.zeros((d + 1, d))
     for depth in range(d):
@@ -147,52 +164,73 @@ def prove(  # noqa: C901, PLR0912, PLR0915  # one loop over the nodes of a tree
         over[depth][free] = diagonal_over(matrix[free][:, free])
         if depth > 0 and np.sum(over[depth][free]) > np.sum(over[depth - 1][free]):
             over[depth][free] = over[depth - 1][free]
+    image, values = np.zeros((d + 1, d)), np.zeros((d, 3))
+    return _Tree(
+        order, over, np.zeros(d), image, np.zeros(d + 1), np.zeros(d + 1), values, values.copy(), np.full(d, -1)
+    )
 
-    trial = np.zeros(d)
-    image = np.zeros((d + 1, d))  # M ε_F at each depth
-    quadratic, kept = np.zeros(d + 1), np.zeros(d + 1)
-    values, bounds = np.zeros((d, 3)), np.zeros((d, 3))
-    tried = np.full(d, -1)
+
+@compiled
+def _branch(tree: _Tree, depth: int, problem: _Problem, self_duels: bool) -> int:
+    """Bound f for each value of the coordinate that is fixed next, in place; return how many were looked at."""
+    j, d, looked = tree.order[depth], len(tree.order), 0
+    is_first = not np.any(tree.trial[tree.order[:depth]])  # ε and −ε are alike: the first sign is +
+    values, bounds = np.array([1.0, 0.0, -1.0]), np.full(3, -np.inf)
+    for number, value in enumerate(values):
+        if value < 0.0 and is_first:
+            continue
+        looked += 1
+        q = tree.quadratic[depth] + 2.0 * value * tree.image[depth, j] + value * value * problem.matrix[j, j]
+        k = tree.kept[depth] + problem.cost[j] * (1.0 - abs(value))
+        if depth + 1 < d:
+            below = tree.image[depth] + value * problem.matrix[j]
+            bounds[number] = _bound(problem, tree.over[depth + 1], tree.order[depth + 1 :], below, q, k)
+        elif self_duels or value != 0.0 or not is_first:
+            bounds[number] = k + problem.radius * math.sqrt(max(q, 0.0))
+    ranks = np.argsort(-bounds)
+    tree.values[depth], tree.bounds[depth] = values[ranks], bounds[ranks]
+    tree.tried[depth] = 0
+    return looked
+
+
+@compiled
+def prove(
+    signs: Vector, matrix: Matrix, cost: Vector, radius: float, self_duels: bool, nodes: int
+) -> tuple[float, float]:
+    """Improve ε, in place, by branch and bound; return f(ε) and the most that any other ε can have.
+
+    Depth first, the most promising value of a coordinate first, until all is searched or ``nodes`` were looked at.
+    Without ``self_duels`` ε = 0 does not count.
+    """
+    best = sign_score(signs, matrix, cost, radius)
+    if nodes == 0:
+        return best, np.inf
+    problem, tree = _Problem(matrix, cost, radius), _root(matrix)
     looked, depth = 0, 0
     while depth >= 0:
-        j = order[depth]
-        if tried[depth] < 0:  # bound the children of this node
-            is_first = not np.any(trial[order[:depth]])  # ε and −ε are alike: the first sign is +
-            for number, value in enumerate((1.0, 0.0, -1.0)):
-                values[depth, number], bounds[depth, number] = value, -np.inf
-                if value < 0.0 and is_first:
-                    continue
-                looked += 1
-                q = quadratic[depth] + 2.0 * value * image[depth, j] + value * value * matrix[j, j]
-                k = kept[depth] + cost[j] * (1.0 - abs(value))
-                if depth + 1 < d:
-                    below = image[depth] + value * matrix[j]
-                    bounds[depth, number] = _bound(order[depth + 1 :], below, q, k, cost, over[depth + 1], radius)
-                elif self_duels or value != 0.0 or not is_first:
-                    bounds[depth, number] = k + radius * math.sqrt(max(q, 0.0))
-            ranks = np.argsort(-bounds[depth])
-            values[depth], bounds[depth] = values[depth][ranks], bounds[depth][ranks]
-            tried[depth] = 0
-        number = tried[depth]
-        if number == 3 or bounds[depth, number] <= best + _EQUAL * (1.0 + abs(best)):
-            trial[j] = 0.0
-            tried[depth] = -1
+        if tree.tried[depth] < 0:
+            looked += _branch(tree, depth, problem, self_duels)
+        j, number = tree.order[depth], tree.tried[depth]
+        if number == 3 or tree.bounds[depth, number] <= best + _EQUAL * (1.0 + abs(best)):
+            tree.trial[j] = 0.0
+            tree.tried[depth] = -1
             depth -= 1
             continue
         if looked > nodes:
             highest = best
             for level in range(depth + 1):
-                if tried[level] < 3:
-                    highest = max(highest, bounds[level, tried[level]])
+                if tree.tried[level] < 3:
+                    highest = max(highest, tree.bounds[level, tree.tried[level]])
             return best, highest
-        tried[depth] += 1
-        trial[j] = values[depth, number]
-        if depth + 1 == d:
-            best = bounds[depth, number]
-            signs[:] = trial
+        tree.tried[depth] += 1
+        tree.trial[j] = tree.values[depth, number]
+        if depth + 1 == len(tree.order):
+            best = tree.bounds[depth, number]
+            signs[:] = tree.trial
             continue
-        image[depth + 1] = image[depth] + trial[j] * matrix[j]
-        quadratic[depth + 1] = quadratic[depth] + 2.0 * trial[j] * image[depth, j] + trial[j] ** 2 * matrix[j, j]
-        kept[depth + 1] = kept[depth] + cost[j] * (1.0 - abs(trial[j]))
+        tree.image[depth + 1] = tree.image[depth] + tree.trial[j] * matrix[j]
+        change = 2.0 * tree.trial[j] * tree.image[depth, j]
+        tree.quadratic[depth + 1] = tree.quadratic[depth] + change + tree.trial[j] ** 2 * matrix[j, j]
+        tree.kept[depth + 1] = tree.kept[depth] + cost[j] * (1.0 - abs(tree.trial[j]))
         depth += 1
     return best, best

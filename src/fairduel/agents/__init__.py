@@ -42,6 +42,16 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
 }
 """Every agent by the name that the command and the results know it by."""
 
+
+def loaded_class(name: str) -> type[Agent[Any, Any]] | None:
+    """Return the class of a built-in agent, or of a user's ``module:Name`` if it derives from Agent and is loaded.
+
+    >>> loaded_class("rcdb-s").title, loaded_class("mine:Agent")
+    ('RCDB-S', None)
+    """
+    return AGENTS.get(name) or Agent._classes.get(name)  # noqa: SLF001
+
+
 __all__ = [
     "AGENTS",
     "BARBAR",
@@ -66,4 +76,5 @@ __all__ = [
     "RewardAgent",
     "VersatileDB",
     "WeightedOFUL",
+    "loaded_class",
 ]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, KArmed, RewardAgent
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.scaled_constants import Scaled
 from fairduel.checks import ensure
 from fairduel.duel import Pull
@@ -38,6 +39,10 @@ class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
     >>> agent.recommend(), agent.active.sum(axis=1)[:3].tolist()
     (1, [1, 1, 1])
     """
+
+    title = "Arm Race"
+    full_title = "Multi-layer Active Arm Elimination Race"
+    guarantee = Guarantee("Lykouris 2018", "K-armed bandits", "weak", "Õ(K¹·⁵C√T)", needs="T", in_paper=True)
 
     _asks = ArmRacePull
     _practical_scale = 1 / 32

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairduel.agents.base import Actions, KArmed
 from fairduel.agents.epochs import EpochAgent, EpochPull
+from fairduel.agents.guarantee import Guarantee
 from fairduel.checks import ensure
 
 
@@ -25,6 +26,9 @@ class BARBAR(KArmed, EpochAgent[EpochPull]):
     >>> agent.recommend(), agent.epoch
     (1, 5)
     """
+
+    title = "BARBAR"
+    guarantee = Guarantee("Gupta 2019", "K-armed bandits", "weak", "Õ(√(KT) + KC)", needs="T", in_paper=True)
 
     _practical_scale = 1 / 2048
     _memory = ("_epoch", "_awaited", "_gaps", "_sums")

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.old_formats import FORMAT, upgraded
 from fairduel.agents.state_file import read_state, write_state
 from fairduel.checks import ensure, finite, integer, positive
@@ -40,6 +42,21 @@ class Agent(ABC, Generic[AskedT, Answer]):
     :meth:`_check_pending` if not every value of its memory makes sense.
     """
 
+    title: ClassVar[str]
+    """Its name as papers write it; by default ``module:Class``, the name it is run by. Not inherited."""
+    full_title: ClassVar[str] = ""
+    """The same in full for Table 1, where that is longer."""
+    colour: ClassVar[str | None]
+    """Of its lines in figures, as ``"#D55E00"``; ``None`` leaves the choice to the figure. Not inherited."""
+    guarantee: ClassVar[Guarantee | None] = None
+    """What its publication promises of regret under corruption: its row in Table 1."""
+    assumes: ClassVar[str] = ""
+    """What its guarantee does not hold without, said before it runs."""
+    published_settings: ClassVar[Mapping[str, Any]] = {}
+    """The settings that give it the constants as published, where the defaults are others."""
+    tuned_choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Values of settings that tuning tries beside the radius."""
+
     _classes: ClassVar[dict[str, type["Agent[Any, Any]"]]] = {}
     _asks: ClassVar[type[Asked]]
     """What it asks: :class:`Duel`, :class:`Pull`, or a subclass with more that it must know when it is told."""
@@ -57,6 +74,8 @@ class Agent(ABC, Generic[AskedT, Answer]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.title = vars(cls).get("title", _full_name(cls))
+        cls.colour = vars(cls).get("colour")
         Agent._classes[_full_name(cls)] = cls
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from fairduel.agents.base import Actions, RewardAgent
 from fairduel.agents.by_name import find, make
 from fairduel.agents.cw_oful import CWOFUL
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.weighted_oful import WeightedOFUL
@@ -57,6 +58,11 @@ class COBE(LinearRewardAgent[COBEPull]):
     >>> agent.earliest_restart is None
     True
     """
+
+    title = "COBE"
+    full_title = "COBE over CW-OFUL"
+    guarantee = Guarantee("Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", needs="B, R, T")
+    assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
 
     _asks = COBEPull
     _practical_scale = 1 / 20
@@ -173,8 +179,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting as given, the numbers that came of it, and what it assumes of the adversary."""
-        assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
-        return super().settings | self._regret | {"assumes": assumes, "earliest_restart": self.earliest_restart}
+        return super().settings | self._regret | {"assumes": self.assumes, "earliest_restart": self.earliest_restart}
 
     # ------------------------------------------------------------------ the round
 

@@ -1,7 +1,7 @@
 """CoLSTIM (Bengs 2022, Algorithm 1)."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class CoLSTIM(ContextualAgent):
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight
     1.0
     """
+
+    title = "CoLSTIM"
+    colour = "#E69F00"
+    tuned_choices: ClassVar[dict[str, tuple[str, ...]]] = {"coupling": ("paper", "vacdb")}
 
     coupling: Coupling = "paper"
     """``"paper"``: own perturbations with probability p_t. ``"vacdb"``: shared ones with probability p_t."""

@@ -186,6 +186,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     order, and with late feedback the agent does not ask the same thing again while it waits.
     """
 
+    published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
+
     link: Link | str = LOGISTIC
     """σ, a :class:`~fairduel.core.links.Link` or its name."""
     kappa: float | None = None

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import OptimisticAgent, tolerated
 from fairduel.checks import positive
 from fairduel.core.selection import uncertainty_weight
@@ -26,6 +27,11 @@ class CWOFUL(OptimisticAgent):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "CW-OFUL"
+    guarantee = Guarantee(
+        "He 2022", "linear contextual bandits", "strong", "Õ(d√T + dC)", needs="B, R, T, C", in_paper=True
+    )
 
     _practical_scale = 1 / 4
 

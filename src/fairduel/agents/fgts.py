@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.tsallis import draw
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.likelihood import Comparisons, hessian_of, maximum_likelihood
@@ -82,6 +83,9 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "FGTS.CDB"
+    guarantee = Guarantee("Li 2024", "contextual dueling bandits", "none", "Õ(d√T); no claim for C > 0", needs="B, T")
 
     link: Link | str = LOGISTIC
     """σ; the loss is the logistic one, so no other will do."""

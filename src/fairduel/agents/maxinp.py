@@ -28,6 +28,9 @@ class MaxInP(ContextualAgent):
     False
     """
 
+    title = "MaxInP"
+    colour = "#009E73"
+
     _choose = staticmethod(choose)
 
     def _practical_radius(self, round_number: int) -> float:

@@ -19,6 +19,9 @@ class MaxPairUCB(ContextualAgent):
     1.0
     """
 
+    title = "MaxPairUCB"
+    colour = "#0072B2"
+
     def _practical_radius(self, round_number: int) -> float:
         return practical_radius(self.dimension, self._horizon_or(round_number))
 

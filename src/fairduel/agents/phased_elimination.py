@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent, EpochPull
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import at_least_zero, ensure
 from fairduel.core.optimal_design import near_optimal_design
@@ -34,6 +35,12 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
     >>> agent.recommend(actions), agent.active.tolist()
     (0, [True, False, False])
     """
+
+    title = "Phased Elimination"
+    full_title = "Robust Phased Elimination"
+    guarantee = Guarantee(
+        "Bogunovic 2021", "linear bandits", "strong", "Õ(√(dT) + d¹·⁵C + C²)", needs="T, C", in_paper=True
+    )
 
     _practical_scale = 1 / 100
     _memory = ("_epoch", "_awaited", "_actions", "_active", "_length", "_due", "_counts", "_sums", "_theta")

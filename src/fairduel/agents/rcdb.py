@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from fairduel.agents.contextual import RunPlan
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
 from fairduel.core.radius import determinant_noise, horizon_noise, practical_radius
 from fairduel.errors import BadInputError
@@ -32,6 +33,12 @@ class RCDB(RobustAgent):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "RCDB"
+    colour = "#D55E00"
+    guarantee = Guarantee(
+        "the paper", "contextual dueling bandits", "strong", "Õ(d√T + dC)", needs="B, T, C", in_paper=True
+    )
 
     def __post_init__(self) -> None:
         if self.radius == "determinant" and self.design == "plain":

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fairduel.agents.contextual import RADIUS, Moment
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
 from fairduel.checks import number_or_name
 from fairduel.core.compiling import inlined
@@ -41,6 +43,11 @@ class RCDBS(RobustAgent):
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]
     True
     """
+
+    title = "RCDB-S"
+    colour = "#CC79A7"
+    guarantee = Guarantee("the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", needs="B, T, C")
+    published_settings: ClassVar[dict[str, str]] = {"radius": "theory", "slope_radius": "theory"}
 
     slope_radius: float | str = "practical"
     """β_t, the radius of Σ within Δ̂_t: ``"practical"``, ``"theory"`` or a number."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from fairduel.agents.base import Actions
 from fairduel.agents.epochs import EpochAgent, EpochPull
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import FixedSetAgent
 from fairduel.checks import ensure
 from fairduel.core.optimal_design import barycentric_spanner
@@ -39,6 +40,10 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "SBE"
+    full_title = "SBE (our reading)"
+    guarantee = Guarantee("Li 2019", "linear bandits", "weak", "Õ(d²C/Δ + d⁵/Δ²)", needs="T", in_paper=True)
 
     _asks = SBEPull
     _practical_scale = 1 / 1024

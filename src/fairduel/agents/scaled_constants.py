@@ -1,5 +1,6 @@
 """A factor on constants that were made for proofs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,6 +11,8 @@ from fairduel.errors import unknown_name
 @dataclass(kw_only=True, eq=False)
 class Scaled:
     """Mixed into an agent whose published constants can be scaled down, all by one factor."""
+
+    published_settings: ClassVar[Mapping[str, Any]] = {"scale": "theory"}
 
     _practical_scale: ClassVar[float]
 

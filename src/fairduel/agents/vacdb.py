@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.agents.guarantee import Guarantee
 from fairduel.checks import at_least_zero, boolean, ensure, fraction, integer, number_or_name, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.likelihood import Comparisons, maximum_likelihood
@@ -107,6 +108,12 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
     >>> duel.level, round(duel.weight * duel.width, 12)
     (1, 0.5)
     """
+
+    title = "VACDB"
+    guarantee = Guarantee(
+        "Di 2023", "contextual dueling bandits", "none", "Õ(d√(Σσ_t²) + d); no claim for C > 0", needs="B, T"
+    )
+    published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
     _asks = VACDBDuel
 

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.tsallis import draw, tsallis_distribution
 from fairduel.checks import ensure, positive
 from fairduel.duel import Duel, Outcome, Vector
@@ -45,6 +46,11 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
     >>> agent.recommend()
     2
     """
+
+    title = "Versatile-DB"
+    guarantee = Guarantee(
+        "Saha & Gaillard 2022", "K-armed dueling bandits", "weak", "Õ(C + Σ 1/Δ_i + √K)", needs="nothing", in_paper=True
+    )
 
     form: Form = "two-players"
     """``"two-players"`` or ``"one-learner"``."""

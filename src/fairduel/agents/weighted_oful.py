@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairduel.agents.base import Actions
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, tolerated
 from fairduel.checks import ensure
 from fairduel.core.selection import pick
@@ -59,6 +60,10 @@ class WeightedOFUL(_WeightedOFUL):
     0
     """
 
+    title = "Weighted OFUL"
+    full_title = "Robust weighted OFUL"
+    guarantee = Guarantee("Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", needs="B, R, C", in_paper=True)
+
     corruption_budget: float | None = None
     """C, a bound on the sum of all corruptions' sizes; ``None`` tolerates √T."""
 
@@ -100,6 +105,10 @@ class MultiLevelOFUL(_WeightedOFUL):
     >>> agent.recommend(actions)
     0
     """
+
+    title = "Multi-level OFUL"
+    full_title = "Multi-level weighted OFUL"
+    guarantee = Guarantee("Zhao 2021", "linear contextual bandits", "weak", "Õ(dC²√T)", needs="B, R, T")
 
     _asks = MultiLevelPull
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.scaled_constants import Scaled
 from fairduel.agents.tsallis import draw
 from fairduel.checks import ensure, integer
@@ -53,6 +54,11 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
     >>> agent.recommend()
     2
     """
+
+    title = "WIWR"
+    guarantee = Guarantee(
+        "Agarwal 2021", "K-armed dueling bandits", "weak", "Õ(K²C/Δ_min + Σ K²/Δ_i²)", needs="T", in_paper=True
+    )
 
     _asks = WIWRDuel
     _practical_scale = PRACTICAL_SCALE

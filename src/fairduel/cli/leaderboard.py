@@ -1,38 +1,25 @@
 """``fairduel leaderboard``: which agent to use."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fairduel.cli.options import (
-    CORES,
-    Jobs,
-    Out,
-    Runs,
-    Seed,
-    compile_first,
-    console,
-    progress_bar,
-    report_seeds,
-    typed_command,
-)
+from fairduel.cli import options
 from fairduel.experiments import leaderboard as board
-from fairduel.files import write_atomically
+from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.tables import with_error
-from fairduel.report.templating import render
-from fairduel.simulation import Store, versions
+from fairduel.simulation import Store
 
 
 def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-    runs: Runs = 10,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/leaderboard"),
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/leaderboard"),
 ) -> None:
     """Compare all dueling agents, untuned, over many scenarios.
 
@@ -40,19 +27,14 @@ def leaderboard(
     tuned for that very scenario, on other seeds. The worst of its ratios says
     what you risk; their geometric mean what to expect.
     """
-    console.quiet = as_json
-    store, seeds = Store(out), report_seeds(seed, runs)
-    compile_first(board.report_cells())
-    with progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
+    options.console.quiet = as_json
+    store, seeds = Store(out), options.report_seeds(seed, runs)
+    options.compile_first(board.report_cells())
+    with options.progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
         result = board.compete(store, seeds, jobs=jobs, progress=progress)
-    text = json.dumps(_record(result, seeds), indent=1, ensure_ascii=False)
-    write_atomically(out / "leaderboard.json", (text + "\n").encode())
-    page = out / "leaderboard.html"
-    shown = f"{seeds[0]}–{seeds[-1]} ({len(seeds)} runs)"
-    html = render("leaderboard.html", board=result, scenarios=board.SCENARIOS, seeds=shown, command=typed_command())
-    write_atomically(page, html.encode())
+    page = write_leaderboard(out, result, seeds, options.typed_command())
     if as_json:
-        typer.echo(text)
+        typer.echo(page.with_suffix(".json").read_text(encoding="utf-8"), nl=False)
         return
     title = f"Leaderboard ({len(board.SCENARIOS)} scenarios, {runs} runs each; ratios ± standard error)"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
@@ -62,32 +44,5 @@ def leaderboard(
         where, worst = standing.worst
         mean = standing.geometric_mean
         table.add_row(standing.contender.title, with_error(worst, digits=2), where, with_error(mean, digits=2))
-    console.print(table)
-    console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
-
-
-def _record(result: board.Board, seeds: range) -> dict[str, Any]:
-    return {
-        "command": typed_command(),
-        "seeds": [seeds[0], seeds[-1]],
-        "versions": versions(),
-        "standings": [
-            {
-                "agent": standing.contender.agent,
-                "settings": dict(standing.contender.settings),
-                "worst": {"scenario": standing.worst[0], **standing.worst[1].as_json()},
-                "geometric_mean": standing.geometric_mean.as_json(),
-                "ratios": {name: ratio.as_json() for name, ratio in standing.ratios.items()},
-            }
-            for standing in result.standings
-        ],
-        "best": {
-            name: {
-                "agent": best.contender.agent,
-                "settings": {**best.contender.settings, **best.tuning.winner.settings},
-                "regret": float(best.regret.mean()),
-                "tuning_seeds": best.tuning.seeds,
-            }
-            for name, best in result.best.items()
-        },
-    }
+    options.console.print(table)
+    options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,10 +22,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fairduel.adversaries import ATTACKS
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.files import write_atomically
-from fairduel.simulation import Cell, versions
+from fairduel.simulation import Cell, compile_agents, versions
+from fairduel.worlds import WORLDS
 
 console = Console()
 
@@ -35,6 +36,13 @@ Seed = Annotated[int, typer.Option(min=0, help="The first seed; the others follo
 Jobs = Annotated[int, typer.Option(min=1, help="How many runs at a time.", show_default="all cores")]
 Out = Annotated[Path, typer.Option(help="Folder for all that is written; finished runs there are not run again.")]
 CORES = os.cpu_count() or 1
+OWN = "or your own as module:Name"
+Attack = Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, {OWN}.")]
+Budget = Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")]
+Horizon = Annotated[int, typer.Option(min=1, help="T: how many rounds.")]
+World = Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, {OWN}.")]
+SetAttack = Annotated[list[str], typer.Option(help="A setting of the attack: --set-attack target=worst.")]
+SetWorld = Annotated[list[str], typer.Option(help="A setting of the world: --set-world dimension=3.")]
 
 
 def report_seeds(first: int, runs: int) -> range:
@@ -51,8 +59,8 @@ def typed_command() -> str:
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write what was found, and what made it, as JSON; it has no infinite numbers, so these are null."""
-    whole = _finite({"command": typed_command(), "versions": versions(), **record})
-    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    plain = _finite({"command": typed_command(), "versions": versions(), **record})
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False, default=str)
     write_atomically(path, (text + "\n").encode())
 
 
@@ -92,11 +100,10 @@ def _value(text: str) -> Any:
 
 
 def compile_first(cells: Iterable[Cell]) -> None:
-    """Play a few rounds of each agent, so that workers find the compiled code on disk; say so if it took long."""
+    """Let workers find the compiled code of all agents on disk; say so if that took long."""
     began = time.monotonic()
     with console.status("Compiling the mathematics for this machine (only the first time) …"):
-        for cell in {cell.agent: cell for cell in cells}.values():
-            replace(cell, horizon=3).run(seed=0)
+        compile_agents(cells)
     seconds = time.monotonic() - began
     if seconds > 5:
         console.print(f"Compiled for this machine in {seconds:.0f} s; the next time it is there.")

@@ -8,21 +8,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from fairduel.cli.options import (
-    CORES,
-    Jobs,
-    Seed,
-    compile_first,
-    console,
-    progress_bar,
-    report_seeds,
-    typed_command,
-)
+from fairduel.cli import options
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment, replay, table1
 from fairduel.experiments.results import Results, run_experiment
 from fairduel.report.tables import summary, with_error, with_interval
-from fairduel.simulation import Store
+from fairduel.simulation import Store, count_missing
 
 TABLE1 = "table1"
 REPLAY = "replay"
@@ -38,8 +29,8 @@ def reproduce(
         int | None,
         typer.Option(min=1, help="How many runs, each with its own seed.", show_default=f"10; {REPLAY}: {replay.RUNS}"),
     ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
     data: Annotated[Path | None, typer.Option(help=f"Folder with the recorded votes that {REPLAY} replays.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="results/EXPERIMENT")] = None,
 ) -> None:
@@ -65,7 +56,7 @@ def reproduce(
     if data is not None and experiment != REPLAY:
         raise BadInputError(f"--data is for {REPLAY} alone: {experiment} makes its own worlds.")
     folder = out or DEFAULT_OUT / experiment
-    seeds = report_seeds(seed, runs or (replay.RUNS if experiment == REPLAY else 10))
+    seeds = options.report_seeds(seed, runs or (replay.RUNS if experiment == REPLAY else 10))
     if experiment == TABLE1:
         fill_table1(folder, seeds, jobs)
     elif experiment == REPLAY:
@@ -75,34 +66,33 @@ def reproduce(
         run_and_report([EXPERIMENTS[name]() for name in names], folder, seeds, jobs)
 
 
-def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int) -> list[Results]:
+def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range, jobs: int) -> None:
     """Run experiments with a progress bar each, print their tables, write the report and say where it is."""
-    store = Store(folder)
     cells = [entry.cell for experiment in experiments for entry in experiment.entries]
     for cell in cells:
-        cell.start(seed=0)  # every setting is tried before the first long run
-    compile_first(cells)
+        cell.check()
+    store = Store(folder)
+    options.compile_first(cells)
     all_results = []
     for experiment in experiments:
-        keys = {entry.cell.key: entry.cell for entry in experiment.entries}
-        missing = sum(len(set(seeds) - store.seeds(cell)) for cell in keys.values())
-        with progress_bar(experiment.title, missing) as progress:
+        missing = count_missing(store, [entry.cell for entry in experiment.entries], seeds)
+        with options.progress_bar(experiment.title, missing) as progress:
             results = run_experiment(experiment, store, seeds, jobs=jobs, progress=progress)
         all_results.append(results)
         print_summary(results)
-    with console.status("Drawing …"):
+    with options.console.status("Drawing …"):
         from fairduel.report.page import write_report  # noqa: PLC0415  # matplotlib loads only where it draws
 
-        page = write_report(folder, all_results, typed_command())
-    console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
-    return all_results
+        page = write_report(folder, all_results, options.typed_command())
+    options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
 
 
 def fill_table1(folder: Path, seeds: range, jobs: int) -> None:
     """Measure every row of Table 1, print it, write the page and say where it is."""
     store = Store(folder)
-    compile_first(cell for algorithm in table1.ALGORITHMS for cell in algorithm.cells)
-    with progress_bar("Table 1", table1.count_runs(store, seeds)) as progress:
+    cells = table1.all_cells()
+    options.compile_first(cells)
+    with options.progress_bar("Table 1", count_missing(store, cells, seeds)) as progress:
         rows = table1.measure(store, seeds, jobs=jobs, progress=progress)
     from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # matplotlib loads only where it draws
 
@@ -115,9 +105,10 @@ def fill_table1(folder: Path, seeds: range, jobs: int) -> None:
     for row in rows:
         words = texts(row)
         measured = [words[name] for name in ("in_horizon", "in_budget", "reference", "published")]
-        table.add_row(row.algorithm.title, row.algorithm.bound, *measured)
-    console.print(table)
-    console.print(f"\nReport: [bold]{write_table1(folder, rows, seeds, typed_command())}[/bold]", soft_wrap=True)
+        table.add_row(row.algorithm.title, row.algorithm.guarantee.bound, *measured)
+    options.console.print(table)
+    page = write_table1(folder, rows, seeds, options.typed_command())
+    options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
 
 
 def print_summary(results: Results) -> None:
@@ -136,7 +127,7 @@ def print_summary(results: Results) -> None:
             panel = row["panel"]
             table.add_row(f"[bold]{panel}[/bold]")
         table.add_row(*_texts(row, has_x=has_x))
-    console.print(table)
+    options.console.print(table)
 
 
 def _texts(row: dict[str, Any], *, has_x: bool) -> list[str]:

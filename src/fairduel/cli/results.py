@@ -17,7 +17,7 @@ from rich.text import Text
 from fairduel.cli.options import console
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
-from fairduel.report.points import axis_title, points_of
+from fairduel.report.sweep_means import sweep_means
 from fairduel.simulation.query import Answer, query
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
@@ -106,19 +106,17 @@ def plot(
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise BadInputError(f"a figure is written as .png or .svg, and {path.name} is neither.")
-    points, mixed = points_of(out, x=x, y=y, by=by, panel=panel, where=where)
-    measure = f"final {axis_title(y)}" if y.endswith("regret") else axis_title(y)
-    from fairduel.report.figures import draw_points, image  # noqa: PLC0415  # matplotlib loads only where it draws
+    means = sweep_means(out, x=x, y=y, by=by, panel=panel, where=where)
+    from fairduel.report.figures import draw_means, image  # noqa: PLC0415  # matplotlib loads only where it draws
 
-    figure = draw_points(points, x_label=axis_title(x), y_label=f"{measure} (mean ± standard error)")
-    write_atomically(path, image(figure, "svg" if kind == "svg" else "png"))
-    if mixed:
+    write_atomically(path, image(draw_means(means), "svg" if kind == "svg" else "png"))
+    if means.mixed:
         console.print(
-            f"Each point is a mean over different {', '.join(mixed)}: tell them apart with --by or --panel, "
+            f"Each point is a mean over different {', '.join(means.mixed)}: tell them apart with --by or --panel, "
             "or choose with --where.",
             soft_wrap=True,
         )
-    runs = sorted({point.runs for point in points})
+    runs = sorted({point.runs for point in means.points})
     count = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     console.print(f"Figure, {count} runs a point: [bold]{path}[/bold]", soft_wrap=True)
 

@@ -5,36 +5,31 @@ from typing import Annotated
 
 import typer
 
-from fairduel.adversaries import ATTACKS
-from fairduel.agents import AGENTS
-from fairduel.cli.options import CORES, Jobs, Out, Runs, Seed, console, parse_settings, report_seeds
+from fairduel.agents import AGENTS, loaded_class
+from fairduel.cli import options
 from fairduel.cli.reproduce import run_and_report
-from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.experiment import agent_title, settings_text
+from fairduel.experiments.experiment import comparison
 from fairduel.simulation import Cell
-from fairduel.worlds import WORLDS
-
-_OWN = "or your own as module:Name"
 
 
 def simulate(
     agent: Annotated[
         list[str],
-        typer.Option(help=f"{', '.join(AGENTS)}, {_OWN}; give it again to compare.", show_default="rcdb"),
+        typer.Option(help=f"{', '.join(AGENTS)}, {options.OWN}; give it again to compare.", show_default="rcdb"),
     ] = ["rcdb"],  # noqa: B006  # typer copies it
-    attack: Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, {_OWN}.")] = "greedy",
-    budget: Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")] = 45,
-    horizon: Annotated[int, typer.Option(min=1, help="T: how many rounds.")] = 2000,
-    world: Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, {_OWN}.")] = "hypercube",
+    attack: options.Attack = "greedy",
+    budget: options.Budget = 45,
+    horizon: options.Horizon = 2000,
+    world: options.World = "hypercube",
     set_agent: Annotated[
         list[str], typer.Option("--set", help="A setting of the agents, as name=value: --set radius=theory.")
     ] = [],  # noqa: B006
-    set_attack: Annotated[list[str], typer.Option(help="A setting of the attack: --set-attack target=worst.")] = [],  # noqa: B006
-    set_world: Annotated[list[str], typer.Option(help="A setting of the world: --set-world dimension=3.")] = [],  # noqa: B006
-    runs: Runs = 10,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/simulate"),
+    set_attack: options.SetAttack = [],  # noqa: B006
+    set_world: options.SetWorld = [],  # noqa: B006
+    runs: options.Runs = 10,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/simulate"),
 ) -> None:
     """Run one or more agents against an attack, and plot their regret.
 
@@ -46,7 +41,6 @@ def simulate(
 
     Example:  fairduel simulate --agent rcdb --agent colstim --attack misleading
     """
-    settings = parse_settings(set_agent)
     cells = [
         Cell(
             agent=name,
@@ -54,23 +48,15 @@ def simulate(
             budget=budget,
             horizon=horizon,
             world=world,
-            agent_settings=settings,
-            attack_settings=parse_settings(set_attack),
-            world_settings=parse_settings(set_world),
+            agent_settings=options.parse_settings(set_agent),
+            attack_settings=options.parse_settings(set_attack),
+            world_settings=options.parse_settings(set_world),
         )
         for name in dict.fromkeys(agent)
     ]
-    experiment = Experiment(
-        name="regret",
-        title=f"{attack} attack, C = {budget}, {horizon} rounds",
-        question="What does each agent cost here?",
-        entries=[
-            Entry(cell, settings_text(settings) or "default", attack, is_reference=cell is cells[0]) for cell in cells
-        ],
-        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
-    )
     for cell in cells:
-        agent_settings = getattr(cell.start(seed=0)[0], "settings", {})
-        if "assumes" in agent_settings:
-            console.print(f"{agent_title(cell.agent)} assumes {agent_settings['assumes']}.")
-    run_and_report([experiment], out, report_seeds(seed, runs), jobs)
+        cell.check()
+        kind = loaded_class(cell.agent)
+        if kind is not None and kind.assumes:
+            options.console.print(f"{kind.title} assumes {kind.assumes}.")
+    run_and_report([comparison(cells)], out, options.report_seeds(seed, runs), jobs)

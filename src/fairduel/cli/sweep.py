@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli.options import CORES, Jobs, compile_first, console, progress_bar, report_seeds, typed_command
-from fairduel.simulation import Store, run_cells
+from fairduel.simulation import Store, count_missing, run_cells
 from fairduel.simulation.cluster import Cluster
 from fairduel.simulation.sweep import read_grid
 
@@ -57,7 +57,7 @@ def sweep(
     cells = list(declared.cells.values())
     with Cluster(dask) if dask else nullcontext() as cluster:
         store = Store(folder)
-        missing = sum(len(set(seeds) - store.seeds(cell)) for cell in cells)
+        missing = count_missing(store, cells, seeds)
         declared.save(folder, typed_command())
         if missing and cluster is None:
             compile_first(cells)

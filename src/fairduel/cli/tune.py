@@ -1,6 +1,5 @@
 """``fairduel tune``: the best settings of an agent under one attack, on tuning seeds."""
 
-import inspect
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,32 +7,32 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS
-from fairduel.cli.options import CORES, Jobs, Out, compile_first, console, parse_settings, progress_bar
+from fairduel.cli import options
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.tuning import (
     RADII,
     TUNING_RUNS,
     Tuned,
-    collect,
     grid,
     paper_problems,
+    trial_cells,
+    tune_all,
     tuning_seeds,
-    variants,
 )
 from fairduel.files import write_atomically
-from fairduel.simulation import Cell, Store, run_cells
-from fairduel.worlds import WORLDS
+from fairduel.simulation import Cell, Store, count_missing
 
 
 def tune(
-    agent: Annotated[str, typer.Argument(help=f"{', '.join(AGENTS)}, your own as module:Name, or all.")],
-    attack: Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, or your own as module:Name.")] = "greedy",
-    budget: Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")] = 45,
-    horizon: Annotated[int, typer.Option(min=1, help="T: how many rounds.")] = 2000,
-    world: Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, or your own as module:Name.")] = "hypercube",
+    agent: Annotated[
+        str, typer.Argument(help=f"{', '.join(AGENTS)}, {options.OWN}; all: every one that the experiments use.")
+    ],
+    attack: options.Attack = "greedy",
+    budget: options.Budget = 45,
+    horizon: options.Horizon = 2000,
+    world: options.World = "hypercube",
     grid_of: Annotated[
         list[str],
         typer.Option(
@@ -41,11 +40,11 @@ def tune(
         ),
     ] = [],  # noqa: B006
     set_agent: Annotated[list[str], typer.Option("--set", help="A setting of the agent that stays, name=value.")] = [],  # noqa: B006
-    set_attack: Annotated[list[str], typer.Option(help="A setting of the attack, name=value.")] = [],  # noqa: B006
-    set_world: Annotated[list[str], typer.Option(help="A setting of the world, name=value.")] = [],  # noqa: B006
+    set_attack: options.SetAttack = [],  # noqa: B006
+    set_world: options.SetWorld = [],  # noqa: B006
     runs: Annotated[int, typer.Option(min=2, help="Runs for each point of the grid.")] = TUNING_RUNS,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/tune"),
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/tune"),
 ) -> None:
     """Try a grid of settings on tuning seeds, and write the winner.
 
@@ -64,28 +63,23 @@ def tune(
             budget=budget,
             horizon=horizon,
             world=world,
-            agent_settings=parse_settings(set_agent),
-            attack_settings=parse_settings(set_attack),
-            world_settings=parse_settings(set_world),
+            agent_settings=options.parse_settings(set_agent),
+            attack_settings=options.parse_settings(set_attack),
+            world_settings=options.parse_settings(set_world),
         )
-        known = AGENTS.get(agent)
-        if not grid_of and known is not None and "radius" not in inspect.signature(known).parameters:
-            raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
         problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
+    cells = trial_cells(problems)
+    for trial in cells:
+        trial.check()
     store = Store(out)
-    cells = [variant for problem, settings in problems for variant in variants(problem, settings)]
-    for variant in cells:
-        variant.start(seed=0)
-    compile_first(cells)
-    seeds = tuning_seeds(runs)
-    with progress_bar("Tuning", sum(len(set(seeds) - store.seeds(variant)) for variant in cells)) as progress:
-        run_cells(cells, seeds, store, jobs=jobs, progress=progress)
-    tunings = [collect(problem, settings, store, seeds) for problem, settings in problems]
+    options.compile_first(cells)
+    with options.progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
+        tunings = tune_all(problems, store, runs, jobs=jobs, progress=progress)
     for tuned in tunings:
         _print(tuned)
     path = out / "tuned.json"
     write_atomically(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
-    console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
+    options.console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
 
 
 def _given_grid(texts: list[str]) -> list[dict[str, Any]]:
@@ -97,7 +91,9 @@ def _given_grid(texts: list[str]) -> list[dict[str, Any]]:
             raise BadInputError(
                 f"a grid is written name=value,value, like radius={RADII[0]:g},{RADII[1]:g}, not {text!r}."
             )
-        points = [point | parse_settings([f"{name}={value}"]) for point in points for value in values.split(",")]
+        points = [
+            point | options.parse_settings([f"{name}={value}"]) for point in points for value in values.split(",")
+        ]
     return points
 
 
@@ -115,6 +111,6 @@ def _print(tuned: Tuned) -> None:
     for trial in tuned.trials:
         mark = "  ← best" if trial is tuned.winner else ""
         table.add_row(settings_text(trial.settings), f"{trial.mean:,.0f} ± {trial.standard_error:,.0f}{mark}")
-    console.print(table)
+    options.console.print(table)
     if tuned.at_edge:
-        console.print("The best value is the grid's smallest or largest: a wider --grid may find a better one.")
+        options.console.print("The best value is the grid's smallest or largest: a wider --grid may find a better one.")

@@ -1,7 +1,5 @@
 """``fairduel verify``: the paper's claims, measured."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,25 +8,13 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from fairduel.cli.options import (
-    CORES,
-    Jobs,
-    Out,
-    Runs,
-    Seed,
-    compile_first,
-    console,
-    progress_bar,
-    report_seeds,
-    typed_command,
-    write_record,
-)
+from fairduel.cli import options
 from fairduel.experiments import claims
 from fairduel.files import write_atomically
 from fairduel.report.templating import render
 from fairduel.simulation import Store
 
-_COLOURS: dict[claims.Status, str] = {
+_STATUS_STYLES: dict[claims.Status, str] = {
     "holds": "green",
     "does not hold": "red",
     "undecided": "yellow",
@@ -38,10 +24,10 @@ _COLOURS: dict[claims.Status, str] = {
 
 def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-    runs: Runs = 100,
-    seed: Seed = 0,
-    jobs: Jobs = CORES,
-    out: Out = Path("results/verify"),
+    runs: options.Runs = 100,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = options.CORES,
+    out: options.Out = Path("results/verify"),
 ) -> None:
     """Measure each claim of the paper, and say whether it holds.
 
@@ -52,35 +38,29 @@ def verify(
     not hold is a result, not an error; the exit code is 0. Claims whose runs
     take long are judged on fewer of them, and say on how many.
     """
-    console.quiet = as_json
+    options.console.quiet = as_json
     store = Store(out, traces=False)
-    seeds = report_seeds(seed, runs)
-    compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
-    with progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
+    seeds = options.report_seeds(seed, runs)
+    options.compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
+    with options.progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
         verdicts = claims.verify(store, seeds, jobs=jobs, progress=progress)
     record = out / "verify.json"
-    write_record(record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]})
+    options.write_record(
+        record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]}
+    )
     page = out / "verify.html"
-    summary = _summary(verdicts)
-    write_atomically(page, render("verify.html", verdicts=verdicts, summary=summary, command=typed_command()).encode())
+    summary = claims.tally(verdicts)
+    write_atomically(
+        page, render("verify.html", verdicts=verdicts, summary=summary, command=options.typed_command()).encode()
+    )
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
     for verdict in verdicts:
-        status = Text(verdict.status, style=_COLOURS[verdict.status])
-        console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
-        console.print(Padding(Text(verdict.measured), (0, 0, 1, 4)))
-    console.print(f"Up to {runs} runs per claim, 95 % intervals.")
+        status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])
+        options.console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
+        options.console.print(Padding(Text(verdict.measured), (0, 0, 1, 4)))
+    options.console.print(f"Up to {runs} runs per claim, 95 % intervals.")
     for sentence in summary:
-        console.print(sentence)
-    console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)
-
-
-def _summary(verdicts: Sequence[claims.Verdict]) -> list[str]:
-    """How often each verdict was given: for the paper's claims, and beyond them."""
-    sentences = []
-    for name, is_beyond in (("The paper's claims", False), ("Beyond the paper", True)):
-        tally = Counter(verdict.status for verdict in verdicts if (verdict.source == claims.BEYOND) == is_beyond)
-        counts = ", ".join(f"{tally[status]} × {status}" for status in _COLOURS if tally[status])
-        sentences.append(f"{name} ({tally.total()}): {counts}.")
-    return sentences
+        options.console.print(sentence)
+    options.console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)

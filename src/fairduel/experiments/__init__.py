@@ -1,7 +1,7 @@
 """Experiments: declarations only, one figure each."""
 
 from fairduel.experiments.estimators import estimators
-from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, agent_title
+from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, title_of
 from fairduel.experiments.figure1 import figure1
 from fairduel.experiments.figure2 import figure2
 from fairduel.experiments.growth import dimension, horizon
@@ -21,4 +21,4 @@ EXPERIMENTS: dict[str, Declaration] = {
 }
 """Every experiment by name."""
 
-__all__ = ["EXPERIMENTS", "Curves", "Declaration", "Entry", "Experiment", "Lines", "agent_title"]
+__all__ = ["EXPERIMENTS", "Curves", "Declaration", "Entry", "Experiment", "Lines", "title_of"]

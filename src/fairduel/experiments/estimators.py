@@ -3,7 +3,7 @@
 from fairduel.experiments.experiment import Curves, Entry, Experiment
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, NO_ATTACK, paper_cell
 
-WORLDS = {
+COMPARED_WORLDS = {
     "hypercube": {"dimension": 5, "norm": 2.0},
     "fresh": {"dimension": 5, "count": 32, "norm": 2.0},
 }
@@ -18,7 +18,7 @@ def estimators() -> Experiment:
             f"{world}, {attack.panel}",
             is_reference=agent == "rcdb" and estimator == "exact",
         )
-        for world, settings in WORLDS.items()
+        for world, settings in COMPARED_WORLDS.items()
         for attack in (NO_ATTACK, GREEDY, ADVERSARIAL)
         for agent in ("rcdb", "maxpairucb")
         for estimator in ("exact", "lazy", "one-pass")

@@ -1,9 +1,10 @@
 """What an experiment is: cells to run, and how their results are shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fairduel.agents import loaded_class
 from fairduel.experiments.tuning import Tuned
 from fairduel.simulation.cell import Cell
 
@@ -14,9 +15,11 @@ class Entry:
 
     cell: Cell
     setting: str
-    """What the agent was set to, in words: "practical", "tuned: radius 8"."""
+    """What the agent was set to, in words: "practical", "tuned"."""
     panel: str
     """The panel of the figure that it belongs to."""
+    tuned_to: Mapping[str, Any] = field(default_factory=dict)
+    """The values that the setting stands for, where they differ from panel to panel; legends leave them out."""
     tuning: Tuned | None = None
     """How the setting was chosen on tuning seeds, where it was."""
     x: float | None = None
@@ -32,9 +35,19 @@ class Entry:
         return self.tuning is not None
 
     @property
+    def full_setting(self) -> str:
+        """The setting with its values: "tuned: radius 8"."""
+        return f"{self.setting}: {settings_text(self.tuned_to)}" if self.tuned_to else self.setting
+
+    @property
     def label(self) -> str:
-        """The name of its line."""
-        return f"{agent_title(self.cell.agent)} ({self.setting})"
+        """Its name in tables."""
+        return f"{title_of(self.cell.agent)} ({self.full_setting})"
+
+    @property
+    def legend(self) -> str:
+        """The name of its line, the same in every panel."""
+        return f"{title_of(self.cell.agent)} ({self.setting})"
 
 
 @dataclass(frozen=True)
@@ -70,30 +83,30 @@ class Experiment:
 
 Declaration = Callable[[], Experiment]
 
-_TITLES = {
-    "rcdb": "RCDB",
-    "rcdb-s": "RCDB-S",
-    "maxpairucb": "MaxPairUCB",
-    "maxinp": "MaxInP",
-    "colstim": "CoLSTIM",
-    "vacdb": "VACDB",
-    "fgts": "FGTS.CDB",
-    "wiwr": "WIWR",
-    "versatile-db": "Versatile-DB",
-    "arm-race": "Arm Race",
-    "barbar": "BARBAR",
-    "sbe": "SBE",
-    "phased-elimination": "Phased Elimination",
-    "weighted-oful": "Weighted OFUL",
-    "multilevel-oful": "Multi-level OFUL",
-    "cw-oful": "CW-OFUL",
-    "cobe": "COBE",
-}
+
+def comparison(cells: Sequence[Cell]) -> Experiment:
+    """Declare a comparison of agents under one attack, with the first as the reference."""
+    first = cells[0]
+    return Experiment(
+        name="regret",
+        title=f"{first.attack} attack, C = {first.budget}, {first.horizon} rounds",
+        question="What does each agent cost here?",
+        entries=[
+            Entry(cell, settings_text(cell.agent_settings) or "default", cell.attack, is_reference=cell is first)
+            for cell in cells
+        ],
+        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
+    )
 
 
-def agent_title(name: str) -> str:
-    """The name of an agent as papers write it."""
-    return _TITLES.get(name, name)
+def title_of(agent: str) -> str:
+    """The title of an agent's class; of a class that is not loaded or has none, the name that it is run by.
+
+    >>> title_of("fgts"), title_of("mine:Agent")
+    ('FGTS.CDB', 'mine:Agent')
+    """
+    kind = loaded_class(agent)
+    return agent if kind is None else kind.title
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Figure 1: RCDB against tuned baselines under the paper's attacks."""
 
-from fairduel.experiments.experiment import Curves, Entry, Experiment, settings_text
-from fairduel.experiments.paper_setup import ATTACKS, BASELINES, BUDGET, HORIZON, WARMUP, Attack, paper_cell
+from fairduel.experiments.experiment import Curves, Entry, Experiment
+from fairduel.experiments.paper_setup import BASELINES, BUDGET, FIGURE1_PANELS, HORIZON, WARMUP, Attack, paper_cell
 from fairduel.experiments.tuning import published, tuning_problem, variants
 
 
@@ -11,7 +11,7 @@ def figure1() -> Experiment:
         name="figure1",
         title="Figure 1: four attacks",
         question=f"Who has the lowest regret when {BUDGET} of {HORIZON} outcomes are flipped?",
-        entries=[entry for attack in ATTACKS for entry in _panel(attack)],
+        entries=[entry for attack in FIGURE1_PANELS for entry in _panel(attack)],
         views=[
             Curves("Cumulative regret; the band is ± one standard error over the runs."),
             Curves(f"The same, with {WARMUP} random duels first where the legend says warm-up."),
@@ -49,5 +49,5 @@ def _tuned_entry(agent: str, attack: Attack, warmup: int, drawn_in: tuple[int, .
     tuning = published(problem)
     best = tuning.winner.settings
     [cell] = variants(problem, [best])
-    start = "tuned with warm-up" if warmup else "tuned"
-    return Entry(cell, f"{start}: {settings_text(best)}", attack.panel, tuning=tuning, drawn_in=drawn_in)
+    setting = "tuned with warm-up" if warmup else "tuned"
+    return Entry(cell, setting, attack.panel, tuned_to=best, tuning=tuning, drawn_in=drawn_in)

@@ -7,7 +7,7 @@ from fairduel.experiments.paper_setup import GREEDY, NO_ATTACK, paper_cell
 
 DIMENSIONS = (2, 4, 8, 16)
 HORIZONS = (250, 500, 1000, 2000, 4000, 8000)
-AGENTS = ("rcdb", "rcdb-s", "maxpairucb")
+COMPARED = ("rcdb", "rcdb-s", "maxpairucb")
 
 
 def dimension() -> Experiment:
@@ -22,7 +22,7 @@ def dimension() -> Experiment:
         )
         for attack in (NO_ATTACK, GREEDY)
         for d in DIMENSIONS
-        for agent in AGENTS
+        for agent in COMPARED
     ]
     return Experiment(
         name="dimension",
@@ -46,7 +46,7 @@ def horizon() -> Experiment:
         )
         for attack in (NO_ATTACK, GREEDY)
         for rounds in HORIZONS
-        for agent in AGENTS
+        for agent in COMPARED
     ]
     return Experiment(
         name="horizon",

@@ -1,16 +1,17 @@
 """Which agent to use: every dueling agent, untuned, on declared scenarios, against the best one tuned for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed, loaded_class
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import Mean, jackknifed
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Storage, count_missing, run_cells
 
 HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
@@ -33,7 +34,7 @@ class Scenario:
 
     def cell(self, agent: str, settings: Mapping[str, Any]) -> Cell:
         """The runs of an agent on it."""
-        warm = {"warmup": self.warmup} if self.warmup and agent in _WITH_WARMUP else {}
+        warm = {"warmup": self.warmup} if self.warmup and hasattr(loaded_class(agent), "warmup") else {}
         return Cell(
             agent=agent,
             attack=self.attack,
@@ -77,34 +78,32 @@ class Contender:
     @property
     def title(self) -> str:
         """Its name on the board."""
-        return ", ".join([agent_title(self.agent), *map(str, self.settings.values())])
+        return ", ".join([title_of(self.agent), *map(str, self.settings.values())])
 
     def plays(self, scenario: Scenario) -> bool:
         """Whether it can: agents of K arms have no use for fresh actions."""
-        return scenario.world != "fresh" or self.agent not in _WITHOUT_FEATURES
+        kind = loaded_class(self.agent)
+        return scenario.world != "fresh" or kind is None or not issubclass(kind, KArmed)
 
 
-_WITH_WARMUP = ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim")
-_WITHOUT_FEATURES = ("wiwr", "versatile-db")
-_ONE_PASS = {"estimator": "one-pass"}
-_WITH_RADIUS = (
-    Contender("rcdb"),
-    Contender("rcdb", _ONE_PASS),
-    Contender("rcdb-s"),
-    Contender("maxpairucb"),
-    Contender("maxpairucb", _ONE_PASS),
-    Contender("maxinp"),
-    Contender("colstim"),
-)
-CONTENDERS = (
-    *_WITH_RADIUS,
-    Contender("vacdb"),
-    Contender("fgts"),
-    Contender("versatile-db"),
-    Contender("versatile-db", {"form": "one-learner"}),
-    Contender("wiwr"),
-)
-TUNED = (*_WITH_RADIUS, Contender("colstim", {"coupling": "vacdb"}))
+_SECOND_FORMS = {
+    "rcdb": {"estimator": "one-pass"},
+    "maxpairucb": {"estimator": "one-pass"},
+    "versatile-db": {"form": "one-learner"},
+}
+"""Agents that stand on the board twice, and what the second is set to."""
+
+
+def _contenders(kind: type) -> Iterator[Contender]:
+    for name, each in AGENTS.items():
+        if issubclass(each, kind):
+            yield Contender(name)
+            if name in _SECOND_FORMS:
+                yield Contender(name, _SECOND_FORMS[name])
+
+
+CONTENDERS = tuple(_contenders(DuelingAgent))
+TUNED = (*_contenders(ContextualAgent), Contender("colstim", {"coupling": "vacdb"}))
 """Those whose radius is tuned for each scenario, to find the best that is possible there."""
 _GRID = [{"radius": radius} for radius in RADII]
 
@@ -154,20 +153,16 @@ def report_cells() -> list[Cell]:
     return [s.cell(c.agent, c.settings) for s in SCENARIOS for c in CONTENDERS if c.plays(s)]
 
 
-def count_runs(store: Store, seeds: Sequence[int]) -> int:
+def count_runs(store: Storage, seeds: Sequence[int]) -> int:
     """How many runs the board still needs; as long as tuning has not named the winners, all of theirs."""
-
-    def missing(cells: Sequence[Cell], some: Sequence[int]) -> int:
-        return sum(len(set(some) - store.seeds(cell)) for cell in {cell.key: cell for cell in cells}.values())
-
-    tuning = missing(tuning_cells(), TUNING_SEEDS)
+    tuning = count_missing(store, tuning_cells(), TUNING_SEEDS)
     if tuning:
-        return tuning + missing(report_cells(), seeds) + len(SCENARIOS) * len(seeds)
-    return missing([*report_cells(), *_winning_cells(_winners(store))], seeds)
+        return tuning + count_missing(store, report_cells(), seeds) + len(SCENARIOS) * len(seeds)
+    return count_missing(store, [*report_cells(), *_winning_cells(_winners(store))], seeds)
 
 
 def compete(
-    store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> Board:
     """Tune, play and compare; what is in the store is not run again."""
     refuse_tuning_seeds(seeds)
@@ -190,12 +185,12 @@ def compete(
     return Board(sorted(standings, key=lambda standing: standing.worst[1].value), best)
 
 
-def _winners(store: Store) -> list[tuple[Contender, Tuned]]:
+def _winners(store: Storage) -> list[tuple[Contender, Tuned]]:
     """The best tuned agent of each scenario, once tuning is done."""
     return [_tuned_best(scenario, store) for scenario in SCENARIOS]
 
 
-def _tuned_best(scenario: Scenario, store: Store) -> tuple[Contender, Tuned]:
+def _tuned_best(scenario: Scenario, store: Storage) -> tuple[Contender, Tuned]:
     tunings = [(c, collect(scenario.cell(c.agent, c.settings), _GRID, store, TUNING_SEEDS)) for c in TUNED]
     return min(tunings, key=lambda item: item[1].winner.mean)
 

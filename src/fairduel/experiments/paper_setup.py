@@ -23,19 +23,23 @@ class Attack:
     panel: str
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    budget: int = BUDGET
+    """C: the flips that it may make, and that agents are told to expect."""
 
 
-ATTACKS = (
-    Attack("greedy", "greedy"),
-    Attack("random, p = 0.5", "random", {"probability": 0.5}),
-    Attack("random, p = 0.1", "random", {"probability": 0.1}),
-    Attack("adversarial", "adversarial"),
-    Attack("misleading, random target", "misleading", {"target": "random"}),
-    Attack("no attack", "none"),
-)
-"""The paper's four attacks, the random one at two rates, and the price of robustness without any."""
-GREEDY, NO_ATTACK = ATTACKS[0], ATTACKS[-1]
-ADVERSARIAL, MISLEADING = ATTACKS[3], ATTACKS[4]
+GREEDY = Attack("greedy", "greedy")
+RANDOM = Attack("random, p = 0.5", "random", {"probability": 0.5})
+RARE_RANDOM = Attack("random, p = 0.1", "random", {"probability": 0.1})
+"""The paper does not say its p."""
+ADVERSARIAL = Attack("adversarial", "adversarial")
+MISLEADING = Attack("misleading, random target", "misleading", {"target": "random"})
+NO_ATTACK = Attack("no attack", "none")
+
+WEAK_ATTACKS = (GREEDY, RANDOM)
+PAPER_ATTACKS = (*WEAK_ATTACKS, ADVERSARIAL, MISLEADING)
+"""The four attacks of the paper's Figure 1."""
+FIGURE1_PANELS = (GREEDY, RANDOM, RARE_RANDOM, ADVERSARIAL, MISLEADING, NO_ATTACK)
+"""The same, the random one at two rates, and the price of robustness without any."""
 
 
 def paper_cell(agent: str, attack: Attack, settings: Mapping[str, Any] | None = None, **changes: Any) -> Cell:
@@ -45,7 +49,7 @@ def paper_cell(agent: str, attack: Attack, settings: Mapping[str, Any] | None = 
         "attack": attack.name,
         "attack_settings": attack.settings,
         "agent_settings": settings or {},
-        "budget": BUDGET,
+        "budget": attack.budget,
         "horizon": HORIZON,
         "world_settings": {"dimension": DIMENSION, "norm": 2.0},
     }

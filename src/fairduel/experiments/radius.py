@@ -1,8 +1,8 @@
 """Theory against practice: what the radius of the theorems does, and what scaling it down does."""
 
+from fairduel.agents import AGENTS
 from fairduel.experiments.experiment import Curves, Entry, Experiment
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, NO_ATTACK, paper_cell
-from fairduel.experiments.tuning import theory_settings
 
 SCALES = {"rcdb": (1.0, 0.1, 0.03), "rcdb-s": (1.0, 0.01, 0.003)}
 
@@ -15,7 +15,7 @@ def radius() -> Experiment:
             is_reference = agent == "rcdb"
             entries.append(Entry(paper_cell(agent, attack), "practical", attack.panel, is_reference=is_reference))
             for scale in scales:
-                settings = theory_settings(agent) | {"radius_scale": scale}
+                settings = {**AGENTS[agent].published_settings, "radius_scale": scale}
                 name = "theory" if scale == 1.0 else f"theory × {scale:g}"
                 entries.append(Entry(paper_cell(agent, attack, settings), name, attack.panel))
         determinant = paper_cell("rcdb", attack, {"radius": "determinant"})

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import entr, log_expit
 
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
+from fairduel.experiments.paper_setup import Attack, paper_cell
 from fairduel.simulation.cell import Cell
 from fairduel.worlds.replay import Pairs, Recording, load
 
@@ -23,36 +25,33 @@ FOLDS = 10
 """Contexts are left out of the linear model in so many groups."""
 
 
-@dataclass(frozen=True)
-class _Attack:
-    panel: str
-    name: str
-    budget: int = FLIPS
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-ATTACKS = (
-    _Attack(f"no attack, {FLIPS} flips feared", "none"),
-    _Attack(f"the first {FLIPS} votes flipped", "greedy"),
-    _Attack(f"the first {MANY_FLIPS} votes flipped", "greedy", MANY_FLIPS),
-    _Attack(f"a random item pushed by {FLIPS} flips", "misleading", settings={"target": "random"}),
-    _Attack(f"the worst item pushed by {FLIPS} flips", "misleading", settings={"target": "worst"}),
+NO_FLIPS = Attack(f"no attack, {FLIPS} flips feared", "none", budget=FLIPS)
+FIRST_FLIPPED = Attack(f"the first {FLIPS} votes flipped", "greedy", budget=FLIPS)
+PANELS = (
+    NO_FLIPS,
+    FIRST_FLIPPED,
+    Attack(f"the first {MANY_FLIPS} votes flipped", "greedy", budget=MANY_FLIPS),
+    Attack(f"a random item pushed by {FLIPS} flips", "misleading", {"target": "random"}, budget=FLIPS),
+    Attack(f"the worst item pushed by {FLIPS} flips", "misleading", {"target": "worst"}, budget=FLIPS),
 )
-AGENTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
-    ("rcdb", "practical", {}),
-    ("rcdb", "C unknown", {"flip_budget": None}),
-    ("rcdb", "one-pass", {"estimator": "one-pass"}),
-    ("rcdb-s", "practical", {}),
-    ("maxpairucb", "practical", {}),
-    ("maxpairucb", "one-pass", {"estimator": "one-pass"}),
-    ("maxinp", "practical", {}),
-    ("colstim", "practical", {}),
-    ("vacdb", "practical", {"norm_bound": 4.0}),  # its ridge is 2^−2l κ, and at ‖θ‖ ≤ 17 that is no ridge any more
-    ("fgts", "practical", {}),
+_WITH_FEATURES = [
+    name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent) and not issubclass(kind, KArmed)
+]
+_PRACTICAL: dict[str, Mapping[str, Any]] = {
+    "vacdb": {"norm_bound": 4.0},  # its ridge is 2^−2l κ, and at ‖θ‖ ≤ 17 that is no ridge any more
+}
+_OTHER_FORMS: dict[str, Mapping[str, Mapping[str, Any]]] = {
+    "rcdb": {"C unknown": {"flip_budget": None}, "one-pass": {"estimator": "one-pass"}},
+    "maxpairucb": {"one-pass": {"estimator": "one-pass"}},
+}
+CONTENDERS: tuple[tuple[str, str, Mapping[str, Any]], ...] = tuple(
+    (name, words, settings)
+    for name in _WITH_FEATURES
+    for words, settings in {"practical": _PRACTICAL.get(name, {}), **_OTHER_FORMS.get(name, {})}.items()
 )
 """Every agent with features: its name, its setting in words, and the setting."""
 RADII = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-WITH_RADIUS = ("rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim")
+WITH_RADIUS = [name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent)]
 """Those whose radius means the same: β of β‖φ‖_Σ⁻¹ against estimated rewards."""
 
 
@@ -66,17 +65,9 @@ def replay(path: Path | None) -> list[Experiment]:
     return [_untuned(path), _by_radius(path)]
 
 
-def _cell(path: Path, attack: _Attack, agent: str, settings: Mapping[str, Any]) -> Cell:
-    return Cell(
-        agent=agent,
-        attack=attack.name,
-        attack_settings=attack.settings,
-        budget=attack.budget,
-        horizon=HORIZON,
-        world="replay",
-        agent_settings=settings,
-        world_settings={"path": str(path), "missing": "model"},
-    )
+def _cell(path: Path, attack: Attack, agent: str, settings: Mapping[str, Any]) -> Cell:
+    world = {"path": str(path), "missing": "model"}
+    return paper_cell(agent, attack, settings, horizon=HORIZON, world="replay", world_settings=world)
 
 
 def _untuned(path: Path) -> Experiment:
@@ -88,8 +79,8 @@ def _untuned(path: Path) -> Experiment:
             attack.panel,
             is_reference=(agent, words) == ("rcdb", "practical"),
         )
-        for attack in ATTACKS
-        for agent, words, settings in AGENTS
+        for attack in PANELS
+        for agent, words, settings in CONTENDERS
     ]
     return Experiment(
         name="replay",
@@ -110,7 +101,7 @@ def _by_radius(path: Path) -> Experiment:
             x=radius,
             is_reference=agent == "rcdb",
         )
-        for attack in ATTACKS[:2]
+        for attack in (NO_FLIPS, FIRST_FLIPPED)
         for radius in RADII
         for agent in WITH_RADIUS
     ]

@@ -7,7 +7,7 @@ import polars as pl
 
 from fairduel.experiments.experiment import Entry, Experiment
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Store, run_cells
+from fairduel.simulation import Storage, run_cells
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Results:
 
 def run_experiment(
     experiment: Experiment,
-    store: Store,
+    store: Storage,
     seeds: Sequence[int],
     *,
     jobs: int = 1,
@@ -46,7 +46,7 @@ def run_experiment(
             "experiment": experiment.name,
             "entry": index,
             "agent": entry.cell.agent,
-            "setting": entry.setting,
+            "setting": entry.full_setting,
             "tuned": entry.tuned,
             "panel": entry.panel,
             "attack": entry.cell.attack,

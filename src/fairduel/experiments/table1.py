@@ -1,15 +1,17 @@
 """The paper's Table 1, running: every algorithm in its own setting, its bound beside its measured growth."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairduel.agents import AGENTS
+from fairduel.agents.guarantee import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.inference import Mean, excess_exponent, exponent, mean
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Storage, run_cells
 from fairduel.worlds import RewardWorld
 
 HORIZONS = (1000, 2000, 4000, 8000, 16000)
@@ -17,33 +19,48 @@ REFERENCE_HORIZON = 8000
 BUDGETS = (25, 50, 100, 200, 400)
 REFERENCE_BUDGET = 100
 
-ARMS = ("arms", {"arms": 10, "gap": 0.2})
-LINEAR = ("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1})
-PREFERENCES = ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2})
-HYPERCUBE = ("hypercube", {"dimension": 5, "norm": 2.0})
+
+class _Setup(NamedTuple):
+    """Where the algorithms of a model are run: a world with its settings, a weak attack and a strong one."""
+
+    world: tuple[str, Mapping[str, Any]]
+    weak: str
+    strong: str
+
+
+_LINEAR = _Setup(("linear", {"dimension": 5, "arms": 20, "norm": 1.0, "noise": 0.1}), "swap", "bury")
+_SETUPS: dict[Model, _Setup] = {
+    "K-armed bandits": _Setup(("arms", {"arms": 10, "gap": 0.2}), "swap", "bury"),
+    "linear bandits": _LINEAR,
+    "linear contextual bandits": _LINEAR,
+    "K-armed dueling bandits": _Setup(
+        ("preferences", {"family": "condorcet", "arms": 10, "gap": 0.2}), "greedy", "adversarial"
+    ),
+    "contextual dueling bandits": _Setup(("hypercube", {"dimension": 5, "norm": 2.0}), "greedy", "adversarial"),
+}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One row of the table: what is claimed of an algorithm, and where it is run."""
+    """One row of the table: an agent, what is claimed of it, and where it is run."""
 
-    title: str
-    source: str
-    model: str
-    """The setting that it is made for."""
-    adversary: str
-    """Against whom its bound is claimed: weak adversaries commit before they could see the action."""
-    bound: str
-    needs: str
-    """What it must be told."""
     agent: str
-    world: tuple[str, Mapping[str, Any]]
-    attack: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, Any] | None = None
+    title: str
+    guarantee: Guarantee
+    settings: Mapping[str, Any]
+    published: Mapping[str, Any] | None
     """The settings with the constants as published, where they differ from the practical ones."""
-    in_paper: bool = True
-    """Whether the paper's Table 1 has it."""
+
+    @property
+    def world(self) -> tuple[str, Mapping[str, Any]]:
+        """The world that it is made for, and its settings."""
+        return _SETUPS[self.guarantee.model].world
+
+    @property
+    def attack(self) -> str:
+        """A weak attack where its bound covers no strong one; where it covers none at all, a strong one."""
+        setup = _SETUPS[self.guarantee.model]
+        return setup.weak if self.guarantee.adversary in ("weak", "weak only") else setup.strong
 
     def cell(self, *, horizon: int, budget: int, settings: Mapping[str, Any] | None = None) -> Cell:
         """Its runs at this horizon, under attack if there is a budget."""
@@ -82,76 +99,29 @@ class Algorithm:
         return [*self.cells_in_horizon, *self.cells_in_budget, *extra]
 
 
-_THEORY = {"scale": "theory"}
-ALGORITHMS = (
-    Algorithm(
-        "Multi-layer Active Arm Elimination Race", "Lykouris 2018", "K-armed bandits", "weak", "Õ(K¹·⁵C√T)", "T",
-        "arm-race", ARMS, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "BARBAR", "Gupta 2019", "K-armed bandits", "weak", "Õ(√(KT) + KC)", "T",
-        "barbar", ARMS, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "SBE (our reading)", "Li 2019", "linear bandits", "weak", "Õ(d²C/Δ + d⁵/Δ²)", "T",
-        "sbe", LINEAR, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "Robust Phased Elimination", "Bogunovic 2021", "linear bandits", "strong", "Õ(√(dT) + d¹·⁵C + C²)", "T, C",
-        "phased-elimination", LINEAR, "bury", published=_THEORY,
-    ),
-    Algorithm(
-        "Robust Phased Elimination, C unknown", "Bogunovic 2021", "linear bandits", "strong",
-        "Õ(√(dT) + d¹·⁵C + C²)", "T",
-        "phased-elimination", LINEAR, "bury", settings={"corruption_budget": None},
-        published={**_THEORY, "corruption_budget": None},
-    ),
-    Algorithm(
-        "Robust weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", "B, R, C",
-        "weighted-oful", LINEAR, "swap", published=_THEORY,
-    ),
-    Algorithm(
-        "Multi-level weighted OFUL", "Zhao 2021", "linear contextual bandits", "weak", "Õ(dC²√T)", "B, R, T",
-        "multilevel-oful", LINEAR, "swap", published=_THEORY, in_paper=False,
-    ),
-    Algorithm(
-        "CW-OFUL", "He 2022", "linear contextual bandits", "strong", "Õ(d√T + dC)", "B, R, T, C",
-        "cw-oful", LINEAR, "bury", published=_THEORY,
-    ),
-    Algorithm(
-        "COBE over CW-OFUL", "Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", "B, R, T",
-        "cobe", LINEAR, "swap", published=_THEORY, in_paper=False,
-    ),
-    Algorithm(
-        "WIWR", "Agarwal 2021", "K-armed dueling bandits", "weak", "Õ(K²C/Δ_min + Σ K²/Δ_i²)", "T",
-        "wiwr", PREFERENCES, "greedy", published=_THEORY,
-    ),
-    Algorithm(
-        "Versatile-DB", "Saha & Gaillard 2022", "K-armed dueling bandits", "weak", "Õ(C + Σ 1/Δ_i + √K)", "nothing",
-        "versatile-db", PREFERENCES, "greedy",
-    ),
-    Algorithm(
-        "Versatile-DB, one learner", "Saha & Gaillard 2022", "K-armed dueling bandits", "weak",
-        "Õ(C + Σ 1/Δ_i + √K)", "nothing",
-        "versatile-db", PREFERENCES, "greedy", settings={"form": "one-learner"}, in_paper=False,
-    ),
-    Algorithm(
-        "RCDB", "the paper", "contextual dueling bandits", "strong", "Õ(d√T + dC)", "B, T, C",
-        "rcdb", HYPERCUBE, "adversarial", published={"radius": "theory"},
-    ),
-    Algorithm(
-        "RCDB-S", "the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", "B, T, C",
-        "rcdb-s", HYPERCUBE, "adversarial", published={"radius": "theory", "slope_radius": "theory"}, in_paper=False,
-    ),
-    Algorithm(
-        "VACDB", "Di 2023", "contextual dueling bandits", "none", "Õ(d√(Σσ_t²) + d); no claim for C > 0", "B, T",
-        "vacdb", HYPERCUBE, "adversarial", published={"radius": "theory"}, in_paper=False,
-    ),
-    Algorithm(
-        "FGTS.CDB", "Li 2024", "contextual dueling bandits", "none", "Õ(d√T); no claim for C > 0", "B, T",
-        "fgts", HYPERCUBE, "adversarial", in_paper=False,
-    ),
-)  # fmt: skip
+_SECOND_FORMS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "phased-elimination": ("C unknown", {"corruption_budget": None}, {"needs": "T"}),
+    "versatile-db": ("one learner", {"form": "one-learner"}, {"in_paper": False}),
+}
+"""Agents with a second row: what it adds to the title, its settings, and what it changes of the guarantee."""
+
+
+def _rows() -> Iterator[Algorithm]:
+    """Every agent with a guarantee, in the order of the paper's settings."""
+    for model in _SETUPS:
+        for name, kind in AGENTS.items():
+            guarantee = kind.guarantee
+            if guarantee is None or guarantee.model != model:
+                continue
+            title, published = kind.full_title or kind.title, kind.published_settings
+            yield Algorithm(name, title, guarantee, {}, published or None)
+            if name in _SECOND_FORMS:
+                words, own, changes = _SECOND_FORMS[name]
+                constants = {**published, **own} if published else None
+                yield Algorithm(name, f"{title}, {words}", guarantee._replace(**changes), own, constants)
+
+
+ALGORITHMS = tuple(_rows())
 """Every algorithm of the paper's Table 1, and those near it."""
 
 
@@ -186,22 +156,21 @@ class Measured:
         return self.published is not None and self.published.value >= 0.9 * self.uniform
 
 
-def count_runs(store: Store, seeds: Sequence[int]) -> int:
-    """How many runs the table still needs."""
-    cells = {cell.key: cell for algorithm in ALGORITHMS for cell in algorithm.cells}
-    return sum(len(set(seeds) - store.seeds(cell)) for cell in cells.values())
+def all_cells() -> list[Cell]:
+    """All that it takes to fill the table."""
+    return [cell for algorithm in ALGORITHMS for cell in algorithm.cells]
 
 
 def measure(
-    store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Measured]:
     """Run what is missing and fill the table."""
     refuse_tuning_seeds(seeds)
-    run_cells([cell for each in ALGORITHMS for cell in each.cells], seeds, store, jobs=jobs, progress=progress)
+    run_cells(all_cells(), seeds, store, jobs=jobs, progress=progress)
     return [_filled(algorithm, store, seeds) for algorithm in ALGORITHMS]
 
 
-def _filled(algorithm: Algorithm, store: Store, seeds: Sequence[int]) -> Measured:
+def _filled(algorithm: Algorithm, store: Storage, seeds: Sequence[int]) -> Measured:
     def regret(cell: Cell) -> Vector:
         return store.records(cell, seeds)["regret"].to_numpy()
 

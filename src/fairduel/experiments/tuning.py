@@ -3,27 +3,27 @@
 import functools
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
+from fairduel.agents import AGENTS, loaded_class
 from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
+from fairduel.experiments.inference import mean
 from fairduel.experiments.paper_setup import (
-    ATTACKS,
     BASELINES,
     BUDGET,
     DIMENSION,
+    FIGURE1_PANELS,
     GREEDY,
     NO_ATTACK,
     WARMUP,
     Attack,
     paper_cell,
 )
-from fairduel.simulation import Cell, Store
+from fairduel.simulation import Cell, Storage, run_cells
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; reported seeds stay below."""
@@ -84,9 +84,13 @@ class Tuned:
 
 
 def grid(agent: str) -> list[dict[str, Any]]:
-    """All settings that are tried for an agent: every radius, and CoLSTIM's two couplings."""
-    couplings: Sequence[dict[str, Any]] = [{"coupling": "paper"}, {"coupling": "vacdb"}] if agent == "colstim" else [{}]
-    return [{"radius": radius, **coupling} for coupling in couplings for radius in RADII]
+    """All settings that are tried for an agent: every radius, with every one of its other choices."""
+    kind = loaded_class(agent)
+    if kind is not None and not hasattr(kind, "radius"):
+        raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
+    choices = kind.tuned_choices if kind else {}
+    points = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    return [{"radius": radius, **point} for point in points for radius in RADII]
 
 
 def theory_grid() -> list[dict[str, Any]]:
@@ -94,34 +98,50 @@ def theory_grid() -> list[dict[str, Any]]:
     return [{"radius": "theory", "radius_scale": scale} for scale in THEORY_SCALES]
 
 
-def theory_settings(agent: str) -> dict[str, Any]:
-    """What makes an agent follow its theorem in full."""
-    return {"radius": "theory", "slope_radius": "theory"} if agent == "rcdb-s" else {"radius": "theory"}
-
-
 def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
     """Return ``cell`` once for each of the settings, which add to its own."""
     return [replace(cell, agent_settings={**cell.agent_settings, **extra}) for extra in settings]
 
 
-def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Store, seeds: Sequence[int]) -> Tuned:
+Problem = tuple[Cell, Sequence[Mapping[str, Any]]]
+"""A cell to be tuned, and the settings that are tried."""
+
+
+def trial_cells(problems: Iterable[Problem]) -> list[Cell]:
+    """Every cell that the problems need."""
+    return [variant for cell, settings in problems for variant in variants(cell, settings)]
+
+
+def tune_all(
+    problems: Sequence[Problem],
+    store: Storage,
+    runs: int,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[Tuned]:
+    """Run what is missing of each problem's grid on so many tuning seeds, and judge it."""
+    run_cells(trial_cells(problems), tuning_seeds(runs), store, jobs=jobs, progress=progress)
+    return [collect(cell, settings, store, tuning_seeds(runs)) for cell, settings in problems]
+
+
+def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, seeds: Sequence[int]) -> Tuned:
     """Judge a grid whose cells are in the store."""
     if min(seeds) < FIRST_TUNING_SEED:
         raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are for reports: tune on larger ones.")
     trials = []
     for extra, variant in zip(settings, variants(cell, settings), strict=True):
-        regret = store.records(variant, seeds)["regret"].to_numpy()
-        error = float(regret.std(ddof=1) / np.sqrt(len(regret))) if len(regret) > 1 else float("nan")
-        trials.append(Trial(dict(extra), float(regret.mean()), error))
+        regret = mean(store.records(variant, seeds)["regret"].to_numpy())
+        trials.append(Trial(dict(extra), regret.value, regret.error))
     return Tuned(_problem(cell), (min(seeds), max(seeds)), trials)
 
 
-def paper_problems() -> list[tuple[Cell, list[dict[str, Any]]]]:
-    """Return every tuning that the built-in experiments rely on, as a cell and its grid."""
-    problems: list[tuple[Cell, list[dict[str, Any]]]] = [
+def paper_problems() -> list[Problem]:
+    """Return every tuning that the built-in experiments rely on."""
+    problems: list[Problem] = [
         (tuning_problem(agent, attack, warmup), grid(agent))
         for agent, warmup in [*itertools.product(BASELINES, (0, WARMUP)), ("rcdb", WARMUP)]
-        for attack in ATTACKS
+        for attack in FIGURE1_PANELS
     ]
     problems += [
         (sigmoid_problem(agent, attack, norm), theory_grid())
@@ -144,7 +164,7 @@ def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
     RCDB too, whose own is 1/B².
     """
     ridge = rcdbs_ridge(DIMENSION, norm)
-    return sigmoid_cell(agent, attack, norm, theory_settings(agent) | {"ridge": ridge})
+    return sigmoid_cell(agent, attack, norm, {**AGENTS[agent].published_settings, "ridge": ridge})
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:

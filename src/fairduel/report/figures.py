@@ -1,7 +1,7 @@
 """Figures of experiments and sweeps, drawn with matplotlib; one colour an agent, everywhere."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -11,19 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from fairduel.experiments import Curves, Entry, Lines, agent_title
+from fairduel.agents import loaded_class
+from fairduel.experiments import Curves, Lines, title_of
 from fairduel.experiments.results import Results
-from fairduel.report.points import Point
+from fairduel.report.sweep_means import SweepMeans
 from fairduel.report.tables import lines_of
 
-# The colour-blind-safe palette of Okabe and Ito.
-_COLOURS = {
-    "rcdb": "#D55E00",
-    "rcdb-s": "#CC79A7",
-    "maxpairucb": "#0072B2",
-    "maxinp": "#009E73",
-    "colstim": "#E69F00",
-}
+# What the agents leave of the colour-blind-safe palette of Okabe and Ito.
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MOST_POINTS = 400
@@ -55,8 +49,9 @@ def draw(results: Results, number: int) -> Figure:
         return figure
 
 
-def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figure:
+def draw_means(means: SweepMeans) -> Figure:
     """Draw lines of means with their standard errors, in the order of the points."""
+    points = means.points
     with mpl.rc_context(STYLE):
         figure, axes = _panels([point.panel for point in points])
         agent_of = {point.line: point.agent for point in points}
@@ -73,9 +68,9 @@ def draw_points(points: Sequence[Point], *, x_label: str, y_label: str) -> Figur
             if not are_numbers:
                 axis.set_xticks(range(len(names)), [str(name) for name in names])
                 axis.set_xlim(-0.5, len(names) - 0.5)
-            axis.set_xlabel(x_label)
+            axis.set_xlabel(means.x_label)
             axis.set_ylim(bottom=0)
-        figure.supylabel(y_label, fontsize=10)
+        figure.supylabel(means.y_label, fontsize=10)
         _legend(figure, list(axes.values()))
         return figure
 
@@ -99,13 +94,13 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
     entries = [
         e for e in results.experiment.entries if e.panel == panel and (e.drawn_in is None or number in e.drawn_in)
     ]
-    for entry, style in _styled(entries):
+    for entry, style in zip(entries, _styles([entry.cell.agent for entry in entries]), strict=True):
         index = results.experiment.entries.index(entry)
         traces = results.traces.lazy().filter(pl.col("entry") == index).select("regret").collect()
         regret = traces["regret"].to_numpy().reshape(len(results.seeds), -1)
         points = np.unique(np.linspace(0, regret.shape[1] - 1, _MOST_POINTS).astype(int))
         centre = regret[:, points].mean(axis=0)
-        [drawn] = axis.plot(points + 1, centre, label=_short_label(entry), linewidth=1.6, **style)
+        [drawn] = axis.plot(points + 1, centre, label=entry.legend, linewidth=1.6, **style)
         if len(regret) > 1:
             error = regret[:, points].std(axis=0, ddof=1) / np.sqrt(len(regret))
             axis.fill_between(points + 1, centre - error, centre + error, color=drawn.get_color(), alpha=0.18, lw=0)
@@ -116,41 +111,34 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
 
 def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     groups = {label: entries for (name, label), entries in lines_of(results).items() if name == panel}
-    for entries, style in _styled_groups(list(groups.values())):
+    styles = _styles([entries[0].cell.agent for entries in groups.values()])
+    for entries, style in zip(groups.values(), styles, strict=True):
         regret = np.stack([results.of(entry)["regret"].to_numpy() for entry in entries], axis=1)
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
         x = [entry.x or 0.0 for entry in entries]
         one_setting = len({entry.setting for entry in entries}) == 1
-        label = _short_label(entries[0]) if one_setting else agent_title(entries[0].cell.agent)
+        label = entries[0].legend if one_setting else title_of(entries[0].cell.agent)
         _errorbar(axis, x, regret.mean(axis=0), error, label, style)
     if view.scale == "log":
-        axis.set_xscale("log")
-        axis.set_yscale("log")
         ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axis.minorticks_off()
+        scale_to_logarithms(axis, {tick: f"{tick:g}" for tick in ticks})
     else:
         axis.set_ylim(bottom=0)
     axis.set_xlabel(view.x_label)
 
 
+def scale_to_logarithms(axis: Axes, ticks: Mapping[float, str]) -> None:
+    """Make both scales logarithmic, with these ticks on the x axis."""
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks(list(ticks), list(ticks.values()))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.minorticks_off()
+
+
 def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict[str, Any]) -> None:
     axis.errorbar(x, mean, yerr=error, label=label, marker="o", ms=3.5, capsize=2, lw=1.4, **style)
-
-
-def _short_label(entry: Entry) -> str:
-    """The setting without what differs from panel to panel."""
-    return f"{agent_title(entry.cell.agent)} ({entry.setting.split(':')[0]})"
-
-
-def _styled(entries: Sequence[Entry]) -> list[tuple[Entry, dict[str, Any]]]:
-    return [(group[0], style) for group, style in _styled_groups([[entry] for entry in entries])]
-
-
-def _styled_groups(groups: list[list[Entry]]) -> list[tuple[list[Entry], dict[str, Any]]]:
-    return list(zip(groups, _styles([group[0].cell.agent for group in groups]), strict=True))
 
 
 def _styles(agents: list[str]) -> list[dict[str, Any]]:
@@ -160,10 +148,12 @@ def _styles(agents: list[str]) -> list[dict[str, Any]]:
     """
     if len(set(agents)) == 1 and len(agents) > 1:
         return [{"color": shade} for shade in mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(agents)))]
-    others = list(dict.fromkeys(agent for agent in agents if agent not in _COLOURS))
+    kinds = {agent: loaded_class(agent) for agent in agents}
+    own = {agent: kind.colour for agent, kind in kinds.items() if kind is not None and kind.colour}
+    others = [agent for agent in kinds if agent not in own]
     styles = []
     for place, agent in enumerate(agents):
-        colour = _COLOURS.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
+        colour = own.get(agent) or _OTHER_COLOURS[others.index(agent) % len(_OTHER_COLOURS)]
         dash = _DASHES[agents[:place].count(agent) % len(_DASHES)]
         styles.append({"color": colour, "linestyle": dash})
     return styles

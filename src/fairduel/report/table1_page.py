@@ -9,13 +9,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from fairduel.duel import Matrix
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.table1 import BUDGETS, HORIZONS, REFERENCE_BUDGET, REFERENCE_HORIZON, Measured
 from fairduel.files import write_atomically
-from fairduel.report.figures import STYLE
+from fairduel.report.figures import STYLE, scale_to_logarithms
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.tables import with_error
 from fairduel.report.templating import render
@@ -69,11 +68,11 @@ def _record(row: Measured) -> dict[str, Any]:
     algorithm = row.algorithm
     return {
         "algorithm": algorithm.title,
-        "source": algorithm.source,
-        "setting": algorithm.model,
-        "adversary": algorithm.adversary,
-        "bound": algorithm.bound,
-        "needs": algorithm.needs,
+        "source": algorithm.guarantee.source,
+        "setting": algorithm.guarantee.model,
+        "adversary": algorithm.guarantee.adversary,
+        "bound": algorithm.guarantee.bound,
+        "needs": algorithm.guarantee.needs,
         "agent": algorithm.agent,
         "agent_settings": dict(algorithm.settings),
         "world": f"{algorithm.world[0]}: {settings_text(algorithm.world[1])}",
@@ -95,12 +94,7 @@ def _panel(row: Measured) -> Figure:
         figure = Figure(figsize=(4.2, 1.5), layout="constrained")
         in_horizon, in_budget = figure.subplots(1, 2)
         _points(in_horizon, np.array(HORIZONS), row.by_horizon)
-        in_horizon.set_xscale("log")
-        in_horizon.set_yscale("log")
-        in_horizon.set_xticks(HORIZONS, [f"{horizon // 1000}k" for horizon in HORIZONS])
-        in_horizon.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        in_horizon.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        in_horizon.minorticks_off()
+        scale_to_logarithms(in_horizon, {horizon: f"{horizon // 1000}k" for horizon in HORIZONS})
         in_horizon.set_title("regret against T, no attack (log-log)")
         clean = row.by_horizon[:, [HORIZONS.index(REFERENCE_HORIZON)]]
         _points(in_budget, np.array([0, *BUDGETS]), np.hstack([clean, row.by_budget]))

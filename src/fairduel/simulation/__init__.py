@@ -1,17 +1,22 @@
 """Simulation: one run, many runs, and where results are kept."""
 
 from fairduel.simulation.cell import Cell, Run, versions
-from fairduel.simulation.parallel import run_cells
+from fairduel.simulation.parallel import compile_agents, run_cells
 from fairduel.simulation.play import Player, Streams, Trace, play
+from fairduel.simulation.storage import Storage, count_missing, missing_seeds
 from fairduel.simulation.store import Store, write_parquet
 
 __all__ = [
     "Cell",
     "Player",
     "Run",
+    "Storage",
     "Store",
     "Streams",
     "Trace",
+    "compile_agents",
+    "count_missing",
+    "missing_seeds",
     "play",
     "run_cells",
     "versions",

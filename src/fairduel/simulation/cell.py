@@ -26,7 +26,7 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]
 
-RECORD_LAYOUT = 2
+RECORD_LAYOUT = 3
 """Which columns a stored run has, and what they mean: raise it with every change, so that layouts never mix."""
 
 
@@ -59,11 +59,15 @@ class Cell:
         epoch = getattr(agent, "epoch", 0)
         return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0)
 
-    @property
-    def runs_whole(self) -> bool:
+    @functools.cached_property
+    def is_compiled(self) -> bool:
         """Whether a run of it is compiled from end to end, and so can share its process with others."""
         agent, world, adversary, _ = self.start(seed=0)
         return can_compile(agent, world, adversary)
+
+    def check(self) -> None:
+        """Refuse wrong settings now, rather than in the middle of many runs."""
+        _ = self.is_compiled
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make everything that the run of this seed needs, without playing it."""
@@ -181,6 +185,7 @@ class Run:
             "late_regret": float(trace.regret[3 * len(trace.regret) // 4 :].mean()),
             "flips": int(trace.flipped.sum()),
             "corruption": float(trace.corruption.sum()),
+            "tie_share": float(trace.tied.mean()),
             "self_duel_share": float(trace.self_duels.mean()),
             "locked_in": trace.locked_in,
             "norm_exceeded_share": float(exceeded.mean()),

@@ -1,5 +1,6 @@
 """A Dask cluster as the place where runs are made."""
 
+import importlib
 import logging
 import re
 import time
@@ -8,9 +9,9 @@ from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, Self
 
+from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.simulation.cell import Run, versions
-from fairduel.simulation.extras import needed
 from fairduel.simulation.parallel import Batch, Finished, report_fatal, run_elsewhere
 
 _PATIENCE = 5.0
@@ -28,7 +29,8 @@ class Cluster:
         if not re.fullmatch(r"(tcp|tls)://\S+:\d+", address):
             raise BadInputError(f"a Dask scheduler's address looks like tcp://10.0.0.1:8786, not {address!r}.")
         self.address = address
-        self._dask = needed("distributed", extra="cluster")
+        with needs_extra("cluster"):
+            self._dask: Any = importlib.import_module("distributed")
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told in one sentence
         try:

@@ -139,7 +139,6 @@ def play_compiled(
         raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
     if not world_plan.is_fresh:
         checked_actions(world_plan.actions, agent.dimension)
-    adversary.check_actions(int(np.diff(world_plan.starts).min()))
     state, estimator = agent.new_state(room=horizon + 1)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = getattr(world, "rng", agent_rng)  # unless it draws actions, it needs none
@@ -186,6 +185,7 @@ def _plans(agent: Player, world: World, adversary: Adversary, horizon: int) -> _
     agent_plan, attack_plan, world_plan = agent.plan_run(horizon), adversary.plan_run(), world.plan()
     if agent_plan is None or attack_plan is None or world_plan is None:
         return None
+    adversary.check_actions(int(np.diff(world_plan.starts).min()))
     chooser, weigher = _CHOOSERS.index(agent._choose), _WEIGHERS.index(agent._weigh)  # noqa: SLF001
     plan = agent_plan.plan._replace(chooser=chooser, weigher=weigher)
     which = list(_FLIP_STEPS).index(type(adversary))

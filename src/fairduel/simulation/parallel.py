@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import joblib
@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fairduel.errors import BadInputError, DamageWarning, LockInWarning
 from fairduel.simulation.cell import Cell, Run
-from fairduel.simulation.store import ROUNDS_A_PART, Store
+from fairduel.simulation.storage import ROUNDS_A_PART, Storage, missing_seeds
 
 _SAVE_EVERY = 0.5
 """Seconds between two times that finished runs are stored."""
@@ -67,7 +67,7 @@ class Workers(Protocol):
 def run_cells(
     cells: Sequence[Cell],
     seeds: Sequence[int],
-    store: Store,
+    store: Storage,
     *,
     jobs: int = 1,
     workers: Workers | None = None,
@@ -81,13 +81,11 @@ def run_cells(
     store are removed with a warning, and their runs made again.
     """
     workers = workers or Local(jobs)
-    missing: dict[str, list[int]] = {}
     by_key = {cell.key: cell for cell in cells}
-    for key, cell in by_key.items():
+    for cell in by_key.values():
         for path in store.tidy(cell):
             warnings.warn(f"{path} is damaged: its runs of {cell.agent} are repeated.", DamageWarning, stacklevel=2)
-        done = store.seeds(cell)
-        missing[key] = [seed for seed in dict.fromkeys(seeds) if seed not in done]
+    missing = missing_seeds(store, by_key.values(), seeds)
     count = sum(map(len, missing.values()))
     batches = _batches(by_key, missing, longest=max(1, min(_LONGEST_BATCH, count // (4 * workers.count))))
     # One BLAS thread: the last bits must not depend on how many cores a worker found.
@@ -105,10 +103,16 @@ def run_cells(
     return count
 
 
+def compile_agents(cells: Iterable[Cell]) -> None:
+    """Play a few rounds of each agent, so that its compiled code is on disk before workers look for it."""
+    for cell in {cell.agent: cell for cell in cells}.values():
+        replace(cell, horizon=3).run(seed=0)
+
+
 class _Saver:
     """Stores finished runs from a thread of its own, since those who make them may be busy for long."""
 
-    def __init__(self, store: Store, cells: Mapping[str, Cell], missing: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, store: Storage, cells: Mapping[str, Cell], missing: Mapping[str, Sequence[int]]) -> None:
         self._store, self._cells = store, cells
         self._left = {key: len(seeds) for key, seeds in missing.items()}
         self._waiting: dict[str, list[Run]] = {}
@@ -155,7 +159,7 @@ def _batches(cells: Mapping[str, Cell], missing: Mapping[str, list[int]], longes
     """Cut the runs into batches: compiled ones go several at a time, others alone."""
     batches = []
     for key, seeds in missing.items():
-        size = longest if longest > 1 and seeds and cells[key].runs_whole else 1
+        size = longest if longest > 1 and seeds and cells[key].is_compiled else 1
         batches += [Batch(key, cells[key], seeds[start : start + size]) for start in range(0, len(seeds), size)]
     return batches
 
@@ -169,7 +173,7 @@ class Local:
     def run(self, batches: Sequence[Batch]) -> Finished:
         """Run compiled batches in threads, which cost nothing to start; then the others in processes."""
         cells = {batch.key: batch.cell for batch in batches}
-        compiled = {key for key, cell in cells.items() if cell.runs_whole}
+        compiled = {key for key, cell in cells.items() if cell.is_compiled}
         yield from self._threads([batch for batch in batches if batch.key in compiled])
         yield from self._processes([batch for batch in batches if batch.key not in compiled])
 

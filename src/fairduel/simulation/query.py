@@ -1,15 +1,16 @@
 """SQL over the results of a sweep, which it can read and nothing else."""
 
+import importlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError
-from fairduel.simulation.extras import needed
-from fairduel.simulation.store import TRACE_COLUMNS, Store, unchecked_parts
-from fairduel.simulation.sweep import Grid
+from fairduel.simulation.store import TRACE_COLUMNS, Store
+from fairduel.simulation.sweep import Grid, Setting
 
-_CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
+CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
 _SETTINGS = ("agent_settings", "agent_given", "attack_settings", "world_settings")
 _ROWS_AT_ONCE = 10_000
 
@@ -27,7 +28,8 @@ def query(folder: Path, sql: str) -> Answer:
     ``runs`` has one row a run; ``traces`` one row a run and round, with regrets summed up to it. Both have a
     column for every setting that the grid names, like ``agent_radius``.
     """
-    duckdb = needed("duckdb", extra="results")
+    with needs_extra("results"):
+        duckdb: Any = importlib.import_module("duckdb")
     grid = Grid.load(folder)
     connection = duckdb.connect()
     try:
@@ -57,11 +59,6 @@ def _make_views(duckdb: Any, connection: Any, folder: Path, grid: Grid) -> None:
         ) from error
 
 
-def grid_columns(folder: Path) -> list[str]:
-    """The columns that tell the cells of a grid apart."""
-    return [*_CELL_COLUMNS, *Grid.load(folder).settings]
-
-
 def _rows(duckdb: Any, connection: Any) -> Iterator[tuple[Any, ...]]:
     try:
         while rows := connection.fetchmany(_ROWS_AT_ONCE):
@@ -78,9 +75,7 @@ def _refused(error: Exception, advice: str = "") -> BadInputError:
 def _views(folder: Path, grid: Grid) -> Iterator[str]:
     """The statements that make the views, after closing every door but the one to the cells."""
     store = Store(folder)
-    files = [
-        path for key, cell in grid.cells.items() for path in [*store.parts(cell, key), *unchecked_parts(folder, key)]
-    ]
+    files = [path for key, cell in grid.cells.items() for path in store.parts(cell, key)]
     if not files:
         raise BadInputError(f"no cell of the sweep in {folder} is finished yet.")
     yield "SET temp_directory = ''"
@@ -89,16 +84,14 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
     yield "SET python_enable_replacements = false"
     yield "SET lock_configuration = true"
 
-    named = ", ".join(
-        [*_CELL_COLUMNS, *(f"{_setting(name, values)} AS {name}" for name, values in grid.settings.items())]
-    )
-    names = ", ".join([*_CELL_COLUMNS, *grid.settings])
+    named = ", ".join([*CELL_COLUMNS, *(f"{_typed(setting)} AS {column}" for column, setting in grid.settings.items())])
+    names = ", ".join([*CELL_COLUMNS, *grid.settings])
     traces = ", ".join(f"trace_{name}" for name in TRACE_COLUMNS)
     rounds = ", ".join(f"unnest(trace_{name}) AS {name}" for name in TRACE_COLUMNS)
     # All that is put into these texts are names that a grid may have, and file names in quotes.
     yield f"""
         CREATE VIEW kept AS
-        SELECT {named}, * EXCLUDE ({", ".join(_CELL_COLUMNS)}, filename),
+        SELECT {named}, * EXCLUDE ({", ".join(CELL_COLUMNS)}, filename),
             split_part(parse_filename(filename, true), '-', 1) AS cell
         FROM read_parquet({_list(map(str, files))}, union_by_name = true, filename = true)
         WHERE seed BETWEEN {grid.seeds[0]} AND {grid.seeds[-1]}
@@ -115,18 +108,18 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
     """  # noqa: S608
 
 
-def _setting(column: str, values: Iterable[Any]) -> str:
-    """What reads a setting such as ``agent_radius`` from its JSON, with the type of all values that the grid names."""
-    kind, _, name = column.partition("_")
-    types = {type(value) for value in values}
+def _typed(setting: Setting) -> str:
+    """What reads a setting from its JSON, with the type of all values that the grid names."""
+    types = {type(value) for value in setting.values}
     if types == {bool}:
         sql = "BOOLEAN"
     elif types == {int}:
         sql = "BIGINT"
     else:
         sql = "DOUBLE" if types <= {int, float} else "VARCHAR"
-    given = "agent_given" if kind == "agent" else f"{kind}_settings"  # an agent's settings are what became of them
-    return f"TRY_CAST({given}::JSON ->> '{name}' AS {sql})"
+    # an agent's settings are what became of them
+    given = "agent_given" if setting.kind == "agent" else f"{setting.kind}_settings"
+    return f"TRY_CAST({given}::JSON ->> '{setting.name}' AS {sql})"
 
 
 def _list(texts: Iterable[str]) -> str:

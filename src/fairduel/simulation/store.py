@@ -19,14 +19,13 @@ import polars as pl
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, Run
+from fairduel.simulation.storage import ROUNDS_A_PART
 
 if sys.platform != "win32":
     import fcntl
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
 """What is kept of each round; in a part as lists named ``trace_…``."""
-ROUNDS_A_PART = 1_000_000
-"""A part has at most so many rounds, if it has more than one run; it is about 60 MB before compression."""
 _MOST_SMALL_PARTS = 16
 """So many parts that fit into one are merged, also where the cell is not complete."""
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]{16}")
@@ -53,8 +52,11 @@ class Store:
 
     def parts(self, cell: Cell, key: str | None = None) -> list[Path]:
         """The files of this cell, or of what had this ``key`` in an older version; an error if one is damaged."""
+        key = key or cell.key
         with _locked(self._cells, shared=True):
-            return self._intact_parts(cell, key or cell.key)
+            # Before there were digests, files were called KEY.parquet, KEY-1.parquet and so on.
+            old = sorted(path for path in self._cells.glob(f"{key}*.parquet") if not _NAME.fullmatch(path.stem))
+            return [*self._intact_parts(cell, key), *old]
 
     def seeds(self, cell: Cell) -> set[int]:
         """Which seeds of this cell are finished; those of a damaged part are not."""
@@ -153,12 +155,6 @@ class Store:
         for part in parts:
             if part != merged:
                 part.unlink()
-
-
-def unchecked_parts(folder: Path, key: str) -> list[Path]:
-    """The files of a cell in a ``folder`` from before there were digests: KEY.parquet, KEY-1.parquet and so on."""
-    found = (folder / "cells").glob(f"{key}*.parquet")
-    return sorted(path for path in found if not _NAME.fullmatch(path.stem))
 
 
 def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozenset[int]]:

@@ -1,5 +1,6 @@
 """A grid of cells, declared in one TOML file; and the record of it that stands beside its results."""
 
+import functools
 import itertools
 import json
 import math
@@ -7,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from fairduel.checks import integer
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, versions
@@ -16,6 +18,14 @@ from fairduel.simulation.cell import Cell, versions
 _KEYS = ("runs", "seed", "horizon", "budget", "agent", "attack", "world")
 _KINDS = ("agent", "attack", "world")
 _RECORD = "sweep.json"
+
+
+class Setting(NamedTuple):
+    """A setting of agents, attacks or worlds (its ``kind``), with its value in each cell that has it."""
+
+    kind: str
+    name: str
+    values: list[Any]
 
 
 @dataclass(frozen=True)
@@ -26,15 +36,15 @@ class Grid:
     """By key, which stays that of the code which ran."""
     seeds: range
 
-    @property
-    def settings(self) -> dict[str, list[Any]]:
-        """The values of every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
-        values: dict[str, list[Any]] = {}
+    @functools.cached_property
+    def settings(self) -> dict[str, Setting]:
+        """Every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
+        settings: dict[str, Setting] = {}
         for cell in self.cells.values():
             for kind in _KINDS:
                 for name, value in getattr(cell, f"{kind}_settings").items():
-                    values.setdefault(f"{kind}_{name}", []).append(value)
-        return values
+                    settings.setdefault(f"{kind}_{name}", Setting(kind, name, [])).values.append(value)
+        return settings
 
     def save(self, folder: Path, command: str) -> None:
         """Record in ``folder`` what was swept into it."""
@@ -94,8 +104,8 @@ def declare(table: Mapping[str, Any]) -> Grid:
     for name in table:
         if name not in _KEYS:
             raise unknown_name("key of a grid", name, _KEYS)
-    runs, seed = _whole_number("runs", _given(table, "runs"), least=1), _whole_number("seed", table.get("seed", 0))
-    horizons = [_whole_number("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
+    runs, seed = integer("runs", _given(table, "runs"), least=1), integer("seed", table.get("seed", 0))
+    horizons = [integer("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
     budgets = _values("budget", _given(table, "budget"))
     worlds = _players("world", table) if "world" in table else [(Cell.world, {})]
     cells = [
@@ -153,21 +163,15 @@ def _values(name: str, value: Any) -> list[Any]:
     return values
 
 
-def _whole_number(name: str, value: Any, least: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInputError(f"{name} is a whole number ≥ {least}, not {value!r}.")
-    return value
-
-
 def _budget(value: Any, horizon: int) -> int:
     """C, where "sqrt" means the paper's ⌈√T⌉."""
-    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else _whole_number('budget, where it is not "sqrt",', value)
+    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else integer('budget, where it is not "sqrt",', value)
 
 
 def _try(cell: Cell) -> None:
     """Make all that the cell needs, so that a wrong setting is told before the first run."""
     try:
-        _ = cell.runs_whole
+        cell.check()
     except (ValueError, TypeError, AttributeError) as error:
         what = f"{cell.agent} × {cell.attack} × {cell.world}"
         raise BadInputError(f"{what} cannot run: {error}") from error

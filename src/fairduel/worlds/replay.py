@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.checks import positive
+from fairduel.checks import needs_extra, positive
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
@@ -205,12 +205,10 @@ def _load(
     missing: Missing,
     stamps: tuple[tuple[int, int], ...],  # noqa: ARG001  # a changed file is read again
 ) -> Recording:
-    try:
+    with needs_extra("votes"):
         # Not from fairduel.votes: its other names are no part of a run, and a change there must not repeat one.
         from fairduel.votes.features import read_features  # noqa: PLC0415  # polars may be missing
         from fairduel.votes.reading import read_votes  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise BadInputError(f"this needs {error.name}: install it with  pip install 'fairduel[votes]'") from error
     votes = read_votes(votes_file, strict=True).votes
     features = read_features(features_file, votes).values
     names = votes.contexts or ("all",)

@@ -34,7 +34,7 @@ def test_the_sigmoid_agent_is_ahead_and_its_lead_grows():
     assert statuses(claim, planted(lambda norm: 1 / (1.0 + norm))) == ["does not hold", "does not hold"]
     behind_once = planted(lambda norm: 0.5 if norm == NORMS[2] else 2.0)
     assert statuses(claim, behind_once)[0] == "does not hold"
-    doubling = claim.judge(planted(lambda norm: 2.0**norm))[1]
+    _, doubling = claim.judge(planted(lambda norm: 2.0**norm))
     assert doubling.numbers["value"] == pytest.approx(np.log(2.0), abs=0.01)
 
 

@@ -77,7 +77,7 @@ def test_the_published_parameters_are_used_unscaled():
 
 def test_what_is_true_of_any_run_is_said_to_be():
     """With real audits, the two deterministic lemmas cannot fail, and the others can."""
-    short = audit(proofs.theory_cell("rcdb", proofs.PAPER_ATTACKS[2], proofs.LINEAR, 20, horizon=3000), seed=0)
+    short = audit(proofs.theory_cell("rcdb", proofs.ADVERSARIAL, proofs.LINEAR, 20, horizon=3000), seed=0)
     assert {name for name, each in short.items() if each.reach <= 1} == {"potential", "corruption", "regret"}
     long = audit(proofs.theory_cell("rcdb", proofs.NO_ATTACK, proofs.LINEAR, 0, horizon=100_000), seed=0)
     assert long["regret"].reach > 1 > long["regret"].ratio

@@ -10,12 +10,12 @@ from fairduel.experiments.claims.figures import figure_claims
 from fairduel.experiments.claims.lower_bound import lower_bound_claims
 from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
-from fairduel.experiments.claims.verdict import BEYOND, Claim, Status, Stored, Verdict
+from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Status, Verdict, tally
 from fairduel.experiments.proof_audit import Audit, audit
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.simulation import Cell, Store, run_cells
+from fairduel.simulation import Cell, Storage, missing_seeds, run_cells
 
-__all__ = ["BEYOND", "Claim", "Status", "Verdict", "all_claims", "count_runs", "verify"]
+__all__ = ["BEYOND", "Claim", "Status", "Verdict", "all_claims", "count_runs", "tally", "verify"]
 
 
 def all_claims() -> list[Claim]:
@@ -24,7 +24,7 @@ def all_claims() -> list[Claim]:
 
 
 def verify(
-    store: Store, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Verdict]:
     """Run what is missing and judge every claim."""
     refuse_tuning_seeds(seeds)
@@ -35,23 +35,23 @@ def verify(
     return [verdict for claim in claims for verdict in _judge(claim, store, claim.seeds(seeds), audited)]
 
 
-def _judge(claim: Claim, store: Store, seeds: Sequence[int], audited: Mapping[str, Sequence[Audit]]) -> list[Verdict]:
+def _judge(claim: Claim, store: Storage, seeds: Sequence[int], audited: Mapping[str, Sequence[Audit]]) -> list[Verdict]:
     """The verdicts on a claim, each with how many runs per cell it rests on."""
     runs = "" if claim.one_in == 1 else f"; {len(seeds)} runs per cell"
     return [
         replace(verdict, measured=verdict.measured + runs, numbers={"runs_per_cell": len(seeds), **verdict.numbers})
-        for verdict in claim.judge(Stored(store, seeds, audited))
+        for verdict in claim.judge(Evidence(store, seeds, audited))
     ]
 
 
-def count_runs(store: Store, seeds: Sequence[int]) -> int:
+def count_runs(store: Storage, seeds: Sequence[int]) -> int:
     """How many runs :func:`verify` has yet to make."""
     claims = all_claims()
     missing = {
-        (cell.key, seed)
+        (key, seed)
         for count, cells in _by_count(claims, seeds).items()
-        for cell in cells
-        for seed in set(seeds[:count]) - store.seeds(cell)
+        for key, left in missing_seeds(store, cells, seeds[:count]).items()
+        for seed in left
     }
     return len(missing) + len(_audit_calls(claims, seeds))
 

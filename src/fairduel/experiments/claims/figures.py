@@ -1,31 +1,29 @@
 """What the paper says about its Figures 1 and 2."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, gaps, interval, judged, smallest
-from fairduel.experiments.experiment import agent_title, settings_text
+from fairduel.experiments.experiment import settings_text, title_of
 from fairduel.experiments.figure2 import BUDGETS
 from fairduel.experiments.inference import exponent, line, mean, mixed_mean
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
-    ATTACKS,
     BASELINES,
     GREEDY,
     MISLEADING,
     NO_ATTACK,
+    PAPER_ATTACKS,
+    WEAK_ATTACKS,
     Attack,
     paper_cell,
 )
 from fairduel.experiments.tuning import Trial, published, tuning_problem, variants
 from fairduel.simulation import Cell
 
-PAPER_ATTACKS = tuple(attack for attack in ATTACKS if attack not in (NO_ATTACK, ATTACKS[2]))
-"""The four attacks of Figure 1; the random one at p = 0.5."""
-WEAK_ATTACKS = PAPER_ATTACKS[:2]
 ALWAYS_TRUSTED = 1e9
 """An α so large that every weight is 1."""
 
@@ -45,7 +43,7 @@ def named(attack: Attack) -> str:
 def edge_of_grid(agent: str, attack: Attack, warmup: int = 0) -> str:
     """A warning where the tuned value is the smallest or largest that was tried; else nothing."""
     at_edge = published(tuning_problem(agent, attack, warmup)).at_edge
-    return f" ({agent_title(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
+    return f" ({title_of(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
 
 
 def figure_claims() -> list[Claim]:
@@ -83,8 +81,7 @@ def lowest(
 ) -> Claim:
     """A form of RCDB against all three baselines, each tuned for the attack with so many random duels first."""
 
-    def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         for attack in attacks:
             own = evidence.regret(robust(attack))
             pairs = {agent: (tuned(agent, attack, warmup), robust(attack)) for agent in BASELINES}
@@ -92,20 +89,17 @@ def lowest(
             rival, least = smallest(found)
             locked_in = int(evidence.locked_in(robust(attack)).sum())
             edges = [edge_of_grid(agent, attack, warmup) for agent in tuned_agents if agent in (rival, "rcdb")]
-            verdicts.append(
-                judged(
-                    claim(attack),
-                    source,
-                    f"RCDB {own.mean():.0f} ± {mean(own).error:.0f} ({locked_in} runs locked in); the smallest lead is "
-                    f"{interval(least)}, {agent_title(rival)} decides{''.join(edges)}",
-                    least,
-                    above=0.0,
-                    rival=rival,
-                    rcdb=mean(own).as_json(),
-                    all_baselines={agent: each.as_json() for agent, each in found.items()},
-                )
+            yield judged(
+                claim(attack),
+                source,
+                f"RCDB {own.mean():.0f} ± {mean(own).error:.0f} ({locked_in} runs locked in); the smallest lead is "
+                f"{interval(least)}, {title_of(rival)} decides{''.join(edges)}",
+                least,
+                above=0.0,
+                rival=rival,
+                rcdb=mean(own).as_json(),
+                all_baselines={agent: each.as_json() for agent, each in found.items()},
             )
-        return verdicts
 
     cells = [tuned(agent, attack, warmup) for agent in BASELINES for attack in attacks]
     return Claim(judge, [robust(attack) for attack in attacks] + cells)
@@ -115,26 +109,22 @@ def colstim_is_the_strongest_competitor() -> Claim:
     """CoLSTIM against the other two baselines under the weak attacks."""
     rivals = [agent for agent in BASELINES if agent != "colstim"]
 
-    def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         for attack in WEAK_ATTACKS:
             colstim = tuned("colstim", attack)
             found = gaps(evidence, {agent: (tuned(agent, attack), colstim) for agent in rivals})
             rival, least = smallest(found)
             own = mean(evidence.regret(colstim))
-            verdicts.append(
-                judged(
-                    f"CoLSTIM is the strongest baseline under the {named(attack)}",
-                    "Figure 1, weak attacks",
-                    f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; its smallest lead is {interval(least)}, "
-                    f"{agent_title(rival)} decides",
-                    least,
-                    above=0.0,
-                    rival=rival,
-                    colstim=own.as_json(),
-                )
+            yield judged(
+                f"CoLSTIM is the strongest baseline under the {named(attack)}",
+                "Figure 1, weak attacks",
+                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; its smallest lead is {interval(least)}, "
+                f"{title_of(rival)} decides",
+                least,
+                above=0.0,
+                rival=rival,
+                colstim=own.as_json(),
             )
-        return verdicts
 
     return Claim(judge, [tuned(agent, attack) for agent in BASELINES for attack in WEAK_ATTACKS])
 
@@ -151,21 +141,19 @@ def adversarial_attack_costs_most() -> Claim:
         for attack in WEAK_ATTACKS
     }
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         found = gaps(evidence, pairs)
         (agent, attack), least = smallest(found)
-        return [
-            judged(
-                "the adversarial attack costs every algorithm more than the weak attacks",
-                "Figure 1 (c)",
-                f"at least {interval(least)} more, {agent_title(agent)} and the {attack} attack decide; "
-                f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
-                least,
-                above=0.0,
-                agent=agent,
-                attack=attack,
-            )
-        ]
+        yield judged(
+            "the adversarial attack costs every algorithm more than the weak attacks",
+            "Figure 1 (c)",
+            f"at least {interval(least)} more, {title_of(agent)} and the {attack} attack decide; "
+            f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
+            least,
+            above=0.0,
+            agent=agent,
+            attack=attack,
+        )
 
     return Claim(judge, [cell for pair in pairs.values() for cell in pair])
 
@@ -175,22 +163,20 @@ def colstim_is_the_most_misled() -> Claim:
     colstim = tuned("colstim", MISLEADING)
     pairs = {agent: (colstim, tuned(agent, MISLEADING)) for agent in BASELINES if agent != "colstim"}
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         found = gaps(evidence, pairs)
         rival, least = smallest(found)
         own = mean(evidence.regret(colstim))
-        return [
-            judged(
-                "CoLSTIM is the baseline that the misleading attack hurts most",
-                "Figure 1 (d)",
-                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; at least {interval(least)} more than the "
-                f"others, {agent_title(rival)} decides (all tuned for this attack)",
-                least,
-                above=0.0,
-                rival=rival,
-                colstim=own.as_json(),
-            )
-        ]
+        yield judged(
+            "CoLSTIM is the baseline that the misleading attack hurts most",
+            "Figure 1 (d)",
+            f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; at least {interval(least)} more than the "
+            f"others, {title_of(rival)} decides (all tuned for this attack)",
+            least,
+            above=0.0,
+            rival=rival,
+            colstim=own.as_json(),
+        )
 
     return Claim(judge, [cell for pair in pairs.values() for cell in pair])
 
@@ -201,26 +187,22 @@ def weight_is_critical() -> Claim:
     def unweighted(attack: Attack) -> Cell:
         return paper_cell("rcdb", attack, {"trust": ALWAYS_TRUSTED})
 
-    def judge(evidence: Evidence) -> list[Verdict]:
-        verdicts = []
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         for attack in PAPER_ATTACKS:
             weighted = paper_cell("rcdb", attack)
             found = gap(evidence, unweighted(attack), weighted)
             locked_in, unprovoked = evidence.locked_in(unweighted(attack)), evidence.locked_in(unweighted(NO_ATTACK))
-            verdicts.append(
-                judged(
-                    f"the uncertainty weight lowers RCDB's regret under the {named(attack)}",
-                    "Performance Comparison",
-                    f"with w ≡ 1 and the same radius, ridge and rule: {interval(found)}; of {len(locked_in)} such runs "
-                    f"{int(locked_in.sum())} lock in, and {int(unprovoked.sum())} without attack: without weights the "
-                    "radius is too short",
-                    found,
-                    above=0.0,
-                    locked_in_share=float(locked_in.mean()),
-                    locked_in_share_without_attack=float(unprovoked.mean()),
-                )
+            yield judged(
+                f"the uncertainty weight lowers RCDB's regret under the {named(attack)}",
+                "Performance Comparison",
+                f"with w ≡ 1 and the same radius, ridge and rule: {interval(found)}; of {len(locked_in)} such runs "
+                f"{int(locked_in.sum())} lock in, and {int(unprovoked.sum())} without attack: without weights the "
+                "radius is too short",
+                found,
+                above=0.0,
+                locked_in_share=float(locked_in.mean()),
+                locked_in_share_without_attack=float(unprovoked.mean()),
             )
-        return verdicts
 
     cells = [cell for attack in PAPER_ATTACKS for cell in (paper_cell("rcdb", attack), unweighted(attack))]
     return Claim(judge, [*cells, unweighted(NO_ATTACK)])
@@ -238,27 +220,23 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
         locked_in = np.stack([evidence.locked_in(cell) for cell in cells])
         return regret.max(axis=0), np.take_along_axis(locked_in, regret.argmax(axis=0)[None], axis=0)[0]
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         own, own_locked_in = worst(evidence, "rcdb", start)
-        verdicts = []
         for agent, settings in best_single.items():
             rival, locked_in = worst(evidence, agent, settings)
             found = mixed_mean(rival - own, locked_in + 2 * own_locked_in)
             words = f", both with {warmup} random duels first" if warmup else ""
-            verdicts.append(
-                judged(
-                    "RCDB's one setting does better in its worst attack than the best single setting of "
-                    f"{agent_title(agent)}{words}",
-                    source,
-                    f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {agent_title(agent)} "
-                    f"({settings_text(settings)}) {interval(found)}",
-                    found,
-                    above=0.0,
-                    rcdb=float(own.mean()),
-                    rival_settings=dict(settings),
-                )
+            yield judged(
+                "RCDB's one setting does better in its worst attack than the best single setting of "
+                f"{title_of(agent)}{words}",
+                source,
+                f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {title_of(agent)} "
+                f"({settings_text(settings)}) {interval(found)}",
+                found,
+                above=0.0,
+                rcdb=float(own.mean()),
+                rival_settings=dict(settings),
             )
-        return verdicts
 
     settings = {"rcdb": start} | best_single
     cells = [paper_cell(agent, attack, settings[agent]) for agent in settings for attack in PAPER_ATTACKS]
@@ -282,7 +260,7 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
     """The exponent of regret in C at the practical radius, for an agent that is told C."""
     cells = [paper_cell(agent, attack, budget=budget) for budget in BUDGETS]
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         regret = np.stack([evidence.regret(cell) for cell in cells], axis=1)
         flips = np.array(BUDGETS, dtype=float)
         found, middle = exponent(flips, regret), len(BUDGETS) // 2
@@ -290,20 +268,18 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
             line(flips[half], regret.mean(axis=0)[half]).slope for half in (slice(middle), slice(middle, None))
         )
         limits = "up to 1.1" if above == -math.inf else f"from {above:g} to 1.1"
-        return [
-            judged(
-                claim,
-                source,
-                f"grows as C^{found.value:.3f} [{found.low:.3f}, {found.high:.3f}] over C = {BUDGETS[0]} … "
-                f"{BUDGETS[-1]}, {attack.name} attack, practical radius; {early:.1f} regret per flip up to "
-                f"C = {BUDGETS[middle - 1]}, {late:.1f} from there on; an exponent {limits} counts",
-                found,
-                above=above,
-                below=1.1,
-                regret_per_early_flip=early,
-                regret_per_late_flip=late,
-            )
-        ]
+        yield judged(
+            claim,
+            source,
+            f"grows as C^{found.value:.3f} [{found.low:.3f}, {found.high:.3f}] over C = {BUDGETS[0]} … "
+            f"{BUDGETS[-1]}, {attack.name} attack, practical radius; {early:.1f} regret per flip up to "
+            f"C = {BUDGETS[middle - 1]}, {late:.1f} from there on; an exponent {limits} counts",
+            found,
+            above=above,
+            below=1.1,
+            regret_per_early_flip=early,
+            regret_per_late_flip=late,
+        )
 
     return Claim(judge, cells)
 
@@ -320,25 +296,23 @@ def lowest_at_every_number_of_flips() -> Claim:
         for budget in BUDGETS
     }
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         found = gaps(evidence, pairs)
         (agent, budget), least = smallest(found)
         won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in BUDGETS)
         lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in BUDGETS)
-        return [
-            judged(
-                "RCDB has the lowest regret at every C of Figure 2",
-                "Figure 2",
-                f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the smallest lead is "
-                f"{interval(least)}, {agent_title(agent)} at C = {budget} decides (baselines as tuned for the greedy "
-                "attack at C = 45)",
-                least,
-                above=0.0,
-                lowest_at=won,
-                not_lowest_at=lost,
-                rival=agent,
-                flips=budget,
-            )
-        ]
+        yield judged(
+            "RCDB has the lowest regret at every C of Figure 2",
+            "Figure 2",
+            f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the smallest lead is "
+            f"{interval(least)}, {title_of(agent)} at C = {budget} decides (baselines as tuned for the greedy "
+            "attack at C = 45)",
+            least,
+            above=0.0,
+            lowest_at=won,
+            not_lowest_at=lost,
+            rival=agent,
+            flips=budget,
+        )
 
     return Claim(judge, [cell for pair in pairs.values() for cell in pair])

@@ -4,9 +4,10 @@ It is about every agent, so that no agent could break it: a measurement checks t
 """
 
 import math
+from collections.abc import Iterator
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
-from fairduel.experiments.experiment import agent_title
+from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import mean
 from fairduel.simulation import Cell
 
@@ -65,7 +66,7 @@ def first_instance(kappa: float) -> Claim:
             world_settings=world,
         )
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         times, confidence = {}, 1 - 0.05 / (len(LEARNERS_UNATTACKED) * len(HORIZONS))
         for agent in LEARNERS_UNATTACKED:
             for horizon in HORIZONS:
@@ -73,18 +74,16 @@ def first_instance(kappa: float) -> Claim:
                 times[agent, horizon] = mean(evidence.regret(cell(agent, horizon)) / bound, confidence)
         (agent, horizon), least = smallest(times, threshold=1.0)
         uniform = DIMENSION * math.sqrt(horizon) / 10 / stochastic_bound(DIMENSION, horizon)
-        return [
-            judged(
-                f"no agent has less regret than about d√T/(58κ) on the first hard instance, κ = {kappa:g}",
-                "Theorem kappa",
-                f"at least {interval(least, '.2f')} times the bound, {agent_title(agent)} at T = {horizon} decides; "
-                f"uniform play has {uniform:.2f}: nobody learns much here (d = {DIMENSION}, T = "
-                f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
-                least,
-                above=1.0,
-                can_fail=False,
-            )
-        ]
+        yield judged(
+            f"no agent has less regret than about d√T/(58κ) on the first hard instance, κ = {kappa:g}",
+            "Theorem kappa",
+            f"at least {interval(least, '.2f')} times the bound, {title_of(agent)} at T = {horizon} decides; "
+            f"uniform play has {uniform:.2f}: nobody learns much here (d = {DIMENSION}, T = "
+            f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
+            least,
+            above=1.0,
+            can_fail=False,
+        )
 
     return Claim(judge, [cell(agent, horizon) for agent in LEARNERS_UNATTACKED for horizon in HORIZONS], one_in=5)
 
@@ -103,26 +102,24 @@ def second_instance(kappa: float) -> Claim:
             world_settings={"dimension": HIDDEN_DIMENSION, "kappa": kappa},
         )
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: Evidence) -> Iterator[Verdict]:
         found = {agent: mean(evidence.regret(cell(agent, "hiding")), 1 - 0.05 / len(LEARNERS)) for agent in LEARNERS}
         agent, least = smallest(found, threshold=bound)
         added = {
             name: mean(evidence.regret(cell(name, "hiding")) - evidence.regret(cell(name, "none"))).value
             for name in LEARNERS
         }
-        by_agent = ", ".join(f"{agent_title(name)} {value:+.0f}" for name, value in added.items())
-        return [
-            judged(
-                f"no agent has less regret than about dC/(32κ) on the second hard instance, κ = {kappa:g}",
-                "Theorem kappa",
-                f"at least {interval(least, '.0f')}, {agent_title(agent)} decides, where the proof gives {bound:.0f}; "
-                f"the adversary adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, "
-                f"T = {HIDDEN_HORIZON})",
-                least,
-                above=bound,
-                can_fail=False,
-                added=added,
-            )
-        ]
+        by_agent = ", ".join(f"{title_of(name)} {value:+.0f}" for name, value in added.items())
+        yield judged(
+            f"no agent has less regret than about dC/(32κ) on the second hard instance, κ = {kappa:g}",
+            "Theorem kappa",
+            f"at least {interval(least, '.0f')}, {title_of(agent)} decides, where the proof gives {bound:.0f}; "
+            f"the adversary adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, "
+            f"T = {HIDDEN_HORIZON})",
+            least,
+            above=bound,
+            can_fail=False,
+            added=added,
+        )
 
     return Claim(judge, [cell(agent, attack) for agent in LEARNERS for attack in ("hiding", "none")], one_in=5)

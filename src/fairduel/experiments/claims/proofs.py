@@ -10,12 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairduel.experiments.claims.figures import PAPER_ATTACKS
+from fairduel.agents import AGENTS
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
 from fairduel.experiments.inference import share
-from fairduel.experiments.paper_setup import NO_ATTACK, Attack
+from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK, PAPER_ATTACKS, Attack
 from fairduel.experiments.proof_audit import Inequality
-from fairduel.experiments.tuning import theory_settings
 from fairduel.simulation import Cell
 
 FAILURE = 0.05
@@ -32,7 +31,7 @@ def theory_cell(agent: str, attack: Attack, model: dict[str, object], flips: int
         attack.name,
         budget=flips,
         horizon=horizon,
-        agent_settings=theory_settings(agent) | {"failure_probability": FAILURE},
+        agent_settings={**AGENTS[agent].published_settings, "failure_probability": FAILURE},
         attack_settings=attack.settings,
         world_settings={"dimension": 2, **model},
     )
@@ -76,11 +75,10 @@ def sigmoid_link() -> Claim:
 def tolerance_is_enough() -> Claim:
     """RCDB told C̄, with up to C̄ flips."""
     flips = (0, FLIPS // 2, FLIPS)
-    adversarial = next(attack for attack in PAPER_ATTACKS if attack.name == "adversarial")
     cells = [
         replace(cell, agent_settings={**cell.agent_settings, "flip_budget": FLIPS}) if cell.budget < FLIPS else cell
         for spent in flips
-        for cell in [theory_cell("rcdb", adversarial if spent else NO_ATTACK, LINEAR, spent, horizon=100_000)]
+        for cell in [theory_cell("rcdb", ADVERSARIAL if spent else NO_ATTACK, LINEAR, spent, horizon=100_000)]
     ]
     setting = (
         f"d = 2, B = 1/4, κ = 1, T = 100,000, tolerance C̄ = {FLIPS}; C = {', '.join(map(str, flips))} flips by the "
@@ -95,7 +93,7 @@ def tolerance_is_enough() -> Claim:
 
 def sigmoid_agent() -> Claim:
     """The events that Theorem new conditions on, and what v_t promises."""
-    attacks = [(NO_ATTACK, 0), (PAPER_ATTACKS[2], FLIPS)]
+    attacks = [(NO_ATTACK, 0), (ADVERSARIAL, FLIPS)]
     cells = [theory_cell("rcdb-s", attack, SIGMOID, flips, horizon=30_000) for attack, flips in attacks]
     setting = f"RCDB-S, d = 2, B = 1/2, T = 30,000; no attack, and the adversarial one with C = {FLIPS}"
 

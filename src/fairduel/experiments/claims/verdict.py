@@ -1,9 +1,10 @@
 """A claim, the runs that it needs, and the verdict that follows from them."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from fairduel.duel import Vector
 from fairduel.experiments.inference import Mean, mixed_mean
 from fairduel.experiments.proof_audit import Audit
-from fairduel.simulation import Cell, Store
+from fairduel.simulation import Cell, Storage
 
 Status = Literal["holds", "does not hold", "undecided", "cannot fail"]
 """``"cannot fail"``: no run whatever could have broken it, so that it says nothing about the algorithm."""
@@ -35,27 +36,11 @@ class Verdict:
     """The same for programs: what was measured with its interval, and what it was compared with."""
 
 
-class Evidence(Protocol):
-    """What judges look at: the runs of each cell, in the same order of seeds."""
-
-    def regret(self, cell: Cell) -> Vector:
-        """Final regret of each run, shape (n,)."""
-
-    def late_regret(self, cell: Cell) -> Vector:
-        """Regret per round over the last quarter of each run, shape (n,)."""
-
-    def locked_in(self, cell: Cell) -> NDArray[np.bool_]:
-        """Whether each run ended locked in, shape (n,)."""
-
-    def audits(self, cell: Cell) -> Sequence[Audit]:
-        """The inequalities of the proof in each run."""
-
-
 @dataclass(frozen=True)
-class Stored:
-    """Evidence from a store, for some seeds."""
+class Evidence:
+    """What judges look at: the stored runs of each cell, in the same order of seeds."""
 
-    store: Store
+    store: Storage
     seeds: Sequence[int]
     audited: Mapping[str, Sequence[Audit]]
     """By the cell's key."""
@@ -84,7 +69,7 @@ class Stored:
 class Claim:
     """Which runs are needed to judge a claim, and how it is judged."""
 
-    judge: Callable[[Evidence], list[Verdict]]
+    judge: Callable[[Evidence], Iterable[Verdict]]
     cells: Sequence[Cell] = ()
     """Cells whose runs are looked at."""
     audited: Sequence[Cell] = ()
@@ -129,6 +114,17 @@ def judged(
         status = "undecided"
     limits = {name: limit for name, limit in (("above", above), ("below", below)) if math.isfinite(limit)}
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
+
+
+def tally(verdicts: Iterable[Verdict]) -> list[str]:
+    """How often each verdict was given, in words: for the paper's claims, and beyond them."""
+    counts = {False: Counter[Status](), True: Counter[Status]()}
+    for verdict in verdicts:
+        counts[verdict.source == BEYOND][verdict.status] += 1
+    return [
+        f"{name} ({count.total()}): {', '.join(f'{count[s]} × {s}' for s in get_args(Status) if count[s])}."
+        for name, count in zip(("The paper's claims", "Beyond the paper"), counts.values(), strict=True)
+    ]
 
 
 def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:

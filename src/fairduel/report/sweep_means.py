@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.experiments.experiment import agent_title
-from fairduel.simulation.query import grid_columns, query
+from fairduel.experiments.experiment import title_of
+from fairduel.simulation.query import CELL_COLUMNS, query
+from fairduel.simulation.sweep import Grid
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,22 @@ class Point:
     runs: int
 
 
-def points_of(
-    folder: Path, *, x: str, y: str, by: Sequence[str], panel: Sequence[str], where: str = "true"
-) -> tuple[list[Point], list[str]]:
-    """Return the mean of column ``y`` for every value of ``x``, ``by`` and ``panel``; and what it averages over.
+@dataclass(frozen=True)
+class SweepMeans:
+    """The points of a figure, and what its axes are called."""
 
-    The second list names the columns of the grid in which the runs of a point differ: a mean over two
-    horizons is seldom meant.
-    """
+    points: list[Point]
+    mixed: list[str]
+    """Columns of the grid in which the runs of a point differ: a mean over two horizons is seldom meant."""
+    x_label: str
+    y_label: str
+
+
+def sweep_means(
+    folder: Path, *, x: str, y: str, by: Sequence[str], panel: Sequence[str], where: str = "true"
+) -> SweepMeans:
+    """Return the mean of column ``y`` for every value of ``x``, ``by`` and ``panel``."""
+    grid = Grid.load(folder)
     types = {row[0]: row[1] for row in query(folder, "DESCRIBE runs").rows}
     for name in (x, y, *by, *panel):
         if name not in types:
@@ -40,7 +49,7 @@ def points_of(
     if types[y] not in _NUMBERS | {"BOOLEAN"}:
         raise BadInputError(f"the mean of {y} cannot be drawn, because it is no number.")
     chosen = list(dict.fromkeys([x, *by, *panel]))
-    others = [name for name in grid_columns(folder) if name not in chosen]
+    others = [name for name in (*CELL_COLUMNS, *grid.settings) if name not in chosen]
     measures = [f"avg({y}::DOUBLE)", f"stddev_samp({y}::DOUBLE) / sqrt(count({y}))", f"count({y})"]
     measures += [f"count(DISTINCT coalesce({name}::VARCHAR, ''))" for name in others]
     sql = (
@@ -54,8 +63,8 @@ def points_of(
         mixed |= {name for name, count in zip(others, differing, strict=True) if count > 1}
         points.append(
             Point(
-                panel=_label(panel, values),
-                line=_label(by, values),
+                panel=_label(panel, values, grid),
+                line=_label(by, values, grid),
                 agent=values["agent"] if "agent" in by else "",
                 x=float(values[x]) if types[x] in _NUMBERS else _value(values[x]),
                 mean=mean,
@@ -65,32 +74,33 @@ def points_of(
         )
     if not points:
         raise BadInputError(f"there is nothing to draw: no run has a {x} and meets the condition {where}.")
-    return points, [name for name in others if name in mixed]
+    measure = f"final {_words(y, grid)}" if y.endswith("regret") else _words(y, grid)
+    return SweepMeans(
+        points,
+        mixed=[name for name in others if name in mixed],
+        x_label=_words(x, grid),
+        y_label=f"{measure} (mean ± standard error)",
+    )
 
 
 _NUMBERS = {"BIGINT", "INTEGER", "DOUBLE", "FLOAT"}
 
 
-def axis_title(column: str) -> str:
-    """A column in words.
-
-    >>> axis_title("agent_radius_scale")
-    'radius scale'
-    """
-    kind, _, setting = column.partition("_")
-    return (setting if setting and kind in ("agent", "attack", "world") else column).replace("_", " ")
+def _words(column: str, grid: Grid) -> str:
+    """A column in words; the setting ``agent_radius`` is "radius"."""
+    return (grid.settings[column].name if column in grid.settings else column).replace("_", " ")
 
 
-def _label(names: Sequence[str], values: dict[str, Any]) -> str:
+def _label(names: Sequence[str], values: dict[str, Any], grid: Grid) -> str:
     """What tells these runs from others: "RCDB, radius 4"."""
     parts = []
     for name in names:
         if name == "agent":
-            parts.append(agent_title(values[name]))
+            parts.append(title_of(values[name]))
         elif name in ("attack", "world"):
             parts.append("no attack" if values[name] == "none" else values[name])
         elif values[name] is not None:
-            parts.append(f"{axis_title(name)} {_value(values[name])}")
+            parts.append(f"{_words(name, grid)} {_value(values[name])}")
     return ", ".join(parts)
 
 

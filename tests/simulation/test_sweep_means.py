@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from fairduel import BadInputError
-from fairduel.report.figures import draw_points, image
-from fairduel.report.points import points_of
+from fairduel.report.figures import draw_means, image
+from fairduel.report.sweep_means import sweep_means
 from helpers.sweeps import kept
 
 
 def test_points_are_means_with_standard_errors(swept):
-    points, mixed = points_of(
+    means = sweep_means(
         swept,
         x="budget",
         y="regret",
@@ -21,7 +21,9 @@ def test_points_are_means_with_standard_errors(swept):
         panel=["attack", "attack_target"],
         where="horizon=30",
     )
-    assert mixed == []
+    points = means.points
+    assert means.mixed == []
+    assert (means.x_label, means.y_label) == ("budget", "final regret (mean ± standard error)")
     assert {point.line for point in points} == {"RCDB", "MaxPairUCB, radius 2", "MaxPairUCB, radius 4"}
     assert {point.panel for point in points} == {"greedy", "misleading, target random", "misleading, target worst"}
     [point] = [p for p in points if (p.panel, p.line, p.x) == ("greedy", "RCDB", 4.0)]
@@ -34,18 +36,22 @@ def test_points_are_means_with_standard_errors(swept):
 
 
 def test_what_a_mean_mixes_is_told(swept):
-    _, mixed = points_of(swept, x="budget", y="regret", by=["agent"], panel=["attack"])
-    assert mixed == ["horizon", "agent_radius", "attack_target"]
+    means = sweep_means(swept, x="agent_radius", y="flips", by=["agent"], panel=["attack"])
+    assert means.mixed == ["budget", "horizon", "attack_target"]
+    assert (means.x_label, means.y_label) == ("radius", "flips (mean ± standard error)")
+    means = sweep_means(swept, x="budget", y="regret", by=["agent"], panel=["attack"])
+    assert means.mixed == ["horizon", "agent_radius", "attack_target"]
 
 
 def test_one_run_has_no_error_and_words_stand_on_the_axis(swept):
-    points, _ = points_of(
+    means = sweep_means(
         swept, x="attack", y="locked_in", by=["horizon"], panel=[], where="seed = 10 AND agent = 'rcdb' AND budget = 2"
     )
+    points = means.points
     assert {point.x for point in points} == {"greedy", "misleading"}
     assert {point.line for point in points} == {"horizon 20", "horizon 30"}
     assert all(math.isnan(point.error) for point in points if point.x == "greedy")
-    figure = draw_points(points, x_label="attack", y_label="locked in")
+    figure = draw_means(means)
     assert image(figure, "png").startswith(b"\x89PNG")
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["greedy", "misleading"]
 
@@ -64,4 +70,4 @@ def test_one_run_has_no_error_and_words_stand_on_the_axis(swept):
 def test_a_figure_that_cannot_be_drawn_is_refused(swept, changes, words):
     wanted = {"x": "budget", "y": "regret", "by": ["agent"], "panel": ["attack"]} | changes
     with pytest.raises(BadInputError, match=words):
-        points_of(swept, **wanted)
+        sweep_means(swept, **wanted)
