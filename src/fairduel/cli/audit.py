@@ -30,7 +30,6 @@ from fairduel.cli.rank import (
 )
 from fairduel.files import write_atomically
 from fairduel.votes.audit import Audit, audit, tops
-from fairduel.votes.campaign import voter_of
 from fairduel.votes.voters import crowd_sentence, evidence_text
 
 Level = Annotated[
@@ -123,7 +122,7 @@ def write_audit(found: Audit, out: Path, settings: dict[str, Any]) -> None:
     else:
         write_atomically(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
         flagged = found.evidence.flagged_votes(found.votes)
-        cast_by = np.array(found.votes.voters)[voter_of(found.votes)[flagged]]
+        cast_by = np.array(found.votes.voters)[found.votes.cast_by[flagged]]
         rows = pl.DataFrame({"row": found.votes.row[flagged], "voter": cast_by})
         write_atomically(out / "flagged-rows.csv", rows.write_csv().encode())
     write_record(out / "audit.json", {"settings": settings, **found.record()})

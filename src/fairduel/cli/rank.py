@@ -153,7 +153,7 @@ def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
         "votes": len(votes),
         "items": len(votes.items),
         "voters": len(votes.voters) or None,
-        "votes that are ties": int((votes.result == 0.5).sum()),
+        "votes that are ties": int(votes.is_tie.sum()),
         "of them both bad": reading.both_bad,
         "set aside": dict(reading.problems),
         "warnings": list(reading.warnings),

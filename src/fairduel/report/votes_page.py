@@ -11,9 +11,9 @@ from fairduel.files import write_atomically
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.templating import render
 from fairduel.report.votes_figures import MOST_ITEMS, draw_standings, draw_win_matrix
-from fairduel.votes.bradley_terry import Ties, wins
+from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Ties, Votes
 
 _COLUMNS = (
     "item",

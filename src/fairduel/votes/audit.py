@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from fairduel.checks import integer
-from fairduel.votes.bradley_terry import Ties
 from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Ties, Votes
 
 _FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
 _FEW = 3  # votes, whatever their share
@@ -135,8 +134,7 @@ def audit(
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
     """How many of the first 1, 2, … ``top`` items of the largest component can change."""
-    counted = votes.select((votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half")))
-    return max(1, min(integer("top", top, least=1), int((counted.components() == 0).sum()) - 1))
+    return max(1, min(integer("top", top, least=1), int((votes.components(ties) == 0).sum()) - 1))
 
 
 def _voter_summary(found: Audit) -> list[str]:

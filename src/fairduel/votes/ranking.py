@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, Ties, fit_scores, wins
-from fairduel.votes.differences import Pairs, with_features
+from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
+from fairduel.votes.design import Pairs, with_features
 from fairduel.votes.features import Features
-from fairduel.votes.robust import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.votes import Codes, Mask, Votes
+from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
@@ -118,9 +117,9 @@ def rank(
 ) -> Ranking:
     """Rank the items of ``votes``.
 
-    ``weights``, ``lies`` (C) and ``ridge`` are those of :func:`fairduel.votes.robust.robust_fit`. Scores are estimated
-    for each component of the comparison graph by itself, or together where ``features`` link them; an item's score
-    then holds its features, averaged over contexts.
+    ``weights``, ``lies`` (C) and ``ridge`` are those of :mod:`fairduel.votes.robust_fit`. Scores are estimated for
+    each component of the comparison graph by itself, or together where ``features`` link them; an item's score then
+    holds its features, averaged over contexts.
 
     Standard errors are from the sandwich covariance, clustered by voter. Ranks have a simultaneous 95 % confidence
     set: two items count as told apart where their scores differ by more than q standard errors of the difference, q
@@ -135,10 +134,10 @@ def rank(
     """
     integer("draws", draws, least=100)
     won = wins(votes, ties=ties)
-    counts = votes.weight * (votes.result != 0.5) if ties == "drop" else votes.weight
+    counts = votes.counts(ties)
     if not counts.any():
         raise BadInputError("there is no vote to rank by.")
-    component = votes.select(counts > 0.0).components()
+    component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
     notes = _notes(component, plain)
@@ -163,7 +162,7 @@ def rank(
         centred = _centred(covariance[np.ix_(members, members)])
         covariance[np.ix_(members, members)] = centred
         freedom = parts[number if features is None else 0].freedom
-        places = rank_places(scores[members], centred, draws=draws, rng=rng, freedom=freedom)
+        places = rank_intervals(scores[members], centred, draws=draws, rng=rng, freedom=freedom)
         apart[np.ix_(members, members)] = places.apart
         plain_places = _ranks(plain.scores[members])
         standings += [
@@ -199,20 +198,20 @@ def rank(
     return Ranking(tuple(standings), votes.items, scores, covariance, apart, vote_weights, settings, tuple(notes))
 
 
-class Places(NamedTuple):
+class RankIntervals(NamedTuple):
     """Ranks of items that can be compared, each (K,)."""
 
-    rank: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    rank: Indices
+    low: Indices
+    high: Indices
     best: Vector
     apart: Mask
     """Whether item i is surely above or below item j, shape (K, K)."""
 
 
-def rank_places(
+def rank_intervals(
     scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator, freedom: float = math.inf
-) -> Places:
+) -> RankIntervals:
     """Ranks, their simultaneous 95 % confidence set and the chances of being best, as :func:`rank` explains them.
 
     ``scores`` are (K,), their ``covariance`` (K, K), known as well as ``freedom`` degrees of freedom tell.
@@ -237,13 +236,13 @@ def rank_places(
     if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
         quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))
     above = scores[:, None] - scores[None, :] > quantile * errors  # row surely above column
-    return Places(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
+    return RankIntervals(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
 
 
 class _Part(NamedTuple):
     """Items that were fitted together."""
 
-    items: NDArray[np.int64]
+    items: Indices
     votes: Mask
     fit: Fit
     scores: Vector
@@ -310,7 +309,7 @@ def _centred(covariance: Matrix) -> Matrix:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
-def _ranks(scores: Vector) -> NDArray[np.int64]:
+def _ranks(scores: Vector) -> Indices:
     """1 for the highest; equal ones in their order."""
     result = np.empty(len(scores), dtype=np.int64)
     result[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)

@@ -14,9 +14,9 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.columns import find_columns
-from fairduel.votes.tables import BAD_QUOTE, FAULT, LINE, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
-from fairduel.votes.votes import Codes, Mask, Votes
+from fairduel.votes.column_roles import find_columns
+from fairduel.votes.file_readers import BAD_QUOTE, FAULT, LINE, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
+from fairduel.votes.votes import Codes, Indices, Mask, Votes
 
 FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
 SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
@@ -26,7 +26,6 @@ _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
 _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a number that a table has turned into 1.0
 _STRAY = 0.05  # a winner in so few rows says nothing about the others
-Places = NDArray[np.int64]
 _REASONS = (
     "",
     TOO_MANY,
@@ -256,7 +255,7 @@ def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
 
 
 def _voters(
-    column: pl.Series, good: Places | slice, row: Places, warnings: list[str]
+    column: pl.Series, good: Indices | slice, row: Indices, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
     """Who cast the good votes; a vote without a voter is one of its own."""
     text = _text(column)
@@ -274,7 +273,7 @@ def _voters(
     return codes, (*people, *(f"(row {number})" for number in row[nobody]))
 
 
-def _contexts(column: pl.Series, good: Places | slice) -> tuple[Codes, tuple[str, ...]]:
+def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[str, ...]]:
     text = _text(column)
     names = _sorted_names(text)
     codes = _coded(text, names)[good]

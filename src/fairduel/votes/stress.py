@@ -11,10 +11,10 @@ from scipy.special import expit
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import Ties, fit_scores, wins
+from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.ranking import rank
 from fairduel.votes.voters import audit_voters
-from fairduel.votes.votes import Mask, Votes
+from fairduel.votes.votes import Mask, Ties, Votes
 
 Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresent"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
@@ -147,7 +147,7 @@ def rank_of(scores: Vector, item: int) -> int:
 
 def _compared(votes: Votes, ties: Ties, item: int) -> Mask:
     """The items that votes compare with this one, perhaps through others, and itself, shape (K,)."""
-    component = votes.select((votes.result != 0.5) | (ties == "half")).components()
+    component = votes.components(ties)
     return np.asarray(component == component[item])
 
 
@@ -172,7 +172,7 @@ def _item(votes: Votes, name: str | None) -> int:
 
 
 def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> Injected:
-    decisive = np.flatnonzero(votes.result != 0.5)
+    decisive = np.flatnonzero(~votes.is_tie)
     if size > len(decisive):
         raise BadInputError(f"{size} votes cannot be flipped: only {len(decisive)} have a winner.")
     chosen = decisive[:size] if early else rng.choice(decisive, size, replace=False)

@@ -1,6 +1,6 @@
 """Whom to trust: evidence against each voter, valid however often one looks, and the flags that follow from it.
 
-Evidence is an e-value: under honesty (see ``honest``) it is 1 on average, so that E ≥ 1000 has a chance of at most
+Evidence is an e-value: under honesty (see ``null_model``) it is 1 on average, so that E ≥ 1000 has a chance of at most
 1 in 1000. Five kinds of liar are looked for, and a voter's evidence is the mean of the five:
 
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
@@ -33,7 +33,7 @@ from scipy import special
 from fairduel.checks import positive
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.campaign import Cells, find_cells, find_meetings, over_targets, pushing, voter_of
+from fairduel.votes.campaign import Cells, find_cells, find_meetings, over_targets, pushing
 from fairduel.votes.collusion import (
     OCCASIONAL,
     AlikePairs,
@@ -44,17 +44,15 @@ from fairduel.votes.collusion import (
     group_evidence,
     shared_evidence,
 )
-from fairduel.votes.honest import (
+from fairduel.votes.null_model import (
     Decisive,
-    Places,
     best_honest,
     best_honest_slope,
     consensus,
     consensus_variance,
-    sums,
     taste_size,
 )
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Indices, Mask, Votes, sums
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
@@ -70,9 +68,9 @@ class Evidence:
     """What is known of each of V voters, and who is flagged. Logs are natural."""
 
     voters: tuple[str, ...]
-    votes: Places
+    votes: Indices
     """Votes, ties included, shape (V,)."""
-    decisive: Places
+    decisive: Indices
     """Votes with a winner, shape (V,)."""
     agreement: Vector
     """Share of the decisive votes that the consensus of the others agrees with, shape (V,); NaN without any."""
@@ -82,12 +80,12 @@ class Evidence:
     """Log E of each kind, each (V,)."""
     total: Vector
     """Log of the mean E over the kinds, shape (V,)."""
-    flagged: NDArray[np.bool_]
+    flagged: Mask
     flagged_by: tuple[str, ...]
     """``own votes``, ``pair`` or ``crowd`` for each flagged voter, else empty."""
     why: tuple[str, ...]
     """One sentence for each flagged voter, else empty."""
-    target: Places
+    target: Indices
     """Item that the voter pushes most, as far as any, shape (V,)."""
     seconds: Vector
     """Median seconds for a vote, shape (V,); NaN where unknown."""
@@ -109,7 +107,7 @@ class Evidence:
         return float(np.median(known)) if len(known) else math.nan
 
     @property
-    def hasty(self) -> NDArray[np.bool_]:
+    def hasty(self) -> Mask:
         """Who needs less than a fifth of the usual time for a vote, over five votes or more, shape (V,).
 
         That is careless, not false, so it flags nobody. Where times are too coarse to tell, nobody is hasty.
@@ -117,9 +115,9 @@ class Evidence:
         limit = _HASTE * self.usual_seconds
         return (self.votes >= _ENOUGH_VOTES) & (self.seconds < limit) & (self.clock_step <= limit)
 
-    def flagged_votes(self, votes: Votes) -> NDArray[np.bool_]:
+    def flagged_votes(self, votes: Votes) -> Mask:
         """Which votes flagged voters cast, shape (n,)."""
-        return self.flagged[voter_of(votes)]
+        return self.flagged[votes.cast_by]
 
     def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
         """One row for each voter, the most suspicious first; evidence as log10."""
@@ -217,7 +215,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     strongest = _strongest(cells, np.maximum(ups, downs), decisive.voters)
     return Evidence(
         voters=votes.voters,
-        votes=np.bincount(voter_of(votes), minlength=decisive.voters),
+        votes=np.bincount(votes.cast_by, minlength=decisive.voters),
         decisive=voted,
         agreement=agreement,
         agreement_interval=_wilson(agreed, voted),
@@ -273,7 +271,7 @@ def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
     )
 
 
-def _sides_of(decisive: Decisive, z: Vector, which: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+def _sides_of(decisive: Decisive, z: Vector, which: Mask) -> tuple[Vector, Vector]:
     return decisive.sides(z)[np.tile(which, 2)], decisive.sides(decisive.sign)[np.tile(which, 2)]
 
 
@@ -295,7 +293,7 @@ def _one_side(decisive: Decisive, z: Vector, taste: float) -> Vector:
     return np.asarray(np.logaddexp(pushing(first, cast), pushing(cast - first, cast)) - np.log(2.0) - honest)
 
 
-def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Places:
+def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
     """The cell of each voter with the most evidence, shape (V,); −1 without any."""
     order = np.lexsort((log_evidence, cells.voter))
     last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
@@ -304,7 +302,7 @@ def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Places:
     return result
 
 
-def _wilson(agreed: Vector, cast: Places) -> NDArray[np.float64]:
+def _wilson(agreed: Vector, cast: Indices) -> NDArray[np.float64]:
     """95 % interval of a share, shape (V, 2)."""
     z2 = special.ndtri(0.975) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -338,9 +336,9 @@ def _sentences(
     votes: Votes,
     decisive: Decisive,
     cells: Cells,
-    strongest: Places,
+    strongest: Indices,
     log_evidence: dict[str, Vector],
-    alone: NDArray[np.bool_],
+    alone: Mask,
     agreement: Vector,
     pairs: AlikePairs,
     crowd: Crowd | None,
@@ -378,7 +376,7 @@ def _push_sentences(votes: Votes, cells: Cells, cell: int) -> tuple[str, str]:
     name, up = votes.items[cells.item[cell]], cells.up[cell] > cells.down[cell]
     wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
     expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
-    cast = int(np.sum(voter_of(votes) == cells.voter[cell]))
+    cast = int(np.sum(votes.cast_by == cells.voter[cell]))
     return (
         f"met {name} in {cells.met[cell]:.0f} of {cast} duels (others in {cells.rate[cell]:.1%})",
         f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "

@@ -14,7 +14,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from fairduel.errors import BadInputError
-from fairduel.votes.columns import find_columns
+from fairduel.votes.column_roles import find_columns
 
 FAULT, LINE = "\x00fault", "\x00line"
 """Columns for lines that are no rows: one of the sentences below, and the line as it stands in the file."""

@@ -16,11 +16,10 @@ from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
-from fairduel.votes.sequential import weigh_pairs, weigh_rows
-from fairduel.votes.votes import Codes
+from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
+from fairduel.votes.votes import Codes, Indices, Mask
 
 _BLOCK = 4096
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Rows:
     """One difference a row, shape (r, d)."""
 
     @classmethod
-    def collapse(cls, differences: Matrix) -> tuple[Self, Places, NDArray[np.bool_]]:
+    def collapse(cls, differences: Matrix) -> tuple[Self, Indices, Mask]:
         """Keep each of the ``differences`` (n, d) once, φ and −φ being one.
 
         Returns the rows, the row of each difference (n,), and whether it stands there with the other sign (n,).
@@ -80,7 +79,7 @@ class Rows:
             result[start : start + _BLOCK] = np.sqrt(np.einsum("ij,ij->i", points, points))
         return result
 
-    def in_order(self, row: Places, counts: Vector, trust: float, matrix: Matrix) -> Vector:
+    def in_order(self, row: Indices, counts: Vector, trust: float, matrix: Matrix) -> Vector:
         """Weigh votes in their order, starting from Σ = ``matrix``, which is brought up to date, shape (n,)."""
         return weigh_rows(self.values, row, counts, trust, matrix, np.ascontiguousarray(linalg.inv(matrix)))
 
@@ -127,7 +126,7 @@ class Pairs:
     """How many items there are, K."""
 
     @classmethod
-    def collapse(cls, first: Codes, second: Codes, count: int) -> tuple[Self, Places, NDArray[np.bool_]]:
+    def collapse(cls, first: Codes, second: Codes, count: int) -> tuple[Self, Indices, Mask]:
         """As :meth:`Rows.collapse`, for the codes (n,) of two of ``count`` items.
 
         >>> pairs, row, turned = Pairs.collapse(np.array([2, 0], np.int32), np.array([0, 2], np.int32), 3)
@@ -157,7 +156,7 @@ class Pairs:
         squared = own[self.first] + own[self.second] - 2.0 * inverse[self.first, self.second]
         return np.sqrt(np.maximum(squared, 0.0))
 
-    def in_order(self, row: Places, counts: Vector, trust: float, matrix: Matrix) -> Vector:
+    def in_order(self, row: Indices, counts: Vector, trust: float, matrix: Matrix) -> Vector:
         """As :meth:`Rows.in_order`."""
         inverse = np.ascontiguousarray(linalg.inv(matrix))
         return weigh_pairs(self.first, self.second, row, counts, trust, matrix, inverse)
@@ -185,7 +184,7 @@ class Pairs:
 
 def with_features(
     first: Codes, second: Codes, features: NDArray[np.float64], context: Codes | None = None
-) -> tuple[Rows, Places, NDArray[np.bool_]]:
+) -> tuple[Rows, Indices, Mask]:
     """As :meth:`Pairs.collapse`, where items have ``features`` beside themselves: the unit vectors, then the features.
 
     ``features`` are (K, d), or (contexts, K, d) with the ``context`` of each vote (n,).
