@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from fairduel.duel import Vector
-from fairduel.votes.null_model import Decisive, best_honest
+from fairduel.votes.null_model import Decisive, best_honest, log_mean
 from fairduel.votes.votes import Indices, Votes, sums
 
 _PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
@@ -118,7 +118,7 @@ def urn_unevenness(voter: Indices, item: Indices, met: Vector, *, voters: int, i
 def pushing(wins: Vector, duels: Vector) -> Vector:
     """Log probability of these wins in their order, if each comes with probability .9 or, as likely, .99."""
     each = [wins * np.log(p) + (duels - wins) * np.log1p(-p) for p in _PUSHED]
-    return np.asarray(special.logsumexp(np.stack(each), axis=0) - np.log(len(_PUSHED)))
+    return log_mean(np.stack(each))
 
 
 def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Vector) -> Vector:

@@ -21,7 +21,7 @@ from scipy import special
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.campaign import find_cells, find_meetings, over_targets
-from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, taste_size
+from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
 from fairduel.votes.votes import Indices, Mask, Votes, sums
 
 _SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
@@ -57,7 +57,7 @@ def group_evidence(target: Indices, log_evidence: Vector, *, voters: int, target
 
     The cells (c,) hold E_vk of the voters who met it; whoever did not counts as E = 0.
     """
-    return _log_mean(_products(target, log_evidence, voters=voters, targets=targets), axis=0)
+    return log_mean(_products(target, log_evidence, voters=voters, targets=targets))
 
 
 def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
@@ -76,7 +76,7 @@ def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, vo
         here, place = np.unique(voter[cells], return_inverse=True)
         others = np.repeat((products - np.log1p(-shares))[:, None, :], len(here), axis=1)  # (shares, here, targets)
         others[:, place, target[cells]] = products[:, target[cells]] - own[:, cells]
-        weight = _log_mean(others, axis=0)
+        weight = log_mean(others)
         weight -= special.logsumexp(weight, axis=1, keepdims=True)
         np.logaddexp.at(result, here[place], weight[place, target[cells]] + log_evidence[cells])
     return result
@@ -216,7 +216,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     sign, logit, count = np.where(agree, 1.0, -1.0), special.logit(chance), len(pairs)
     honest = best_honest(pair, count, logit, sign, taste_size(pair, logit, sign), slopes=(1.0,))
     met, same = np.bincount(pair, minlength=count), np.bincount(pair, agree, count)
-    copied = _log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]), axis=0)
+    copied = log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]))
     order = np.argsort(honest - copied, kind="stable")
     evidence = (copied - honest)[order]
     flagged, needed = e_bh(evidence, level)
@@ -259,10 +259,6 @@ def _products(target: Indices, log_evidence: Vector, *, voters: int, targets: in
         absent = voters - np.bincount(target, minlength=targets)
         products.append(np.bincount(target, each, targets) + absent * np.log1p(-share))
     return np.stack(products)
-
-
-def _log_mean(logs: Matrix, axis: int) -> Vector:
-    return np.asarray(special.logsumexp(logs, axis=axis) - np.log(logs.shape[axis]))
 
 
 def _meetings(sizes: Indices) -> tuple[Indices, Indices]:

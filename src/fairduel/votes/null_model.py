@@ -191,6 +191,11 @@ def best_honest(
     return best
 
 
+def log_mean(logs: Matrix) -> Vector:
+    """Log of the mean along the first axis, of numbers given by their logs."""
+    return np.asarray(special.logsumexp(logs, axis=0) - np.log(len(logs)))
+
+
 def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     """Log of the honest maximum for all votes of each voter, who has a taste for *every* item, shape (V,).
 

@@ -14,7 +14,7 @@ from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
-from fairduel.votes.design import Pairs, with_features
+from fairduel.votes.design import Pairs, Rows, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes
@@ -133,69 +133,31 @@ def rank(
     [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
     """
     integer("draws", draws, least=100)
-    won = wins(votes, ties=ties)
-    counts = votes.counts(ties)
+    won, counts = wins(votes, ties=ties), votes.counts(ties)
     if not counts.any():
         raise BadInputError("there is no vote to rank by.")
     component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
-    notes = _notes(component, plain)
+    fitting: dict[str, Any] = {"weights": weights, "lies": lies, "ridge": ridge}
     if features is None:
-        parts = _fit_components(votes, counts, component, weights=weights, lies=lies, ridge=ridge)
+        parts = _fit_components(votes, counts, component, **fitting)
     else:
-        parts = [_fit_features(votes, counts, features, weights=weights, lies=lies, ridge=ridge)]
-    scores, covariance, vote_weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(len(votes))
-    for part in parts:
-        scores[part.items] = part.scores
-        covariance[np.ix_(part.items, part.items)] = part.covariance
-        vote_weights[part.votes] = part.fit.weights
-    if votes.voter is not None and not all(part.clustered for part in parts):
-        notes.append(_ONE_VOICE)
-    rng = np.random.default_rng(seed)
-    standings: list[Standing] = []
-    apart = np.zeros((len(component),) * 2, dtype=bool)
-    shares = _vote_shares(votes, won, counts, vote_weights)
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        scores[members] -= scores[members].mean()
-        centred = _centred(covariance[np.ix_(members, members)])
-        covariance[np.ix_(members, members)] = centred
-        freedom = parts[number if features is None else 0].freedom
-        places = rank_intervals(scores[members], centred, draws=draws, rng=rng, freedom=freedom)
-        apart[np.ix_(members, members)] = places.apart
-        plain_places = _ranks(plain.scores[members])
-        standings += [
-            Standing(
-                item=votes.items[item],
-                component=number + 1,
-                rank=int(places.rank[place]),
-                rank_low=int(places.low[place]),
-                rank_high=int(places.high[place]),
-                score=float(scores[item]),
-                error=math.sqrt(centred[place, place]),
-                best=float(places.best[place]),
-                best_error=math.sqrt(places.best[place] * (1.0 - places.best[place]) / draws),
-                chance=float(special.expit(scores[item])),
-                plain_rank=int(plain_places[place]),
-                plain_score=float(plain.scores[item]),
-                **{name: float(values[item]) for name, values in shares.items()},
-            )
-            for place, item in sorted(enumerate(members), key=lambda entry: places.rank[entry[0]])
-        ]
-    settings = {
-        "weights": weights,
-        "lies": "√votes" if lies is None else lies,
-        "ties": ties,
-        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
-        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
-        "draws": draws,
-        "seed": seed,
-        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
-        "fixed-point residual": max(part.fit.residual for part in parts),
-        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
-    }
-    return Ranking(tuple(standings), votes.items, scores, covariance, apart, vote_weights, settings, tuple(notes))
+        parts = [_fit_features(votes, counts, features, **fitting)]
+    scores, covariance, vote_weights = _joined(parts, component, len(votes))
+    columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
+    freedom = [parts[number if features is None else 0].freedom for number in range(int(component.max()) + 1)]
+    standings, apart = _standings(votes.items, component, columns, covariance, freedom, draws=draws, seed=seed)
+    return Ranking(
+        standings=standings,
+        items=votes.items,
+        scores=scores,
+        covariance=covariance,
+        apart=apart,
+        weights=vote_weights,
+        settings=_settings(parts, features, ties=ties, draws=draws, seed=seed, **fitting),
+        notes=_notes(votes, component, plain, parts),
+    )
 
 
 class RankIntervals(NamedTuple):
@@ -252,34 +214,117 @@ class _Part(NamedTuple):
     """Degrees of freedom of the covariance; ∞ where it is not clustered."""
 
 
-def _fit_components(votes: Votes, counts: Vector, component: Codes, **settings: Any) -> list[_Part]:
+def _fit_components(votes: Votes, counts: Vector, component: Codes, **fitting: Any) -> list[_Part]:
     parts = []
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
         chosen = (component[votes.first] == number) & (counts > 0.0)
         place = np.empty(len(component), dtype=np.int32)
         place[members] = np.arange(len(members))
-        first, second = place[votes.first[chosen]], place[votes.second[chosen]]
-        pairs, row, turned = Pairs.collapse(first, second, len(members))
-        group, clustered = _groups(votes, chosen)
-        won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-        fit = robust_fit(pairs, row, won, counts[chosen], group=group, **settings)
-        freedom = _freedom(group, counts[chosen])
-        parts.append(_Part(members, chosen, fit, fit.theta, fit.covariance, clustered, freedom))
+        design = Pairs.collapse(place[votes.first[chosen]], place[votes.second[chosen]], len(members))
+        parts.append(_fit_part(votes, counts, members, chosen, design, **fitting))
     return parts
 
 
-def _fit_features(votes: Votes, counts: Vector, features: Features, **settings: Any) -> _Part:
+def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: Any) -> _Part:
     chosen, count = counts > 0.0, len(votes.items)
     context = None if votes.context is None else votes.context[chosen]
-    rows, row, turned = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
+    design = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
+    part = _fit_part(votes, counts, np.arange(count), chosen, design, **fitting)
+    to_scores = np.hstack([np.eye(count), features.average()])
+    return part._replace(scores=to_scores @ part.scores, covariance=to_scores @ part.covariance @ to_scores.T)
+
+
+def _fit_part(
+    votes: Votes,
+    counts: Vector,
+    items: Indices,
+    chosen: Mask,
+    design: tuple[Rows | Pairs, Indices, Mask],
+    **fitting: Any,
+) -> _Part:
+    """Fit the ``chosen`` (n,) votes on these items: distinct differences, the row of each vote, and whether turned."""
+    differences, row, turned = design
     group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-    fit = robust_fit(rows, row, won, counts[chosen], group=group, **settings)
-    to_scores = np.hstack([np.eye(count), features.average()])
-    covariance = to_scores @ fit.covariance @ to_scores.T
+    fit = robust_fit(differences, row, won, counts[chosen], group=group, **fitting)
     freedom = _freedom(group, counts[chosen])
-    return _Part(np.arange(count), chosen, fit, to_scores @ fit.theta, covariance, clustered, freedom)
+    return _Part(items, chosen, fit, fit.theta, fit.covariance, clustered=clustered, freedom=freedom)
+
+
+def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
+    """Scores (K,) and their covariance (K, K), centred within each component, and the weight of each vote (n,)."""
+    scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
+    for part in parts:
+        scores[part.items] = part.scores
+        covariance[np.ix_(part.items, part.items)] = part.covariance
+        weights[part.votes] = part.fit.weights
+    for number in range(int(component.max()) + 1):
+        members = np.flatnonzero(component == number)
+        scores[members] -= scores[members].mean()
+        inside = np.ix_(members, members)
+        covariance[inside] = _centred(covariance[inside])
+    return scores, covariance, weights
+
+
+def _standings(
+    names: tuple[str, ...],
+    component: Codes,
+    columns: Mapping[str, Vector],
+    covariance: Matrix,
+    freedom: Sequence[float],
+    *,
+    draws: int,
+    seed: int,
+) -> tuple[tuple[Standing, ...], Mask]:
+    """The standings, component by component, and which items can be told apart (K, K).
+
+    ``columns`` (K,) are the numbers of a standing that hold for an item wherever it stands; ``freedom`` is that of
+    each component.
+    """
+    rng = np.random.default_rng(seed)
+    standings, apart = list[Standing](), np.zeros(covariance.shape, dtype=bool)
+    for number, degrees in enumerate(freedom):
+        members = np.flatnonzero(component == number)
+        inside = np.ix_(members, members)
+        scores = columns["score"][members]
+        found = rank_intervals(scores, covariance[inside], draws=draws, rng=rng, freedom=degrees)
+        apart[inside] = found.apart
+        plain_rank = _ranks(columns["plain_score"][members])
+        standings += [
+            Standing(
+                item=names[item],
+                component=number + 1,
+                rank=int(found.rank[place]),
+                rank_low=int(found.low[place]),
+                rank_high=int(found.high[place]),
+                error=math.sqrt(covariance[item, item]),
+                best=float(found.best[place]),
+                best_error=math.sqrt(found.best[place] * (1.0 - found.best[place]) / draws),
+                chance=float(special.expit(scores[place])),
+                plain_rank=int(plain_rank[place]),
+                **{name: float(values[item]) for name, values in columns.items()},
+            )
+            for place, item in sorted(enumerate(members), key=lambda entry: found.rank[entry[0]])
+        ]
+    return tuple(standings), apart
+
+
+def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -> dict[str, Any]:
+    """Every setting, as it was given and as it was resolved."""
+    weights, lies, ridge = given["weights"], given["lies"], given["ridge"]
+    return {
+        "weights": weights,
+        "lies": "√votes" if lies is None else lies,
+        "ties": given["ties"],
+        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
+        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
+        "draws": given["draws"],
+        "seed": given["seed"],
+        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
+        "fixed-point residual": max(part.fit.residual for part in parts),
+        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
+    }
 
 
 def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
@@ -324,7 +369,7 @@ def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> 
     return {"games": games, "wins": won.sum(axis=1), "mean_weight": mean_weight}
 
 
-def _notes(component: Codes, plain: Scores) -> list[str]:
+def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]) -> tuple[str, ...]:
     notes = []
     sizes = np.bincount(component)
     if len(sizes) > 1:
@@ -334,7 +379,9 @@ def _notes(component: Codes, plain: Scores) -> list[str]:
         )
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
-    return notes
+    if votes.voter is not None and not all(part.clustered for part in parts):
+        notes.append(_ONE_VOICE)
+    return tuple(notes)
 
 
 def summarise(ranking: Ranking) -> list[str]:
