@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from polars.exceptions import PolarsError
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.column_roles import find_columns
-from fairduel.votes.file_readers import BAD_QUOTE, FAULT, LINE, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
+from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
 from fairduel.votes.votes import Codes, Indices, Mask, Votes
 
 FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
@@ -26,20 +26,6 @@ _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
 _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a number that a table has turned into 1.0
 _STRAY = 0.05  # a winner in so few rows says nothing about the others
-_REASONS = (
-    "",
-    TOO_MANY,
-    BAD_QUOTE,
-    NOT_UTF8,
-    NOT_JSON,
-    "the row is empty",
-    "no first item",
-    "no second item",
-    "no winner",
-    "unknown winner",
-    "an item against itself",
-    "the weight is no number ≥ 0",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +47,7 @@ class Reading:
     """What was read, but may not mean what it seems to: one sentence each."""
 
 
-def read_votes(path: Path | str, *, columns: Mapping[str, str | None] | None = None, strict: bool = False) -> Reading:
+def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool = False) -> Reading:
     r"""Read a CSV, JSON Lines or Parquet file of votes.
 
     ``columns`` says which column is the ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time`` or
@@ -86,7 +72,7 @@ def read_votes(path: Path | str, *, columns: Mapping[str, str | None] | None = N
 def votes_of(
     frame: pl.DataFrame,
     *,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Columns | None = None,
     strict: bool = False,
     first_row: int = 2,
     name: str = "the table",
@@ -102,9 +88,9 @@ def votes_of(
     first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
     winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
     weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
-    faults = _faults(frame, first, second, winner, no_winner, weight)
+    faults, reasons = _faults(frame, first, second, winner, no_winner, weight)
     good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
-    set_aside = _set_aside(frame, faults, first_row)
+    set_aside = _set_aside(frame, faults, reasons, first_row)
     problems = dict(set_aside["reason"].value_counts(sort=True).iter_rows())
     if strict and problems:
         raise BadInputError(_strict_sentence(name, problems, set_aside))
@@ -126,8 +112,32 @@ def votes_of(
         contexts=contexts,
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
     )
-    both_bad = int((winner == _BOTH_BAD).sum())
-    return Reading(votes, problems, set_aside, len(frame), found, both_bad, tuple(warnings))
+    return Reading(
+        votes=votes,
+        problems=problems,
+        set_aside=set_aside,
+        rows=len(frame),
+        columns=found,
+        both_bad=int((winner == _BOTH_BAD).sum()),
+        warnings=tuple(warnings),
+    )
+
+
+def as_table(votes: Votes) -> pl.DataFrame:
+    """Votes as a file has them: first, second, winner (first, second or tie) and voter.
+
+    >>> as_table(Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5])).rows()
+    [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
+    """
+    items = np.array(votes.items)
+    columns = {
+        "first": items[votes.first],
+        "second": items[votes.second],
+        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
+    }
+    if votes.voter is not None:
+        columns["voter"] = np.array(votes.voters)[votes.voter]
+    return pl.DataFrame(columns)
 
 
 def _text(column: pl.Series) -> pl.Series:
@@ -202,11 +212,12 @@ def _read_winners(
 
 def _faults(
     frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
-) -> NDArray[np.uint8]:
-    """Place in ``_REASONS`` of why each row cannot be used, 0 where it can, shape (n,)."""
-    empty = (first < 0) & (second < 0) & no_winner
+) -> tuple[Codes, list[str]]:
+    """Place of why each row cannot be used among the reasons, 0 where it can, shape (n,); and these reasons."""
+    said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
     conditions = {
-        "the row is empty": empty,
+        **{reason: said.eq_missing(reason).to_numpy() for reason in said.unique().drop_nulls()},
+        "the row is empty": (first < 0) & (second < 0) & no_winner,
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
@@ -214,16 +225,14 @@ def _faults(
         "an item against itself": first == second,
         "the weight is no number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
     }
-    faults = np.zeros(len(frame), dtype=np.uint8)
-    for reason, holds in reversed(conditions.items()):
-        faults[holds] = _REASONS.index(reason)
-    if FAULT in frame.columns:
-        for reason in (TOO_MANY, BAD_QUOTE, NOT_UTF8, NOT_JSON):
-            faults[(frame[FAULT] == reason).fill_null(value=False).to_numpy()] = _REASONS.index(reason)
-    return faults
+    faults = np.zeros(len(frame), dtype=np.int32)
+    reasons = ["", *conditions]
+    for reason, holds in reversed(conditions.items()):  # the first that holds is said
+        faults[holds] = reasons.index(reason)
+    return faults, reasons
 
 
-def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -> pl.DataFrame:
+def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], first_row: int) -> pl.DataFrame:
     places = np.flatnonzero(faults)
     values = frame.drop(FAULT, LINE, strict=False)[places]
     for name in {"row", "reason", "line"} & set(values.columns):
@@ -232,7 +241,7 @@ def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -
             other += " (column)"
         values = values.rename({name: other})
     row = pl.Series("row", places + first_row, dtype=pl.Int64)
-    reason = pl.Series("reason", [_REASONS[fault] for fault in faults[places]], dtype=pl.String)
+    reason = pl.Series("reason", [reasons[fault] for fault in faults[places]], dtype=pl.String)
     broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
     return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
 
