@@ -1,50 +1,48 @@
 """``fairduel audit``: how far to trust recorded votes, and whom not to."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
-import polars as pl
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from fairduel.cli.options import console, progress_bar, typed_command, write_record
-from fairduel.cli.rank import (
+from fairduel.cli.options import console, progress_bar, write_record
+from fairduel.cli.recorded_votes import (
+    NOTHING_WRITTEN,
     Context,
     First,
+    Level,
+    Out,
     Second,
     Strict,
     Ties,
     TiesOption,
     Time,
     Voter,
+    VotersChoose,
     VotesFile,
     Weight,
     Winner,
-    chosen_columns,
     file_settings,
+    print_sentence,
+    print_table,
     problem_sentences,
     read_and_set_aside,
+    write_csv,
+    write_page,
 )
-from fairduel.files import write_atomically
+from fairduel.report.votes_tables import TextTable, flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
-from fairduel.votes.voters import crowd_sentence, evidence_text
 
-Level = Annotated[
-    float, typer.Option(min=0.0001, max=0.5, help="Chance of any flag that is tolerated if all voters are honest.")
-]
-VotersChoose = Annotated[
-    bool,
-    typer.Option(
-        "--voters-choose-duels",
-        help="Voters choose what they vote on, so how often they meet an item is no evidence.",
-    ),
-]
 Top = Annotated[int, typer.Option(min=1, help="Look at the leader, the first 2, … up to so many.")]
-NOTHING_WRITTEN = "nothing was written."
 _MOST_ROWS = 20
+_VOTER_TITLES = ("voter", "votes", "agreement", "evidence", "why")
+_FRAGILITY_TITLES = {
+    "what": "what changes",
+    "how": "votes are",
+    "found": "so many do it",
+    "at_least": "fewer than this cannot",
+    "votes": "of",
+}
 
 
 def audit_command(
@@ -61,7 +59,7 @@ def audit_command(
     voters_choose_duels: VotersChoose = False,
     top: Top = 5,
     strict: Strict = False,
-    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("results/audit"),
+    out: Out = Path("results/audit"),
 ) -> None:
     """Say how far a file of votes can be trusted, and whom not to.
 
@@ -73,12 +71,9 @@ def audit_command(
     is deleted.
     """
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415  # plotting is slow
 
-    roles = chosen_columns(
-        first=first, second=second, winner=winner, voter=voter, context=context, time=time, weight=weight
-    )
-    reading = read_and_set_aside(votes, roles, strict=strict, out=out)
+    columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
+    reading = read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
     with progress_bar("Audit", steps, unit="steps", left_by_stop=NOTHING_WRITTEN) as done:
         found = audit(
@@ -89,72 +84,40 @@ def audit_command(
             top=top,
             progress=done,
         )
-    settings = {**file_settings(votes, reading), **audit_settings(found, ties)}
-    write_audit(found, out, settings)
-    page = out / "report.html"
-    summary = [*found.summary(), *problem_sentences(reading)]
-    write_votes_report(
-        page,
+    settings = {**file_settings(votes, reading), **found.settings}
+    write_voters(found, out)
+    write_record(out / "audit.json", {"settings": settings, **found.record()})
+    print_audit(found)
+    write_page(
+        out / "report.html",
         title=f"Audit of {votes.name}",
-        summary=summary,
+        summary=[*found.summary(), *problem_sentences(reading)],
         sections=audit_sections(found),
         settings=settings,
-        command=typed_command(),
+        also=found.advice(),
     )
-    print_audit(found)
-    for sentence in (*summary, *found.advice()):
-        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
-    console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)
 
 
-def audit_settings(found: Audit, ties: TiesOption) -> dict[str, Any]:
-    """What made the numbers."""
-    ranking = {f"ranking: {name}": value for name, value in found.everyone.settings.items()}
-    voters = {} if found.evidence is None else {f"voters: {n}": v for n, v in found.evidence.settings.items()}
-    return {"ties": ties.value, **voters, **ranking}
-
-
-def write_audit(found: Audit, out: Path, settings: dict[str, Any]) -> None:
-    """Write voters.csv, flagged-rows.csv and audit.json; where nobody knows the voters, take away old ones."""
-    if found.evidence is None:
+def write_voters(found: Audit, out: Path) -> None:
+    """Write voters.csv and flagged-rows.csv; where nobody knows the voters, remove old ones."""
+    if found.evidence is None or found.voters is None:
         for name in ("voters.csv", "flagged-rows.csv"):
             (out / name).unlink(missing_ok=True)
-    else:
-        write_atomically(out / "voters.csv", found.evidence.frame(found.votes.items).write_csv().encode())
-        flagged = found.evidence.flagged_votes(found.votes)
-        cast_by = np.array(found.votes.voters)[found.votes.cast_by[flagged]]
-        rows = pl.DataFrame({"row": found.votes.row[flagged], "voter": cast_by})
-        write_atomically(out / "flagged-rows.csv", rows.write_csv().encode())
-    write_record(out / "audit.json", {"settings": settings, **found.record()})
+        return
+    write_csv(out / "voters.csv", found.voters)
+    write_csv(out / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
 
 
 def print_audit(found: Audit) -> None:
     """Show flagged voters and fragility as tables."""
-    if found.evidence is not None and found.evidence.flagged.any():
-        frame = found.evidence.frame(found.votes.items)
-        flagged = frame.filter(frame["flagged"] & (frame["flagged_by"] != "crowd"))
-        if found.evidence.crowd is not None and found.evidence.crowd_flagged:
-            sentence = f"A crowd is flagged. Each is {crowd_sentence(found.evidence.crowd, found.votes.items)}."
-            console.print(sentence, soft_wrap=True, highlight=False, markup=False)
-        table = Table(box=SIMPLE_HEAD, title="Flagged voters", title_justify="left", title_style="bold")
-        table.add_column("voter")
-        for name in ("votes", "agreement", "evidence"):
-            table.add_column(name, justify="right")
-        table.add_column("why")
-        for row in flagged.head(_MOST_ROWS).to_dicts():
-            agreement = "–" if row["agreement"] is None else f"{row['agreement']:.0%}"
-            numbers = f"{row['votes']:,}", agreement, evidence_text(row["log10_evidence"] * np.log(10.0))
-            table.add_row(Text(row["voter"]), *numbers, Text(row["why"]))
-        console.print(table)
+    if found.voters is not None and found.voters["flagged"].any():
+        if found.crowd:
+            print_sentence(found.crowd)
+        flagged = flagged_cells(found.voters)
+        titles = dict(zip(_VOTER_TITLES, _VOTER_TITLES, strict=True))
+        print_table(TextTable.of(flagged[:_MOST_ROWS], titles, "Flagged voters"), left=["voter", "why"])
         if len(flagged) > _MOST_ROWS:
             console.print(f"Only {_MOST_ROWS} of {len(flagged):,} are shown: voters.csv has all.")
-    table = Table(box=SIMPLE_HEAD, title="Votes that change the ranking", title_justify="left", title_style="bold")
-    for name in ("what changes", "votes are"):
-        table.add_column(name)
-    for name in ("so many do it", "fewer than this cannot", "of"):
-        table.add_column(name, justify="right")
-    for result in found.fragility:
-        what = "the leader" if result.top == 1 else f"the top {result.top}"
-        size = "none found" if result.found is None else f"{result.found:,}"
-        table.add_row(what, result.how, size, f"{result.at_least:,}", f"{result.votes:,}")
-    console.print(table)
+    cells = map(fragility_cells, found.fragility)
+    table = TextTable.of(cells, _FRAGILITY_TITLES, "Votes that change the ranking")
+    print_table(table, left=["what changes", "votes are"])

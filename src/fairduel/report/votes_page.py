@@ -1,9 +1,9 @@
 """One self-contained page about recorded votes: what they say, in words first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,33 +11,24 @@ from fairduel.files import write_atomically
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.templating import render
 from fairduel.report.votes_figures import MOST_ITEMS, draw_standings, draw_win_matrix
+from fairduel.report.votes_tables import TextTable, standing_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.votes import Ties, Votes
 
-_COLUMNS = (
-    "item",
-    "rank",
-    "range",
-    "score",
-    "± error",
-    "beats the average",
-    "best",
-    "votes",
-    "won",
-    "mean weight",
-    "plain rank",
-)
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table: its first ``text`` columns are words, the others numbers that are written already."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    text: int = 1
+_TITLES = {
+    "item": "item",
+    "rank": "rank",
+    "range": "range",
+    "score": "score",
+    "error": "± error",
+    "chance": "beats the average",
+    "best": "best",
+    "votes": "votes",
+    "won": "won",
+    "weight": "mean weight",
+    "plain": "plain rank",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class Section:
 
     title: str
     paragraphs: Sequence[str] = ()
-    tables: Sequence[PageTable] = ()
+    tables: Sequence[TextTable] = ()
     figures: Sequence[Drawn] = ()
 
 
@@ -69,40 +60,66 @@ def write_votes_report(
     write_atomically(path, page.encode())
 
 
-def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Section]:
-    """The ranking as figure and table, and who beat whom; figures are of the largest group of items."""
-    groups = list(ranking.components())
-    shown = groups[0]
-    which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
-    some = f" Only the first {MOST_ITEMS} of {len(shown)} items are drawn." if len(shown) > MOST_ITEMS else ""
-    order = [votes.items.index(standing.item) for standing in shown]
-    won = wins(votes, ties=ties)[np.ix_(order, order)]
-    names = [standing.item for standing in shown]
+class Ranked(NamedTuple):
+    """A ranking with the votes that made it."""
+
+    ranking: Ranking
+    votes: Votes
+    ties: Ties
+
+    @property
+    def drawn(self) -> tuple[Standing, ...]:
+        """The largest group of items, which figures show."""
+        return next(self.ranking.components())
+
+    def caption(self, what: str, order: str) -> str:
+        """Say what a figure shows, and of whom."""
+        groups = max(standing.component for standing in self.ranking.standings)
+        which = f" of the largest of {groups} groups" if groups > 1 else ""
+        shown = len(self.drawn)
+        some = f" Only the first {MOST_ITEMS} of {shown} items are drawn." if shown > MOST_ITEMS else ""
+        return f"{what}{which}, {order}.{some}"
+
+
+def ranking_section(found: Ranked) -> Section:
+    """The standings."""
+    groups = list(found.ranking.components())
     explained = (
         "The range of a rank: with 95 % confidence all true ranks lie in their ranges. Best: the probability of being "
         "the best item. Mean weight: a vote counts less than 1 where little else is known about its two items, because "
         "there a false vote would change most. Plain rank: where all votes count alike."
     )
-    return [
-        Section(
-            "Ranking",
-            [explained, *ranking.notes],
-            [
-                PageTable(
-                    _COLUMNS,
-                    [_row(standing) for standing in group],
-                    f"Group {number}" if len(groups) > 1 else "",
-                )
-                for number, group in enumerate(groups, start=1)
-            ],
-            [Drawn(f"Scores{which}, the best on top.{some}", draw_standings(shown))],
-        ),
-        Section(
-            "Who beat whom",
-            ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
-            figures=[Drawn(f"Win matrix{which}, best first.{some}", draw_win_matrix(names, won))],
-        ),
+    tables = [
+        TextTable.of(
+            (standing_cells(standing, digits=2) for standing in group),
+            _TITLES,
+            f"Group {number}" if len(groups) > 1 else "",
+        )
+        for number, group in enumerate(groups, start=1)
     ]
+    figure = Drawn(found.caption("Scores", "the best on top"), draw_standings(found.drawn))
+    return Section("Ranking", [explained, *found.ranking.notes], tables, [figure])
+
+
+def win_matrix_section(found: Ranked) -> Section:
+    """Who beat whom."""
+    order = [found.votes.items.index(standing.item) for standing in found.drawn]
+    won = wins(found.votes, ties=found.ties)[np.ix_(order, order)]
+    figure = draw_win_matrix([standing.item for standing in found.drawn], won)
+    return Section(
+        "Who beat whom",
+        ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
+        figures=[Drawn(found.caption("Win matrix", "best first"), figure)],
+    )
+
+
+RANKING_SECTIONS: list[Callable[[Ranked], Section]] = [ranking_section, win_matrix_section]
+"""The sections of the page of a ranking, in their order."""
+
+
+def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Section]:
+    """All sections of the page; figures are of the largest group of items."""
+    return [build(Ranked(ranking, votes, ties)) for build in RANKING_SECTIONS]
 
 
 def _written(value: Any) -> str:
@@ -118,30 +135,3 @@ def _written(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "none" if value is None else str(value)
-
-
-def _row(standing: Standing) -> list[str]:
-    return [
-        standing.item,
-        f"{standing.rank}",
-        rank_range(standing),
-        f"{standing.score:+.2f}",
-        f"{standing.error:.2f}",
-        f"{standing.chance:.0%}",
-        f"{standing.best:.3f}",
-        f"{standing.games:,.0f}",
-        f"{standing.win_rate:.0%}",
-        f"{standing.mean_weight:.2f}",
-        f"{standing.plain_rank}",
-    ]
-
-
-def rank_range(standing: Standing) -> str:
-    """The interval of a rank.
-
-    >>> from types import SimpleNamespace
-    >>> rank_range(SimpleNamespace(rank_low=2, rank_high=3))
-    '2–3'
-    """
-    low, high = standing.rank_low, standing.rank_high
-    return f"{low}" if low == high else f"{low}–{high}"

@@ -1,16 +1,18 @@
 """The whole audit of recorded votes: whom to trust, the ranking without the others, and how far to trust that."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fairduel.checks import integer
 from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
-from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters
+from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
 
 _FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
@@ -46,9 +48,8 @@ class Audit:
     def record(self) -> dict[str, Any]:
         """The findings as plain values, for JSON."""
         found: dict[str, Any] = {"summary": self.summary(), "advice": self.advice()}
-        if self.evidence is not None:
-            frame = self.evidence.frame(self.votes.items)
-            found["flagged"] = frame.filter(frame["flagged"]).to_dicts()
+        if self.voters is not None:
+            found["flagged"] = self.voters.filter("flagged").to_dicts()
             found["alike"] = self.alike()
         for name in ("fragility", "challengers", "trusted_fragility"):
             results: Sequence[Fragility] = getattr(self, name)
@@ -64,6 +65,25 @@ class Audit:
             for old, new in self.ranks()
         ]
         return found
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What made the numbers."""
+        ranking = {f"ranking: {name}": value for name, value in self.everyone.settings.items()}
+        voters = {} if self.evidence is None else {f"voters: {n}": v for n, v in self.evidence.settings.items()}
+        return {"ties": self.everyone.settings["ties"], **voters, **ranking}
+
+    @functools.cached_property
+    def voters(self) -> pl.DataFrame | None:
+        """One row for each voter, the most suspicious first; None where the file does not say who voted."""
+        return None if self.evidence is None else self.evidence.frame(self.votes.items)
+
+    @property
+    def crowd(self) -> str:
+        """What a flagged crowd did, in a sentence; empty without one."""
+        if self.evidence is None or self.evidence.crowd is None or not self.evidence.crowd_flagged:
+            return ""
+        return f"A crowd is flagged. Each is {crowd_sentence(self.evidence.crowd, self.votes.items)}."
 
     def alike(self) -> list[dict[str, Any]]:
         """Flagged pairs of voters."""
@@ -129,7 +149,15 @@ def audit(
     for size in range(1, tops(votes, ties=ties, top=top) + 1):
         results += fragility(votes, top=size, ties=ties)
         done(1)
-    return Audit(votes, everyone, trusted, evidence, results, challengers(votes, ties=ties), without)
+    return Audit(
+        votes=votes,
+        everyone=everyone,
+        trusted=trusted,
+        evidence=evidence,
+        fragility=results,
+        challengers=challengers(votes, ties=ties),
+        trusted_fragility=without,
+    )
 
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:

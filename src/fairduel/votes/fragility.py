@@ -52,20 +52,24 @@ class Fragility:
     """Item that comes in."""
 
     @property
+    def what(self) -> str:
+        """What the votes change."""
+        return "the leader" if self.top == 1 else f"the top {self.top}"
+
+    @property
     def sentence(self) -> str:
         """What people need to know.
 
         >>> Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence
         'The leader changes (a gives way to b) if 14 of 5,460 votes are dropped; at least 6 are needed.'
         """
-        what = "The leader changes" if self.top == 1 else f"The top {self.top} changes"
         if self.found is None:
             return f"No set of votes was found that, {self.how}, changes the top {self.top}."
         needed = "are needed" if self.at_least > 1 else "is needed"
         exact = "no fewer will do" if self.at_least == self.found else f"at least {self.at_least:,} {needed}"
         who = f"({self.loses} gives way to {self.gains})"
         verb = "is" if self.found == 1 else "are"
-        return f"{what} {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
+        return f"T{self.what[1:]} changes {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
 
 
 def fragility(

@@ -135,6 +135,31 @@ def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_a
     return caught | ranks
 
 
+def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
+    """What the attack of the largest size did, from the ``frame`` of :func:`stress`, in a few sentences."""
+    clean, worst = (
+        {key: "none" if value is None else value for key, value in frame.row(place, named=True).items()}
+        for place in (0, -1)
+    )
+    moved = (
+        f"{worst['size']:,} false votes ({attack}) move {worst['target']} from rank {clean['rank_plain']} to "
+        f"{worst['rank_plain']} under plain Bradley–Terry, and from {clean['rank_weighted']} to "
+        f"{worst['rank_weighted']} with uncertainty weights."
+    )
+    if "rank_set_aside" not in worst:
+        return [moved, "The file does not say who voted, so no voter can be flagged."]
+    if attack in FLIPS:
+        return [
+            moved,
+            f"{worst['others_flagged']} voters are flagged; without them the rank is {worst['rank_set_aside']}.",
+        ]
+    return [
+        moved,
+        f"{worst['liars_flagged']} of {worst['voters']} liars are flagged, and {worst['others_flagged']} others; with "
+        f"these set aside the rank is {worst['rank_set_aside']}.",
+    ]
+
+
 def rank_of(scores: Vector, item: int) -> int:
     """Place of an item among the scores, 1 for the best.
 

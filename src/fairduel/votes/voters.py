@@ -121,6 +121,11 @@ class Evidence:
         """Which votes flagged voters cast, shape (n,)."""
         return self.flagged[votes.cast_by]
 
+    def flagged_rows(self, votes: Votes) -> pl.DataFrame:
+        """The row of the file and the voter of each of these votes."""
+        flagged = self.flagged_votes(votes)
+        return pl.DataFrame({"row": votes.row[flagged], "voter": np.array(self.voters)[votes.cast_by[flagged]]})
+
     def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
         """One row for each voter, the most suspicious first; evidence as log10."""
         order = np.lexsort((-self.votes, -self.total, ~self.flagged))
