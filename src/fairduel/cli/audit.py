@@ -5,61 +5,32 @@ from typing import Annotated
 
 import typer
 
-from fairduel.cli.options import console, progress_bar, write_record
-from fairduel.cli.recorded_votes import (
-    NOTHING_WRITTEN,
-    Context,
-    First,
-    Level,
-    Out,
-    Second,
-    Strict,
-    Ties,
-    TiesOption,
-    Time,
-    Voter,
-    VotersChoose,
-    VotesFile,
-    Weight,
-    Winner,
-    file_settings,
-    print_sentence,
-    print_table,
-    problem_sentences,
-    read_and_set_aside,
-    write_csv,
-    write_page,
-)
+from fairduel.cli import recorded_votes as recorded
+from fairduel.cli.options import console, progress_bar, typed_command, write_record
 from fairduel.report.votes_tables import TextTable, flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
 
 Top = Annotated[int, typer.Option(min=1, help="Look at the leader, the first 2, … up to so many.")]
 _MOST_ROWS = 20
-_VOTER_TITLES = ("voter", "votes", "agreement", "evidence", "why")
-_FRAGILITY_TITLES = {
-    "what": "what changes",
-    "how": "votes are",
-    "found": "so many do it",
-    "at_least": "fewer than this cannot",
-    "votes": "of",
-}
+_VOTER_COLUMNS = ("voter", "votes", "agreement", "evidence", "why")
+_FRAGILITY_COLUMNS = ("what changes", "votes are", "so many do it", "fewer than this cannot", "of")
 
 
 def audit_command(
-    votes: VotesFile,
-    first: First = None,
-    second: Second = None,
-    winner: Winner = None,
-    voter: Voter = None,
-    context: Context = None,
-    time: Time = None,
-    weight: Weight = None,
-    ties: Ties = TiesOption.HALF,
-    level: Level = 0.05,
-    voters_choose_duels: VotersChoose = False,
+    votes: recorded.VotesFile,
+    first: recorded.First = None,
+    second: recorded.Second = None,
+    winner: recorded.Winner = None,
+    voter: recorded.Voter = None,
+    context: recorded.Context = None,
+    time: recorded.Time = None,
+    weight: recorded.Weight = None,
+    ties: recorded.Ties = recorded.TiesOption.HALF,
+    level: recorded.Level = 0.05,
+    voters_choose_duels: recorded.VotersChoose = False,
     top: Top = 5,
-    strict: Strict = False,
-    out: Out = Path("results/audit"),
+    strict: recorded.Strict = False,
+    out: recorded.Out = Path("results/audit"),
 ) -> None:
     """Say how far a file of votes can be trusted, and whom not to.
 
@@ -71,11 +42,12 @@ def audit_command(
     is deleted.
     """
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
+    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
-    with progress_bar("Audit", steps, unit="steps", left_by_stop=NOTHING_WRITTEN) as done:
+    with progress_bar("Audit", steps, unit="steps", left_by_stop=recorded.NOTHING_WRITTEN) as done:
         found = audit(
             reading.votes,
             level=level,
@@ -84,18 +56,21 @@ def audit_command(
             top=top,
             progress=done,
         )
-    settings = {**file_settings(votes, reading), **found.settings}
+    settings = {**recorded.file_settings(votes, reading), **found.settings}
     write_voters(found, out)
     write_record(out / "audit.json", {"settings": settings, **found.record()})
-    print_audit(found)
-    write_page(
-        out / "report.html",
+    page = out / "report.html"
+    summary = [*found.summary(), *recorded.problem_sentences(reading)]
+    write_votes_report(
+        page,
         title=f"Audit of {votes.name}",
-        summary=[*found.summary(), *problem_sentences(reading)],
+        summary=summary,
         sections=audit_sections(found),
         settings=settings,
-        also=found.advice(),
+        command=typed_command(),
     )
+    print_audit(found)
+    recorded.print_sentences([*summary, *found.advice()], page)
 
 
 def write_voters(found: Audit, out: Path) -> None:
@@ -104,20 +79,19 @@ def write_voters(found: Audit, out: Path) -> None:
         for name in ("voters.csv", "flagged-rows.csv"):
             (out / name).unlink(missing_ok=True)
         return
-    write_csv(out / "voters.csv", found.voters)
-    write_csv(out / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
+    recorded.write_csv(out / "voters.csv", found.voters)
+    recorded.write_csv(out / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
 
 
 def print_audit(found: Audit) -> None:
     """Show flagged voters and fragility as tables."""
     if found.voters is not None and found.voters["flagged"].any():
         if found.crowd:
-            print_sentence(found.crowd)
+            recorded.print_sentences([found.crowd])
         flagged = flagged_cells(found.voters)
-        titles = dict(zip(_VOTER_TITLES, _VOTER_TITLES, strict=True))
-        print_table(TextTable.of(flagged[:_MOST_ROWS], titles, "Flagged voters"), left=["voter", "why"])
+        table = TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, "Flagged voters")
+        recorded.print_table(table, left=["voter", "why"])
         if len(flagged) > _MOST_ROWS:
             console.print(f"Only {_MOST_ROWS} of {len(flagged):,} are shown: voters.csv has all.")
-    cells = map(fragility_cells, found.fragility)
-    table = TextTable.of(cells, _FRAGILITY_TITLES, "Votes that change the ranking")
-    print_table(table, left=["what changes", "votes are"])
+    table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, "Votes that change the ranking")
+    recorded.print_table(table, left=["what changes", "votes are"])

@@ -7,33 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fairduel.cli.options import console, write_record
-from fairduel.cli.recorded_votes import (
-    Context,
-    First,
-    Out,
-    Second,
-    Strict,
-    Ties,
-    TiesOption,
-    Time,
-    Voter,
-    VotesFile,
-    Weight,
-    Winner,
-    file_settings,
-    print_table,
-    problem_sentences,
-    read_and_set_aside,
-    write_csv,
-    write_page,
-)
+from fairduel.cli import recorded_votes as recorded
+from fairduel.cli.options import console, typed_command, write_record
 from fairduel.report.votes_tables import TextTable, standing_cells
 from fairduel.votes.features import read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
 
 _MOST_ROWS = 100
-_TITLES = ("rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain")
+_COLUMNS = ("rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain")
 
 
 class WeightsOption(StrEnum):
@@ -55,21 +36,21 @@ Array = Annotated[str | None, typer.Option(help="Which array of an .npz file.", 
 
 
 def rank_command(
-    votes: VotesFile,
-    first: First = None,
-    second: Second = None,
-    winner: Winner = None,
-    voter: Voter = None,
-    context: Context = None,
-    time: Time = None,
-    weight: Weight = None,
+    votes: recorded.VotesFile,
+    first: recorded.First = None,
+    second: recorded.Second = None,
+    winner: recorded.Winner = None,
+    voter: recorded.Voter = None,
+    context: recorded.Context = None,
+    time: recorded.Time = None,
+    weight: recorded.Weight = None,
     features: FeaturesFile = None,
     array: Array = None,
-    ties: Ties = TiesOption.HALF,
+    ties: recorded.Ties = recorded.TiesOption.HALF,
     weights: Weights = WeightsOption.FIXED_POINT,
     lies: Lies = None,
-    strict: Strict = False,
-    out: Out = Path("results/rank"),
+    strict: recorded.Strict = False,
+    out: recorded.Out = Path("results/rank"),
 ) -> None:
     """Rank the items of a file of votes, and say how sure that is.
 
@@ -83,38 +64,39 @@ def rank_command(
     Writes ranking.csv, ranking.json, report.html and, where rows are no
     votes, set-aside.csv, with the row and the reason of each.
     """
-    from fairduel.report.votes_page import ranking_sections  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.votes_page import ranking_sections, write_votes_report  # noqa: PLC0415  # plotting is slow
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
+    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
     table = None if features is None else read_features(features, reading.votes, array=array)
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
-    write_csv(out / "ranking.csv", ranking.frame())
-    settings = {**file_settings(votes, reading), **ranking.settings}
-    summary = summarise(ranking)
+    recorded.write_csv(out / "ranking.csv", ranking.frame())
+    settings = {**recorded.file_settings(votes, reading), **ranking.settings}
     record = {
         "settings": settings,
-        "summary": summary,
+        "summary": summarise(ranking),
         "notes": ranking.notes,
         "ranking": [asdict(standing) | {"win_rate": standing.win_rate} for standing in ranking.standings],
     }
     write_record(out / "ranking.json", record)
-    print_ranking(ranking)
-    write_page(
-        out / "report.html",
+    page = out / "report.html"
+    summary = [*summarise(ranking), *recorded.problem_sentences(reading)]
+    write_votes_report(
+        page,
         title=f"Ranking of {votes.name}",
-        summary=[*summary, *problem_sentences(reading)],
-        sections=ranking_sections(ranking, reading.votes, ties=ties.value),
+        summary=summary,
+        sections=ranking_sections(ranking, reading.votes),
         settings=settings,
-        also=ranking.notes,
+        command=typed_command(),
     )
+    print_ranking(ranking)
+    recorded.print_sentences([*summary, *ranking.notes], page)
 
 
 def print_ranking(ranking: Ranking) -> None:
     """Show the standings as a table."""
-    groups = max(standing.component for standing in ranking.standings)
-    titles = ("group", *_TITLES) if groups > 1 else _TITLES
+    several = any(standing.component > 1 for standing in ranking.standings)
     cells = (standing_cells(standing, digits=3) for standing in ranking.standings[:_MOST_ROWS])
-    print_table(TextTable.of(cells, dict(zip(titles, titles, strict=True))), left=["item"])
+    recorded.print_table(TextTable.of(cells, ("group", *_COLUMNS) if several else _COLUMNS), left=["item"])
     if len(ranking.standings) > _MOST_ROWS:
         console.print(f"Only the first {_MOST_ROWS} of {len(ranking.standings)} items are shown: ranking.csv has all.")

@@ -1,9 +1,9 @@
 """What the commands about recorded votes share: their options, how votes are read, and how findings are shown."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -11,15 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from fairduel.cli.options import console, typed_command
+from fairduel.cli.options import console
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.report.votes_tables import TextTable
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
-
-if TYPE_CHECKING:
-    from fairduel.report.votes_page import Section
 
 NOTHING_WRITTEN = "nothing was written."
 
@@ -122,25 +119,9 @@ def print_table(table: TextTable, *, left: Collection[str] = ()) -> None:
     console.print(shown)
 
 
-def print_sentence(sentence: str) -> None:
-    """Show a sentence as it is: names in it are not markup."""
-    console.print(sentence, soft_wrap=True, highlight=False, markup=False)
-
-
-def write_page(
-    page: Path,
-    *,
-    title: str,
-    summary: Sequence[str],
-    sections: Sequence["Section"],
-    settings: Mapping[str, Any],
-    also: Sequence[str] = (),
-) -> None:
-    """Write the page, then print its summary, what is said ``also``, and where the page is."""
-    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415  # plotting is slow
-
-    command = typed_command()
-    write_votes_report(page, title=title, summary=summary, sections=sections, settings=settings, command=command)
-    for sentence in (*summary, *also):
-        print_sentence(sentence)
-    console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)
+def print_sentences(sentences: Iterable[str], page: Path | None = None) -> None:
+    """Show sentences as they are (names in them are not markup), and where the page is that has them too."""
+    for sentence in sentences:
+        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
+    if page is not None:
+        console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)

@@ -9,29 +9,8 @@ import numpy as np
 import polars as pl
 import typer
 
-from fairduel.cli.options import progress_bar, write_record
-from fairduel.cli.recorded_votes import (
-    NOTHING_WRITTEN,
-    Context,
-    First,
-    Level,
-    Out,
-    Second,
-    Strict,
-    Ties,
-    TiesOption,
-    Voter,
-    VotersChoose,
-    VotesFile,
-    Weight,
-    Winner,
-    file_settings,
-    print_table,
-    problem_sentences,
-    read_and_set_aside,
-    write_csv,
-    write_page,
-)
+from fairduel.cli import recorded_votes as recorded
+from fairduel.cli.options import progress_bar, typed_command, write_record
 from fairduel.files import write_atomically
 from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
 
@@ -55,23 +34,23 @@ _POINTS = 8  # sizes of the attack, 0 and the largest among them
 
 
 def stress_command(
-    votes: VotesFile,
+    votes: recorded.VotesFile,
     attack: Annotated[AttackOption, typer.Option(help="What the liars do.")] = AttackOption.PROMOTE,
     target: Annotated[str | None, typer.Option(help="The item they push; flips may do without.")] = None,
     fake_votes: Annotated[int, typer.Option("--votes", min=1, help="The largest number of false votes.")] = 100,
     voters: Annotated[int, typer.Option(min=1, help="How many new voters cast them.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Draws the false votes.")] = 0,
-    first: First = None,
-    second: Second = None,
-    winner: Winner = None,
-    voter: Voter = None,
-    context: Context = None,
-    weight: Weight = None,
-    ties: Ties = TiesOption.HALF,
-    level: Level = 0.05,
-    voters_choose_duels: VotersChoose = False,
-    strict: Strict = False,
-    out: Out = Path("results/stress"),
+    first: recorded.First = None,
+    second: recorded.Second = None,
+    winner: recorded.Winner = None,
+    voter: recorded.Voter = None,
+    context: recorded.Context = None,
+    weight: recorded.Weight = None,
+    ties: recorded.Ties = recorded.TiesOption.HALF,
+    level: recorded.Level = 0.05,
+    voters_choose_duels: recorded.VotersChoose = False,
+    strict: recorded.Strict = False,
+    out: recorded.Out = Path("results/stress"),
 ) -> None:
     """Attack recorded votes and see how far the ranking moves.
 
@@ -85,9 +64,9 @@ def stress_command(
     Writes stress.csv, stress.json, stress.png, stress.svg and report.html.
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = read_and_set_aside(votes, strict=strict, out=out, **columns, time="none", weight=weight)
+    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time="none", weight=weight)
     sizes = np.unique(np.linspace(0, fake_votes, _POINTS).round().astype(int)).tolist()
-    with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=NOTHING_WRITTEN) as done:
+    with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=recorded.NOTHING_WRITTEN) as done:
         frame = stress(
             reading.votes,
             attack.attack,
@@ -101,7 +80,7 @@ def stress_command(
             progress=done,
         )
     settings = {
-        **file_settings(votes, reading),
+        **recorded.file_settings(votes, reading),
         "attack": attack.attack,
         "target": frame["target"][0],
         "sizes": sizes,
@@ -111,23 +90,25 @@ def stress_command(
         "level": level,
         "duels assigned": not voters_choose_duels,
     }
-    write_stress(frame, settings, out, title=f"Stress test of {votes.name}", problems=problem_sentences(reading))
+    title, problems = f"Stress test of {votes.name}", recorded.problem_sentences(reading)
+    write_stress(frame, settings, out, title=title, problems=problems)
 
 
 def write_stress(
     frame: pl.DataFrame, settings: Mapping[str, Any], out: Path, *, title: str, problems: Sequence[str]
 ) -> None:
-    """Write the table, the record, the figure and the page of a stress test, and show them."""
-    from fairduel.report.figures import image  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.stress_page import stress_section  # noqa: PLC0415
+    """Write the table, the record, the figure and the page of a stress test, and show what they say."""
+    from fairduel.report.audit_page import stress_section  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.figures import image  # noqa: PLC0415
+    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
-    summary = summarise_stress(frame, settings["attack"])
-    section = stress_section(frame, attack=settings["attack"])
+    found, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
     [drawn], [table] = section.figures, section.tables
-    write_csv(out / "stress.csv", frame)
-    write_record(out / "stress.json", {"settings": settings, "summary": summary, "rows": frame.to_dicts()})
+    recorded.write_csv(out / "stress.csv", frame)
+    write_record(out / "stress.json", {"settings": settings, "summary": found, "rows": frame.to_dicts()})
     write_atomically(out / "stress.png", image(drawn.figure, "png"))
     write_atomically(out / "stress.svg", drawn.svg)
-    print_table(table)
-    page = out / "report.html"
-    write_page(page, title=title, summary=[*summary, *problems], sections=[section], settings=settings)
+    page, summary, command = out / "report.html", [*found, *problems], typed_command()
+    write_votes_report(page, title=title, summary=summary, sections=[section], settings=settings, command=command)
+    recorded.print_table(table)
+    recorded.print_sentences(summary, page)

@@ -1,10 +1,10 @@
-"""What an audit found, as parts of a page: words first, then figures and tables."""
+"""What an audit or a stress test found, as sections of a page: words first, then figures and tables."""
 
 from collections.abc import Callable
 
 import polars as pl
 
-from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility
+from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility, draw_stress
 from fairduel.report.page import Drawn
 from fairduel.report.votes_page import Section
 from fairduel.report.votes_tables import (
@@ -13,6 +13,7 @@ from fairduel.report.votes_tables import (
     flagged_cells,
     fragility_cells,
     rank_range,
+    stress_table,
     voter_cells,
 )
 from fairduel.votes.audit import Audit
@@ -20,28 +21,9 @@ from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MOST_ROWS = 60
-_VOTER_TITLES = {
-    "voter": "voter",
-    "why": "why",
-    "evidence": "evidence",
-    "votes": "votes",
-    "agreement": "agreement",
-    "interval": "95 % interval",
-}
-_FRAGILITY_TITLES = {
-    "what": "what changes",
-    "change": "who for whom",
-    "how": "votes are",
-    "found": "so many do it",
-    "at_least": "fewer than this cannot",
-    "share": "share",
-}
-_RIVAL_TITLES = {
-    "gains": "challenger",
-    "found": "votes to drop",
-    "at_least": "fewer than this cannot",
-    "share": "share",
-}
+_VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95 % interval")
+_FRAGILITY_COLUMNS = ("what changes", "who for whom", "votes are", "so many do it", "fewer than this cannot", "share")
+_CHALLENGER_COLUMNS = ("challenger", "votes to drop", "fewer than this cannot", "share")
 
 
 def advice_section(audit: Audit) -> Section:
@@ -58,11 +40,11 @@ def voters_section(audit: Audit) -> Section | None:
     if len(flagged) > _MOST_ROWS:
         explained.append(f"Only {_MOST_ROWS} of {len(flagged):,} flagged voters are shown: voters.csv has all.")
     if flagged:
-        table = TextTable.of(flagged[:_MOST_ROWS], _VOTER_TITLES, text=2)
+        table = TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, text=2)
     else:
         nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
         caption = "The five most suspicious among those who are not flagged"
-        table = TextTable.of(map(voter_cells, nearest), _VOTER_TITLES, caption, text=2)
+        table = TextTable.of(map(voter_cells, nearest), _VOTER_COLUMNS, caption, text=2)
     alike = TextTable(
         ("voter", "voter", "shared duels", "answered alike", "expected"),
         [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
@@ -150,8 +132,8 @@ def fragility_section(audit: Audit) -> Section:
             "All votes count here, also those of flagged voters, and all alike (plain Bradley–Terry).",
         ],
         [
-            TextTable.of(map(fragility_cells, audit.fragility), _FRAGILITY_TITLES, text=3),
-            TextTable.of(map(fragility_cells, audit.challengers), _RIVAL_TITLES, f"Until it is above {leader}"),
+            TextTable.of(map(fragility_cells, audit.fragility), _FRAGILITY_COLUMNS, text=3),
+            TextTable.of(map(fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"Until it is above {leader}"),
         ],
         [Drawn("Votes that change the leader, or who is among the first k.", draw_fragility(audit.fragility))],
     )
@@ -169,3 +151,13 @@ AUDIT_SECTIONS: list[Callable[[Audit], Section | None]] = [
 def audit_sections(audit: Audit) -> list[Section]:
     """All sections of the page that have something to say."""
     return [section for build in AUDIT_SECTIONS if (section := build(audit)) is not None]
+
+
+def stress_section(frame: pl.DataFrame, *, attack: str) -> Section:
+    """The rank of the target by the size of the attack, from the frame of :func:`fairduel.votes.stress.stress`."""
+    return Section(
+        "Rank of the target under attack",
+        ["Where a line stays flat, the false votes achieve nothing; where it moves, they win."],
+        [stress_table(frame)],
+        [Drawn(f"Attack: {attack}. Rank 1 is the best.", draw_stress(frame, attack=attack))],
+    )

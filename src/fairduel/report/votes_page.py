@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +14,21 @@ from fairduel.report.votes_figures import MOST_ITEMS, draw_standings, draw_win_m
 from fairduel.report.votes_tables import TextTable, standing_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
-from fairduel.votes.votes import Ties, Votes
+from fairduel.votes.votes import Votes
 
-_TITLES = {
-    "item": "item",
-    "rank": "rank",
-    "range": "range",
-    "score": "score",
-    "error": "± error",
-    "chance": "beats the average",
-    "best": "best",
-    "votes": "votes",
-    "won": "won",
-    "weight": "mean weight",
-    "plain": "plain rank",
-}
+_COLUMNS = (
+    "item",
+    "rank",
+    "range",
+    "score",
+    "± error",
+    "beats the average",
+    "best",
+    "votes",
+    "won",
+    "mean weight",
+    "plain rank",
+)
 
 
 @dataclass(frozen=True)
@@ -60,30 +60,9 @@ def write_votes_report(
     write_atomically(path, page.encode())
 
 
-class Ranked(NamedTuple):
-    """A ranking with the votes that made it."""
-
-    ranking: Ranking
-    votes: Votes
-    ties: Ties
-
-    @property
-    def drawn(self) -> tuple[Standing, ...]:
-        """The largest group of items, which figures show."""
-        return next(self.ranking.components())
-
-    def caption(self, what: str, order: str) -> str:
-        """Say what a figure shows, and of whom."""
-        groups = max(standing.component for standing in self.ranking.standings)
-        which = f" of the largest of {groups} groups" if groups > 1 else ""
-        shown = len(self.drawn)
-        some = f" Only the first {MOST_ITEMS} of {shown} items are drawn." if shown > MOST_ITEMS else ""
-        return f"{what}{which}, {order}.{some}"
-
-
-def ranking_section(found: Ranked) -> Section:
+def ranking_section(ranking: Ranking, _: Votes) -> Section:
     """The standings."""
-    groups = list(found.ranking.components())
+    groups = list(ranking.components())
     explained = (
         "The range of a rank: with 95 % confidence all true ranks lie in their ranges. Best: the probability of being "
         "the best item. Mean weight: a vote counts less than 1 where little else is known about its two items, because "
@@ -92,34 +71,43 @@ def ranking_section(found: Ranked) -> Section:
     tables = [
         TextTable.of(
             (standing_cells(standing, digits=2) for standing in group),
-            _TITLES,
+            _COLUMNS,
             f"Group {number}" if len(groups) > 1 else "",
         )
         for number, group in enumerate(groups, start=1)
     ]
-    figure = Drawn(found.caption("Scores", "the best on top"), draw_standings(found.drawn))
-    return Section("Ranking", [explained, *found.ranking.notes], tables, [figure])
+    figure = Drawn(_caption(groups, "Scores{which}, the best on top."), draw_standings(groups[0]))
+    return Section("Ranking", [explained, *ranking.notes], tables, [figure])
 
 
-def win_matrix_section(found: Ranked) -> Section:
+def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
     """Who beat whom."""
-    order = [found.votes.items.index(standing.item) for standing in found.drawn]
-    won = wins(found.votes, ties=found.ties)[np.ix_(order, order)]
-    figure = draw_win_matrix([standing.item for standing in found.drawn], won)
+    groups = list(ranking.components())
+    names = [standing.item for standing in groups[0]]
+    order = [votes.items.index(name) for name in names]
+    figure = draw_win_matrix(names, wins(votes, ties=ranking.settings["ties"])[np.ix_(order, order)])
     return Section(
         "Who beat whom",
         ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
-        figures=[Drawn(found.caption("Win matrix", "best first"), figure)],
+        figures=[Drawn(_caption(groups, "Win matrix{which}, best first."), figure)],
     )
 
 
-RANKING_SECTIONS: list[Callable[[Ranked], Section]] = [ranking_section, win_matrix_section]
+def _caption(groups: Sequence[Sequence[Standing]], text: str) -> str:
+    """The text, with ``{which}`` of the groups is drawn, and whether all of it."""
+    which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
+    shown = len(groups[0])
+    some = f" Only the first {MOST_ITEMS} of {shown} items are drawn." if shown > MOST_ITEMS else ""
+    return text.format(which=which) + some
+
+
+RANKING_SECTIONS: list[Callable[[Ranking, Votes], Section]] = [ranking_section, win_matrix_section]
 """The sections of the page of a ranking, in their order."""
 
 
-def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Section]:
+def ranking_sections(ranking: Ranking, votes: Votes) -> list[Section]:
     """All sections of the page; figures are of the largest group of items."""
-    return [build(Ranked(ranking, votes, ties)) for build in RANKING_SECTIONS]
+    return [build(ranking, votes) for build in RANKING_SECTIONS]
 
 
 def _written(value: Any) -> str:

@@ -33,32 +33,30 @@ class TextTable:
     text: int = 1
 
     @classmethod
-    def of(
-        cls, cells: Iterable[Mapping[str, str]], titles: Mapping[str, str], caption: str = "", text: int = 1
-    ) -> Self:
-        """A row for each of the ``cells``, with the columns that have ``titles``.
+    def of(cls, cells: Iterable[Mapping[str, str]], columns: Sequence[str], caption: str = "", text: int = 1) -> Self:
+        """A row for each of the ``cells``, which may have more columns than are wanted.
 
-        >>> TextTable.of([{"item": "tea", "rank": "1", "score": "+0.3"}], {"rank": "rank", "item": "who"}).rows
+        >>> TextTable.of([{"item": "tea", "rank": "1", "score": "+0.3"}], ["rank", "item"]).rows
         [['1', 'tea']]
         """
-        return cls(list(titles.values()), [[row[name] for name in titles] for row in cells], caption, text)
+        return cls(columns, [[row[name] for name in columns] for row in cells], caption, text)
 
 
 def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
-    """One item of a ranking; its score and error with so many digits."""
+    """One item of a ranking, its score and error with so many digits; the terminal has shorter titles."""
     return {
         "group": f"{standing.component}",
         "item": standing.item,
         "rank": f"{standing.rank}",
         "range": rank_range(standing),
         "score": f"{standing.score:+.{digits}f}",
-        "error": f"{standing.error:.{digits}f}",
-        "chance": f"{standing.chance:.0%}",
+        "beats the average": f"{standing.chance:.0%}",
         "best": f"{standing.best:.3f}",
         "votes": f"{standing.games:,.0f}",
         "won": f"{standing.win_rate:.0%}",
-        "weight": f"{standing.mean_weight:.2f}",
-        "plain": f"{standing.plain_rank}",
+        **dict.fromkeys(("error", "± error"), f"{standing.error:.{digits}f}"),
+        **dict.fromkeys(("weight", "mean weight"), f"{standing.mean_weight:.2f}"),
+        **dict.fromkeys(("plain", "plain rank"), f"{standing.plain_rank}"),
     }
 
 
@@ -82,7 +80,7 @@ def voter_cells(voter: Mapping[str, Any]) -> dict[str, str]:
         "evidence": evidence_text(voter["log10_evidence"]),
         "votes": f"{voter['votes']:,}",
         "agreement": f"{voter['agreement']:.0%}" if known else "–",
-        "interval": f"{voter['agreement_low']:.0%}–{voter['agreement_high']:.0%}" if known else "–",
+        "95 % interval": f"{voter['agreement_low']:.0%}–{voter['agreement_high']:.0%}" if known else "–",
     }
 
 
@@ -95,13 +93,15 @@ def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
 def fragility_cells(result: Fragility) -> dict[str, str]:
     """How many votes change one thing."""
     return {
-        "what": result.what,
-        "change": f"{result.loses} → {result.gains}",
-        "gains": result.gains,
-        "how": result.how,
-        "found": "none found" if result.found is None else f"{result.found:,}",
-        "at_least": f"{result.at_least:,}",
-        "votes": f"{result.votes:,}",
+        "what changes": result.what,
+        "who for whom": f"{result.loses} → {result.gains}",
+        "challenger": result.gains,
+        "votes are": result.how,
+        **dict.fromkeys(
+            ("so many do it", "votes to drop"), "none found" if result.found is None else f"{result.found:,}"
+        ),
+        "fewer than this cannot": f"{result.at_least:,}",
+        "of": f"{result.votes:,}",
         "share": "–" if result.found is None else f"{result.found / result.votes:.2%}",
     }
 
@@ -109,7 +109,5 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
 def stress_table(frame: pl.DataFrame) -> TextTable:
     """Every size of an attack, as :func:`fairduel.votes.stress.stress` found it."""
     titles = {name: title for name, title in _STRESS_TITLES.items() if name in frame.columns}
-    cells = [
-        {name: NOT_COMPARED if row[name] is None else f"{row[name]:,}" for name in titles} for row in frame.to_dicts()
-    ]
-    return TextTable.of(cells, titles)
+    rows = [[NOT_COMPARED if row[name] is None else f"{row[name]:,}" for name in titles] for row in frame.to_dicts()]
+    return TextTable(list(titles.values()), rows)

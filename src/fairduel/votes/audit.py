@@ -149,15 +149,8 @@ def audit(
     for size in range(1, tops(votes, ties=ties, top=top) + 1):
         results += fragility(votes, top=size, ties=ties)
         done(1)
-    return Audit(
-        votes=votes,
-        everyone=everyone,
-        trusted=trusted,
-        evidence=evidence,
-        fragility=results,
-        challengers=challengers(votes, ties=ties),
-        trusted_fragility=without,
-    )
+    rivals = challengers(votes, ties=ties)
+    return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
 
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:

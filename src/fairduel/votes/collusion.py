@@ -22,7 +22,7 @@ from scipy import special
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.campaign import find_cells, find_meetings, over_targets
 from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
-from fairduel.votes.votes import Indices, Mask, Votes, sums
+from fairduel.votes.votes import Indices, Mask, Votes, distinct_duels, sums
 
 _SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
 _LEAST_SHARED = 6  # duels; (1 / .5)^5 cannot convince anybody among thousands of pairs
@@ -188,9 +188,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     A duel is the same two items in the same context. What any two voters agree on is measured by how clear the duel
     is, in ten classes of |z|.
     """
-    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
-    context = np.zeros_like(low) if votes.context is None else votes.context
-    duels, duel = np.unique((context * votes.items + low) * votes.items + high, return_inverse=True)
+    duels, _, _, duel, turned = distinct_duels(votes.first, votes.second, votes.items, votes.context)
     _, kept = np.unique(duel * votes.voters + votes.voter, return_index=True)  # the first vote of each voter on it
     busy = np.bincount(votes.voter[kept], minlength=votes.voters) >= _LEAST_SHARED
     kept = kept[busy[votes.voter[kept]]]  # in the order of the duels
@@ -204,7 +202,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     enough = (shared >= _LEAST_SHARED)[pair]
     if not enough.any():
         return _no_pairs(looked=True)
-    for_low = np.where(votes.first == low, votes.sign, -votes.sign)
+    for_low = np.where(turned, -votes.sign, votes.sign)
     agree = for_low[one] == for_low[other]
     clear = np.abs(z[one]) + np.abs(z[other])
     edges = np.quantile(clear, np.linspace(0.1, 0.9, 9))
@@ -275,7 +273,6 @@ def _meetings(sizes: Indices) -> tuple[Indices, Indices]:
 
 
 def _no_pairs(*, looked: bool) -> AlikePairs:
-    nothing, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return AlikePairs(
-        nobody, nobody, nobody, nobody, nothing, nothing, np.zeros(0, dtype=np.bool_), np.inf, looked=looked
-    )
+    none, nobody, flagged = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    people = {"one": nobody, "other": nobody, "shared": nobody, "same": nobody}
+    return AlikePairs(**people, expected=none, log_evidence=none, flagged=flagged, needed=np.inf, looked=looked)

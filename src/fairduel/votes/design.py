@@ -17,7 +17,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
 from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
-from fairduel.votes.votes import Codes, Indices, Mask
+from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels
 
 _BLOCK = 4096
 
@@ -133,10 +133,8 @@ class Pairs:
         >>> pairs.first.tolist(), row.tolist(), turned.tolist()
         ([0], [0, 0], [True, False])
         """
-        turned = first > second
-        low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
-        keys, row = np.unique(low * count + high, return_inverse=True)
-        return cls((keys // count).astype(np.int32), (keys % count).astype(np.int32), count), row, turned
+        _, low, high, row, turned = distinct_duels(first, second, count)
+        return cls(low.astype(np.int32), high.astype(np.int32), count), row, turned
 
     def __len__(self) -> int:
         return len(self.first)
@@ -193,16 +191,10 @@ def with_features(
     >>> rows.values.tolist()
     [[1.0, -1.0, 0.25]]
     """
-    count = features.shape[-2]
-    turned = first > second
-    where = np.zeros(len(first), np.int64) if context is None or features.ndim == 2 else context.astype(np.int64)
-    keys, row = np.unique(
-        (where * count + np.minimum(first, second)) * count + np.maximum(first, second), return_inverse=True
-    )
-    low, high, where = keys // count % count, keys % count, keys // count**2
-    table = features[None] if features.ndim == 2 else features
-    values = np.zeros((len(keys), count + table.shape[-1]))
-    values[np.arange(len(keys)), low] = 1.0
-    values[np.arange(len(keys)), high] = -1.0
+    table, count = features[None] if features.ndim == 2 else features, features.shape[-2]
+    where, low, high, row, turned = distinct_duels(first, second, count, None if features.ndim == 2 else context)
+    values = np.zeros((len(low), count + table.shape[-1]))
+    values[np.arange(len(low)), low] = 1.0
+    values[np.arange(len(low)), high] = -1.0
     values[:, count:] = table[where, low] - table[where, high]
     return Rows(values), row, turned

@@ -208,7 +208,9 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         fitted = weighted_fit(design, row, won, counts * weights, ridge, group)
         self.coef_, self.covariance_, self.n_iter_, _ = fitted
         self.weights_, self.trust_, self.classes_ = weights, trust, found
-        self._told = _Told(design, row, turned, result, counts, people, weights, sigma, duels, found)
+        self._told = _Told(
+            design, row, turned, result, counts, people, weights=weights, sigma=sigma, duels=duels, classes=found
+        )
         return self
 
     def _place(

@@ -18,6 +18,7 @@ variance on an item (``consensus_variance``) is added to τ².
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -71,14 +72,8 @@ class Decisive:
 
     def select(self, chosen: Mask) -> "Decisive":
         """Only the votes where ``chosen`` (n,) is true."""
-        return replace(
-            self,
-            first=self.first[chosen],
-            second=self.second[chosen],
-            sign=self.sign[chosen],
-            voter=self.voter[chosen],
-            context=None if self.context is None else self.context[chosen],
-        )
+        arrays: dict[str, Any] = {n: each[chosen] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        return replace(self, **arrays)
 
     def sides(self, values: Vector) -> Vector:
         """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""

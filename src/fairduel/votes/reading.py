@@ -112,15 +112,8 @@ def votes_of(
         contexts=contexts,
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
     )
-    return Reading(
-        votes=votes,
-        problems=problems,
-        set_aside=set_aside,
-        rows=len(frame),
-        columns=found,
-        both_bad=int((winner == _BOTH_BAD).sum()),
-        warnings=tuple(warnings),
-    )
+    both_bad, told = int((winner == _BOTH_BAD).sum()), tuple(warnings)
+    return Reading(votes, problems, set_aside, rows=len(frame), columns=found, both_bad=both_bad, warnings=told)
 
 
 def as_table(votes: Votes) -> pl.DataFrame:

@@ -86,7 +86,7 @@ def robust_fit(
     sigma = (ridge or TINY_RIDGE) * np.eye(differences.dimension)
     weight, rounds, residual = vote_weights(differences, row, counts, weights, trust, sigma)
     theta, covariance, steps, ridge = weighted_fit(differences, row, won, counts * weight, ridge, group)
-    return Fit(theta, covariance, weight, trust, ridge, steps, rounds, residual)
+    return Fit(theta, covariance, weight, trust, ridge, steps=steps, rounds=rounds, residual=residual)
 
 
 def weighted_fit(

@@ -103,17 +103,8 @@ class Votes:
         kept = np.asarray(chosen)
         if kept.shape != (len(self),) or kept.dtype != np.bool_:
             raise BadInputError(f"votes are selected by one true or false for each of the {len(self)} votes.")
-        return replace(
-            self,
-            first=self.first[kept],
-            second=self.second[kept],
-            result=self.result[kept],
-            weight=self.weight[kept],
-            row=self.row[kept],
-            voter=None if self.voter is None else self.voter[kept],
-            context=None if self.context is None else self.context[kept],
-            time=None if self.time is None else self.time[kept],
-        )
+        arrays: dict[str, Any] = {n: each[kept] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        return replace(self, **arrays)
 
     def without(self, left_out: Mask) -> Self:
         """All votes but those where ``left_out`` (n,) is true."""
@@ -168,6 +159,22 @@ def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
     return weight if ties == "half" else weight * ~tied(result)
+
+
+def distinct_duels(
+    first: Indices | Codes, second: Indices | Codes, count: int, context: Indices | Codes | None = None
+) -> tuple[Indices, Indices, Indices, Indices, Mask]:
+    """Each two of ``count`` items that met, once in each context: context, lower and higher code, all (r,).
+
+    Then, for each of the n duels, which of these it is, and whether its first item has the higher code, both (n,).
+
+    >>> [each.tolist() for each in distinct_duels(np.array([2, 0]), np.array([0, 2]), 3)]
+    [[0], [0], [2], [0, 0], [True, False]]
+    """
+    where = np.zeros(len(first), np.int64) if context is None else context.astype(np.int64)
+    keys = (where * count + np.minimum(first, second)) * count + np.maximum(first, second)
+    keys, row = np.unique(keys, return_inverse=True)
+    return keys // count**2, keys // count % count, keys % count, row, first > second
 
 
 def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None) -> Vector:

@@ -16,7 +16,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Rows
-from fairduel.votes.votes import Indices, Mask, Ties, Votes, sums
+from fairduel.votes.votes import Indices, Mask, Ties, Votes, distinct_duels, sums
 from fairduel.worlds.base import DuelingWorld, Offer
 from fairduel.worlds.preferences import borda_scores
 
@@ -216,21 +216,17 @@ def _load(
 
 def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
     """One row for each pair of a context, by features (contexts, items, d)."""
-    size = len(votes.items)
-    context = np.zeros(len(votes), np.int64) if votes.context is None else votes.context.astype(np.int64)
-    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
-    result = np.where(votes.first == low, votes.result, 1.0 - votes.result)
+    place, one, other, row, turned = distinct_duels(votes.first, votes.second, len(votes.items), votes.context)
+    result = np.where(turned, 1.0 - votes.result, votes.result)
     weight = votes.counts(ties)
-    keys, row = np.unique((context * size + low) * size + high, return_inverse=True)
-    place, one, other = keys // size**2, keys // size % size, keys % size
     return Pairs(
         context=place,
         first=one,
         second=other,
         difference=features[place, one] - features[place, other],
-        count=sums(row, len(keys), weight),
-        won=sums(row, len(keys), weight * result),
-        tied=sums(row, len(keys), weight * votes.is_tie),
+        count=sums(row, len(place), weight),
+        won=sums(row, len(place), weight * result),
+        tied=sums(row, len(place), weight * votes.is_tie),
     )
 
 
