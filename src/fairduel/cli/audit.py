@@ -49,12 +49,7 @@ def audit_command(
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
     with progress_bar("Audit", steps, unit="steps", left_by_stop=recorded.NOTHING_WRITTEN) as done:
         found = audit(
-            reading.votes,
-            level=level,
-            duels_assigned=not voters_choose_duels,
-            ties=ties.value,
-            top=top,
-            progress=done,
+            reading.votes, level=level, duels_assigned=not voters_choose_duels, ties=ties.value, top=top, progress=done
         )
     settings = {**recorded.file_settings(votes, reading), **found.settings}
     write_voters(found, out)

@@ -44,8 +44,7 @@ Level = Annotated[
 VotersChoose = Annotated[
     bool,
     typer.Option(
-        "--voters-choose-duels",
-        help="Voters choose what they vote on, so how often they meet an item is no evidence.",
+        "--voters-choose-duels", help="Voters choose what they vote on, so how often they meet an item is no evidence."
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder for all that is written.")]

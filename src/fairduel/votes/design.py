@@ -180,6 +180,10 @@ class Pairs:
         return np.asarray((sums.T @ sums).toarray())
 
 
+Design = tuple[Rows | Pairs, Indices, Mask]
+"""Distinct differences, the row of each vote among them (n,), and whether it stands there with the other sign (n,)."""
+
+
 def with_features(
     first: Codes, second: Codes, features: NDArray[np.float64], context: Codes | None = None
 ) -> tuple[Rows, Indices, Mask]:

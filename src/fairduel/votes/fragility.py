@@ -225,12 +225,7 @@ def _take(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) ->
 
 
 def _changes(
-    kinds: VoteCounts,
-    fitted: Scores,
-    chosen: Indices,
-    how: How,
-    pair: tuple[int, int],
-    near: Scores | None = None,
+    kinds: VoteCounts, fitted: Scores, chosen: Indices, how: How, pair: tuple[int, int], near: Scores | None = None
 ) -> bool:
     """Whether the pair changes places without the chosen votes (q,): by an exact refit, or sooner from one ``near``."""
     if not _compared(kinds, chosen, how, pair):

@@ -14,7 +14,7 @@ from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
-from fairduel.votes.design import Pairs, Rows, with_features
+from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes
@@ -148,16 +148,9 @@ def rank(
     columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
     freedom = [parts[number if features is None else 0].freedom for number in range(int(component.max()) + 1)]
     standings, apart = _standings(votes.items, component, columns, covariance, freedom, draws=draws, seed=seed)
-    return Ranking(
-        standings=standings,
-        items=votes.items,
-        scores=scores,
-        covariance=covariance,
-        apart=apart,
-        weights=vote_weights,
-        settings=_settings(parts, features, ties=ties, draws=draws, seed=seed, **fitting),
-        notes=_notes(votes, component, plain, parts),
-    )
+    settings = _settings(parts, features, ties=ties, draws=draws, seed=seed, **fitting)
+    notes = _notes(votes, component, plain, parts)
+    return Ranking(standings, votes.items, scores, covariance, apart, vote_weights, settings=settings, notes=notes)
 
 
 class RankIntervals(NamedTuple):
@@ -235,15 +228,8 @@ def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: A
     return part._replace(scores=to_scores @ part.scores, covariance=to_scores @ part.covariance @ to_scores.T)
 
 
-def _fit_part(
-    votes: Votes,
-    counts: Vector,
-    items: Indices,
-    chosen: Mask,
-    design: tuple[Rows | Pairs, Indices, Mask],
-    **fitting: Any,
-) -> _Part:
-    """Fit the ``chosen`` (n,) votes on these items: distinct differences, the row of each vote, and whether turned."""
+def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
+    """Fit the ``chosen`` (n,) votes, which are all on these items and stand in the ``design``."""
     differences, row, turned = design
     group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])

@@ -400,12 +400,7 @@ def _seconds(votes: Votes) -> tuple[Vector, float]:
 
 
 def _sentences(
-    base: _Baseline,
-    cells: Cells,
-    strongest: Indices,
-    log_evidence: dict[str, Vector],
-    agreement: Vector,
-    flags: _Flags,
+    base: _Baseline, cells: Cells, strongest: Indices, log_evidence: dict[str, Vector], agreement: Vector, flags: _Flags
 ) -> tuple[str, ...]:
     """Why each flagged voter is flagged; shape (V,), empty for the others."""
     votes, pairs, cast = base.votes, flags.pairs, base.cast
