@@ -1,6 +1,5 @@
 """``fairduel rank``: a ranking of recorded votes, and how sure it is."""
 
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -72,13 +71,8 @@ def rank_command(
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
     recorded.write_csv(out / "ranking.csv", ranking.frame())
     settings = {**recorded.file_settings(votes, reading), **ranking.settings}
-    record = {
-        "settings": settings,
-        "summary": summarise(ranking),
-        "notes": ranking.notes,
-        "ranking": [asdict(standing) | {"win_rate": standing.win_rate} for standing in ranking.standings],
-    }
-    write_record(out / "ranking.json", record)
+    record = {"summary": summarise(ranking), "notes": ranking.notes, "ranking": ranking.records()}
+    write_record(out / "ranking.json", {"settings": settings, **record})
     page = out / "report.html"
     summary = [*summarise(ranking), *recorded.problem_sentences(reading)]
     write_votes_report(

@@ -4,18 +4,10 @@ from collections.abc import Callable
 
 import polars as pl
 
+from fairduel.report import votes_tables as tables
 from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility, draw_stress
 from fairduel.report.page import Drawn
 from fairduel.report.votes_page import Section
-from fairduel.report.votes_tables import (
-    NOT_COMPARED,
-    TextTable,
-    flagged_cells,
-    fragility_cells,
-    rank_range,
-    stress_table,
-    voter_cells,
-)
 from fairduel.votes.audit import Audit
 from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
@@ -35,17 +27,17 @@ def voters_section(audit: Audit) -> Section | None:
     """Whom to trust; None where nobody knows who voted."""
     if audit.evidence is None or audit.voters is None:
         return None
-    flagged = flagged_cells(audit.voters)
+    flagged = tables.flagged_cells(audit.voters)
     explained = _voters_explained(audit, audit.evidence)
     if len(flagged) > _MOST_ROWS:
         explained.append(f"Only {_MOST_ROWS} of {len(flagged):,} flagged voters are shown: voters.csv has all.")
     if flagged:
-        table = TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, text=2)
+        table = tables.TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, text=2)
     else:
         nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
         caption = "The five most suspicious among those who are not flagged"
-        table = TextTable.of(map(voter_cells, nearest), _VOTER_COLUMNS, caption, text=2)
-    alike = TextTable(
+        table = tables.TextTable.of(map(tables.voter_cells, nearest), _VOTER_COLUMNS, caption, text=2)
+    alike = tables.TextTable(
         ("voter", "voter", "shared duels", "answered alike", "expected"),
         [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
         "Pairs whose votes are too alike",
@@ -103,20 +95,20 @@ def ranking_section(audit: Audit) -> Section:
         return Section(
             "The ranking",
             ["Nobody is flagged, so there is one ranking.", *explained],
-            [TextTable((*titles, "rank", "range"), rows)],
+            [tables.TextTable((*titles, "rank", "range"), rows)],
         )
     rows = [[*row, *_rank_cells(old, compared=True)] for row, (old, _) in zip(rows, ranks, strict=True)]
     caption = "Where a line is long, the flagged voters moved the item that far."
     return Section(
         "The ranking with and without the flagged voters",
         explained,
-        [TextTable((*titles, "rank without them", "range", "rank by all votes", "range"), rows)],
+        [tables.TextTable((*titles, "rank without them", "range", "rank by all votes", "range"), rows)],
         [Drawn(caption, draw_both_ranks(audit.everyone, audit.trusted))],
     )
 
 
 def _rank_cells(standing: Standing, *, compared: bool) -> list[str]:
-    return [f"{standing.rank}", rank_range(standing)] if compared else [NOT_COMPARED, "–"]
+    return [f"{standing.rank}", tables.rank_range(standing)] if compared else [tables.NOT_COMPARED, "–"]
 
 
 def fragility_section(audit: Audit) -> Section:
@@ -132,8 +124,10 @@ def fragility_section(audit: Audit) -> Section:
             "All votes count here, also those of flagged voters, and all alike (plain Bradley–Terry).",
         ],
         [
-            TextTable.of(map(fragility_cells, audit.fragility), _FRAGILITY_COLUMNS, text=3),
-            TextTable.of(map(fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"Until it is above {leader}"),
+            tables.TextTable.of(map(tables.fragility_cells, audit.fragility), _FRAGILITY_COLUMNS, text=3),
+            tables.TextTable.of(
+                map(tables.fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"Until it is above {leader}"
+            ),
         ],
         [Drawn("Votes that change the leader, or who is among the first k.", draw_fragility(audit.fragility))],
     )
@@ -158,6 +152,6 @@ def stress_section(frame: pl.DataFrame, *, attack: str) -> Section:
     return Section(
         "Rank of the target under attack",
         ["Where a line stays flat, the false votes achieve nothing; where it moves, they win."],
-        [stress_table(frame)],
+        [tables.stress_table(frame)],
         [Drawn(f"Attack: {attack}. Rank 1 is the best.", draw_stress(frame, attack=attack))],
     )

@@ -6,14 +6,13 @@ All votes enter through the K × K matrix of wins, so that a fit costs the same 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse, special
 from scipy.sparse import csgraph
 
 from fairduel.checks import at_least_zero
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError
-from fairduel.votes.votes import Indices, Ties, Votes
+from fairduel.votes.votes import Codes, Indices, Ties, Votes
 
 TINY_RIDGE = 0.01
 """λ where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
@@ -73,9 +72,9 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
         at_least_zero("ridge", ridge)
     scores, covariance = np.zeros(len(won)), np.zeros(won.shape)
     steps, largest, unbounded = 0, 0.0, 0
-    for items in _groups(_components(won, directed=False)):
+    for items in _groups(linked(won, directed=False)):
         inner = won[np.ix_(items, items)]
-        is_unbounded = _components(inner, directed=True).max() > 0
+        is_unbounded = linked(inner, directed=True).max() > 0
         if is_unbounded and ridge == 0.0:
             raise ConvergenceError("some items only won or only lost, so no finite scores exist: use a ridge above 0.")
         unbounded += len(items) * is_unbounded
@@ -141,13 +140,14 @@ def _checked(won: Matrix) -> Matrix:
     return won
 
 
-def _components(won: Matrix, *, directed: bool) -> NDArray[np.int32]:
+def linked(won: Matrix, *, directed: bool) -> Codes:
+    """Label of each item (K,): two share one if votes link them; if ``directed``, only if wins lead both ways."""
     graph = sparse.coo_array(won).tocsr()
     _, labels = csgraph.connected_components(graph, directed=directed, connection="strong")
     return labels
 
 
-def _groups(labels: NDArray[np.int32]) -> list[Indices]:
+def _groups(labels: Codes) -> list[Indices]:
     """The places of each label that occurs more than once."""
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)

@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 from scipy.special import expit
 
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
+from fairduel.votes.bradley_terry import Scores, fit_scores, linked, moved_scores
 from fairduel.votes.lower_bound import lower_bound
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
@@ -257,10 +255,7 @@ def _compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]
     """Whether the items of a pair are still compared, perhaps through others, once ``taken`` votes are gone."""
     if how == "flipped":
         return True
-    left = kinds.count > taken
-    met = (kinds.winner[left], kinds.loser[left])
-    graph = sparse.coo_array((np.ones(int(left.sum())), met), shape=(kinds.items, kinds.items))
-    label = csgraph.connected_components(graph, directed=False)[1]
+    label = linked(kinds.won(kinds.count - taken), directed=False)
     return bool(label[pair[0]] == label[pair[1]])
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -85,14 +85,13 @@ class Ranking:
     notes: tuple[str, ...]
     """What a reader should know: components, missing estimates, how errors were found."""
 
+    def records(self) -> list[dict[str, Any]]:
+        """The standings as plain values, for JSON."""
+        return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
+
     def frame(self) -> pl.DataFrame:
         """One row an item, as it is written to ranking.csv."""
-        names = [name for name in Standing.__dataclass_fields__ if name != "wins"]
-        records = [
-            {name: getattr(s, name) for name in names} | {"wins": s.wins, "win_rate": s.win_rate}
-            for s in self.standings
-        ]
-        return pl.DataFrame(records)
+        return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
 
     def tells_apart(self, one: str, other: str) -> bool:
         """Whether two items surely differ."""
