@@ -72,9 +72,9 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
         at_least_zero("ridge", ridge)
     scores, covariance = np.zeros(len(won)), np.zeros(won.shape)
     steps, largest, unbounded = 0, 0.0, 0
-    for items in _groups(linked(won, directed=False)):
+    for items in _groups(_components(won, directed=False)):
         inner = won[np.ix_(items, items)]
-        is_unbounded = linked(inner, directed=True).max() > 0
+        is_unbounded = _components(inner, directed=True).max() > 0
         if is_unbounded and ridge == 0.0:
             raise ConvergenceError("some items only won or only lost, so no finite scores exist: use a ridge above 0.")
         unbounded += len(items) * is_unbounded
@@ -140,8 +140,7 @@ def _checked(won: Matrix) -> Matrix:
     return won
 
 
-def linked(won: Matrix, *, directed: bool) -> Codes:
-    """Label of each item (K,): two share one if votes link them; if ``directed``, only if wins lead both ways."""
+def _components(won: Matrix, *, directed: bool) -> Codes:
     graph = sparse.coo_array(won).tocsr()
     _, labels = csgraph.connected_components(graph, directed=directed, connection="strong")
     return labels

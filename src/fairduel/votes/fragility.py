@@ -17,11 +17,11 @@ from scipy.special import expit
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, fit_scores, linked, moved_scores
+from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.lower_bound import lower_bound
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
-from fairduel.votes.votes import Indices, Ties, Votes
+from fairduel.votes.votes import Indices, Ties, Votes, linked
 
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
 _TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
@@ -255,7 +255,8 @@ def _compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]
     """Whether the items of a pair are still compared, perhaps through others, once ``taken`` votes are gone."""
     if how == "flipped":
         return True
-    label = linked(kinds.won(kinds.count - taken), directed=False)
+    left = kinds.count > taken
+    label = linked(kinds.winner[left], kinds.loser[left], kinds.items)
     return bool(label[pair[0]] == label[pair[1]])
 
 

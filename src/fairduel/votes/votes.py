@@ -140,12 +140,10 @@ class Votes:
         [0, 1, 2, 1, 0]
         """
         used = self.counts(ties) > 0.0
-        edges = np.ones(int(used.sum())), (self.first[used], self.second[used])
-        graph = sparse.coo_array(edges, shape=(len(self.items), len(self.items)))
-        count, labels = csgraph.connected_components(graph.tocsr(), directed=False)
-        by_size = np.argsort(-np.bincount(labels, minlength=count), kind="stable")
-        rank = np.empty(count, dtype=np.int32)
-        rank[by_size] = np.arange(count)
+        labels = linked(self.first[used], self.second[used], len(self.items))
+        by_size = np.argsort(-np.bincount(labels), kind="stable")
+        rank = np.empty(len(by_size), dtype=np.int32)
+        rank[by_size] = np.arange(len(by_size))
         return rank[labels]
 
 
@@ -159,6 +157,12 @@ def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
     return weight if ties == "half" else weight * ~tied(result)
+
+
+def linked(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
+    """Label of each of ``count`` items, which those share that these pairs (r,) link, perhaps through others."""
+    graph = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(count, count))
+    return np.asarray(csgraph.connected_components(graph.tocsr(), directed=False)[1])
 
 
 def distinct_duels(
