@@ -144,7 +144,7 @@ def find_crowd(
     best = int(np.argmax(np.maximum(ups, downs)))
     up, item = bool(ups[best] >= downs[best]), int(cells.item[best])
     for_item = np.where(decisive.first == item, decisive.sign, np.where(decisive.second == item, -decisive.sign, 0.0))
-    pushing = sums(decisive.voter, decisive.voters, inside & (for_item == (1.0 if up else -1.0)))
+    pushing = decisive.per_voter(inside & (for_item == (1.0 if up else -1.0)))
     wins, expected = cells.wins[best], cells.expected[best]
     return Crowd(
         most=most,

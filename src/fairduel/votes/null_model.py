@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
 from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
@@ -78,6 +79,10 @@ class Decisive:
     def sides(self, values: Vector) -> Vector:
         """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""
         return np.concatenate([values, -values])
+
+    def per_voter(self, values: NDArray[Any]) -> Vector:
+        """Sum of the ``values`` (n,) of each voter's votes, shape (V,)."""
+        return sums(self.voter, self.voters, values)
 
     def cells(self) -> tuple[Indices, Indices]:
         """The (voter, item) that occur, as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
@@ -203,12 +208,12 @@ def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     weight = p * (1.0 - p)
     cells, place = votes.cells()
     along = sums(place, len(cells), votes.sides(z * weight))
-    scale = np.maximum(sums(votes.voter, votes.voters, z**2 * weight), 1e-12)
+    scale = np.maximum(votes.per_voter(z**2 * weight), 1e-12)
     of_slope = sums(cells // votes.items, votes.voters, variance * along**2) / scale**2
     best = np.full(votes.voters, -np.inf)
     for slope in (*SLOPES, *_NEGATIVE_SLOPES):
         price = min(slope, 0.0) ** 2 / (2.0 * np.maximum(of_slope, 1e-12))
-        best = np.maximum(best, sums(votes.voter, votes.voters, -np.logaddexp(0.0, -slope * votes.sign * z)) - price)
+        best = np.maximum(best, votes.per_voter(-np.logaddexp(0.0, -slope * votes.sign * z)) - price)
     return best
 
 

@@ -53,7 +53,7 @@ from fairduel.votes.null_model import (
     log_mean,
     taste_size,
 )
-from fairduel.votes.votes import Indices, Mask, Votes, sums
+from fairduel.votes.votes import Indices, Mask, Votes
 
 LOG_10 = math.log(10.0)
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -168,7 +168,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     log_evidence, pushed = _by_kind(base, cells, ups, downs)
     total = log_mean(np.stack(list(log_evidence.values())))
     flags = _flags(base, total, level)
-    agreed = base.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
+    agreed = base.decisive.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
     with np.errstate(invalid="ignore"):
         agreement = agreed / base.cast
     seconds, clock_step = _seconds(votes)
@@ -212,10 +212,6 @@ class _Baseline(NamedTuple):
     taste_for_a_side: float
     variance: Vector
     """τ² of each cell of ``decisive.cells()``, shape (c,)."""
-
-    def per_voter(self, values: NDArray[Any]) -> Vector:
-        """Sum of the ``values`` (n,) of each voter's decisive votes, shape (V,)."""
-        return sums(self.decisive.voter, self.decisive.voters, values)
 
 
 def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
@@ -347,14 +343,14 @@ def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
 def _inverts(base: _Baseline) -> Vector:
     """Log evidence for s < 0, shape (V,)."""
     right = base.decisive.sign * base.z
-    lying = np.stack([base.per_voter(-np.logaddexp(0.0, slope * right)) for slope in _INVERTED])
+    lying = np.stack([base.decisive.per_voter(-np.logaddexp(0.0, slope * right)) for slope in _INVERTED])
     return np.asarray(log_mean(lying) - best_honest_slope(base.decisive, base.z, base.variance))
 
 
 def _one_side(base: _Baseline) -> Vector:
     """Log evidence that the voter looks at the side only, shape (V,): the mean over first and second."""
     voter, voters, sign = base.decisive.voter, base.decisive.voters, base.decisive.sign
-    first, cast = base.per_voter(sign > 0), base.cast.astype(np.float64)
+    first, cast = base.decisive.per_voter(sign > 0), base.cast.astype(np.float64)
     honest = best_honest(voter, voters, base.z, sign, base.taste_for_a_side)
     one_way = np.logaddexp(pushing(first, cast), pushing(cast - first, cast))
     return np.asarray(one_way - np.log(2.0) - honest)
@@ -405,7 +401,7 @@ def _sentences(
     """Why each flagged voter is flagged; shape (V,), empty for the others."""
     votes, pairs, cast = base.votes, flags.pairs, base.cast
     sentences = [""] * len(cast)
-    first = base.per_voter(base.decisive.sign > 0)
+    first = base.decisive.per_voter(base.decisive.sign > 0)
     if flags.crowd is not None and flags.crowd_flagged:
         of_crowd = f"{crowd_sentence(flags.crowd, votes.items)}; which of them lie cannot be told"
         for voter in np.flatnonzero(flags.crowd.pushers):
