@@ -64,6 +64,7 @@ def stress_command(
     Writes stress.csv, stress.json, stress.png, stress.svg and report.html.
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
+    # An attack does without times, so a column of times that cannot be found or read is no obstacle.
     reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time="none", weight=weight)
     sizes = np.unique(np.linspace(0, fake_votes, _POINTS).round().astype(int)).tolist()
     with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=recorded.NOTHING_WRITTEN) as done:

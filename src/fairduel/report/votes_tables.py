@@ -92,14 +92,14 @@ def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
 
 def fragility_cells(result: Fragility) -> dict[str, str]:
     """How many votes change one thing."""
+    found = "none found" if result.found is None else f"{result.found:,}"
     return {
         "what changes": result.what,
         "who for whom": f"{result.loses} → {result.gains}",
         "challenger": result.gains,
         "votes are": result.how,
-        **dict.fromkeys(
-            ("so many do it", "votes to drop"), "none found" if result.found is None else f"{result.found:,}"
-        ),
+        "so many do it": found,
+        "votes to drop": found,
         "fewer than this cannot": f"{result.at_least:,}",
         "of": f"{result.votes:,}",
         "share": "–" if result.found is None else f"{result.found / result.votes:.2%}",
