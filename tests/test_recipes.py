@@ -1,4 +1,4 @@
-"""The recipes in CONTRIBUTING.md for an agent, an attack and a world, followed to the letter in a copy of the package."""
+"""The recipes in CONTRIBUTING.md for an agent, an attack and a world, followed to the letter in a copy."""
 
 import os
 import re
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.agents.contextual import ContextualAgent, Moment
+from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.round import Moment
 from fairduel.core.compiling import inlined
 from fairduel.core.selection import View, random_pair
 """,
@@ -56,7 +57,9 @@ def recipe(title):
 def steps(title):
     """The file that a recipe names with the code for it, the line to register it by, and the table for that."""
     text = recipe(title)
-    code = textwrap.dedent(re.search(r"```py\n(.*?)```", text, re.DOTALL)[1].replace("   #", "#", 1).replace("\n   ", "\n"))
+    code = textwrap.dedent(
+        re.search(r"```py\n(.*?)```", text, re.DOTALL)[1].replace("   #", "#", 1).replace("\n   ", "\n")
+    )
     [(line, table)] = re.findall(r"Add `(.*?,)` to\s+`(\w+)`", text)
     return re.match(r"\s*# (\S+)\n", code)[1], code.split("\n", 1)[1], line, table
 
@@ -81,12 +84,15 @@ def test_an_agent_an_attack_and_a_world_added_so_are_played_alike_by_both_driver
         listing = file if entries else file.parent / "__init__.py"
         text = listing.read_text(encoding="utf-8")
         if not entries:
-            text = text.replace('"""\n', f'"""\nfrom fairduel.{name[:-3].replace("/", ".")} import {line.split()[1][:-1]}\n', 1)
+            text = text.replace(
+                '"""\n', f'"""\nfrom fairduel.{name[:-3].replace("/", ".")} import {line.split()[1][:-1]}\n', 1
+            )
         text = re.sub(rf"(\n{table}[^\n]*\{{)", rf"\1\n    {line}", text, count=1)
         listing.write_text(text, encoding="utf-8")
         touched |= {file, listing}
     assert len(touched) == 5  # two files for an agent, two for a world, one for an attack
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment["PYTHONPATH"] = str(tmp_path)
     command = [sys.executable, "-c", CHECK]
-    done = subprocess.run(command, env=environment | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "played", done.stderr

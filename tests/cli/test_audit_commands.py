@@ -10,7 +10,7 @@ import time
 import polars as pl
 import pytest
 
-from fairduel.cli.demo import as_table
+from fairduel.votes.reading import as_table
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
 

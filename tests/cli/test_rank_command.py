@@ -113,7 +113,7 @@ def test_the_record_is_json_without_infinite_numbers(monkeypatch, tmp_path, opti
     json.loads((tmp_path / "ranking.json").read_text(), parse_constant=refuse)
 
 
-@pytest.mark.parametrize("where", ["fairduel.cli.rank.read_votes", "fairduel.cli._run"])
+@pytest.mark.parametrize("where", ["fairduel.cli.recorded_votes.read_votes", "fairduel.cli._run"])
 def test_control_c_is_one_sentence_anywhere(monkeypatch, capsys, votes, where):
     def stop(*_, **__):
         raise KeyboardInterrupt

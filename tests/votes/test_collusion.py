@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from fairduel.votes import Votes
 from fairduel.votes.collusion import _meetings, alike_pairs, e_bh, group_evidence, shared_evidence
-from fairduel.votes.honest import Decisive, consensus
+from fairduel.votes.null_model import Decisive, consensus
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
 from fairduel.votes.voters import audit_voters

@@ -10,8 +10,8 @@ from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.fragility import _closing, _influence, challengers, fragility
-from fairduel.votes.kinds import kinds_of
-from fairduel.votes.least_needed import _Proof
+from fairduel.votes.lower_bound import _Proof
+from fairduel.votes.vote_counts import count_votes
 
 
 def random_votes(seed: int, items: int, count: int, *, tie_share: float = 0.0, spread: float = 1.0) -> Votes:
@@ -41,7 +41,7 @@ def batch_fit(won: np.ndarray) -> np.ndarray:
 
 def true_smallest(votes: Votes, top: int, how: str, limit: int) -> int:
     """The smallest number of votes that changes the top k, by trying all sets (alike votes are exchangeable)."""
-    kinds = kinds_of(votes, "half")
+    kinds = count_votes(votes, "half")
     before = set(np.argsort(-fit_scores(wins(votes)).scores)[:top].tolist())
     usable = np.flatnonzero(~kinds.tie) if how == "flipped" else np.arange(len(kinds.count))
     for size in range(1, limit + 1):
@@ -95,7 +95,7 @@ def test_the_set_that_is_named_does_it(how, seed):
 @pytest.mark.parametrize("how", ["dropped", "flipped"])
 def test_no_set_moves_the_scores_beyond_the_radius_of_the_proof(how):
     votes = random_votes(2, items=4, count=600, tie_share=0.2, spread=1.0)
-    kinds = kinds_of(votes, "half")
+    kinds = count_votes(votes, "half")
     fitted = fit_scores(wins(votes))
     proof = _Proof(kinds, fitted, how)
     information = np.linalg.pinv(fitted.covariance)
@@ -117,7 +117,7 @@ def test_no_set_moves_the_scores_beyond_the_radius_of_the_proof(how):
 def proved():
     """A proof with its Hessian, and θ' at several distances r from θ̂ in all directions."""
     votes = random_votes(2, items=4, count=600, tie_share=0.3)
-    kinds, fitted = kinds_of(votes, "half"), fit_scores(wins(votes))
+    kinds, fitted = count_votes(votes, "half"), fit_scores(wins(votes))
     directions = np.random.default_rng(1).standard_normal((200, 4))
     directions -= directions.mean(axis=1, keepdims=True)
     information = np.linalg.pinv(fitted.covariance)
@@ -165,7 +165,7 @@ def test_the_gradient_bends_no_more_than_the_proof_allows(proved):
 @pytest.mark.parametrize("how", ["dropped", "flipped"])
 def test_influence_is_the_derivative(how):
     votes = random_votes(4, items=4, count=20_000, tie_share=0.3)
-    kinds, fitted = kinds_of(votes, "half"), fit_scores(wins(votes))
+    kinds, fitted = count_votes(votes, "half"), fit_scores(wins(votes))
     predicted = _influence(kinds, fitted, (0, 3), how)
     for kind in range(len(kinds.count)):
         if kinds.tie[kind] and how == "flipped":
@@ -242,7 +242,7 @@ def test_items_that_are_no_longer_compared_are_no_change():
 
 def test_pairs_are_ruled_out_together_only_if_each_is():
     votes = random_votes(5, items=8, count=1500)
-    kinds, fitted = kinds_of(votes, "half"), fit_scores(wins(votes))
+    kinds, fitted = count_votes(votes, "half"), fit_scores(wins(votes))
     first, *others = np.argsort(-fitted.scores)
     pairs = np.array([(first, other) for other in others])
     ruled_out = 0

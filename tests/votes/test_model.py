@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairduel import LOGISTIC, BadInputError
 from fairduel.votes import RobustPreferenceModel
-from fairduel.votes.differences import Pairs
-from fairduel.votes.robust import robust_fit
+from fairduel.votes.design import Pairs
+from fairduel.votes.robust_fit import robust_fit
 
 NAMES = np.array(["tea", "milk", "cocoa", "juice"])
 

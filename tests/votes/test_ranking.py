@@ -8,7 +8,7 @@ from fairduel import BadInputError
 from fairduel.votes import Votes, rank, read_features
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.features import scaled
-from fairduel.votes.ranking import rank_places, summarise
+from fairduel.votes.ranking import rank_intervals, summarise
 
 
 def votes_between(strength, count=600, seed=0, voters=40, names=None):
@@ -66,14 +66,14 @@ def test_the_same_seed_is_the_same_ranking():
 
 def test_the_chance_of_being_best_is_that_of_a_normal_law():
     scores, covariance = np.array([0.2, 0.0]), np.array([[0.05, -0.05], [-0.05, 0.05]])
-    places = rank_places(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
+    places = rank_intervals(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
     assert places.best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
 
 
 def test_two_items_are_told_apart_at_the_normal_quantile():
     covariance = np.array([[0.25, -0.25], [-0.25, 0.25]])  # the difference has standard error 1
     for gap, high in ((1.9, 2), (2.02, 1)):
-        places = rank_places(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
+        places = rank_intervals(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
         assert (places.low[0], places.high[0]) == (1, high)
         assert places.apart[0, 1] == (high == 1)
 
@@ -84,7 +84,7 @@ def test_equal_items_are_told_apart_in_5_percent_of_rankings():
     wrong = 0
     for _ in range(400):
         scores = rng.normal(size=8)
-        wrong += rank_places(scores - scores.mean(), covariance, draws=1000, rng=rng).apart.any()
+        wrong += rank_intervals(scores - scores.mean(), covariance, draws=1000, rng=rng).apart.any()
     assert wrong / 400 == pytest.approx(0.05, abs=2.5 * math.sqrt(0.05 * 0.95 / 400))
 
 

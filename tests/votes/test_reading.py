@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fairduel import BadInputError
-from fairduel.votes.columns import find_columns
+from fairduel.votes.column_roles import find_columns
 from fairduel.votes.reading import read_votes, votes_of
 
 HEADER = "first,second,winner\n"

@@ -1,19 +1,21 @@
 """Attacks do what they say, and leave everything else as it was."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.stress import ATTACKS, inject, rank_of, stress
+from fairduel.votes.stress import Attack, inject, rank_of, stress
 from fairduel.votes.synthetic import arena
 
 VOTES, _ = arena(voters=60, liars={}, seed=0)
 OAK = VOTES.items.index("Oak")
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", get_args(Attack))
 def test_recorded_votes_stay_as_they_were(attack):
     attacked = inject(VOTES, attack, "Oak", size=37, voters=4, seed=1)
     assert attacked.fake.sum() == 37

@@ -1,6 +1,10 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import fairduel
 from fairduel import BadInputError
 from fairduel.votes import Votes
 
@@ -69,3 +73,33 @@ def test_no_votes_are_votes_too():
     votes = Votes.from_arrays([], [], [], [])
     assert len(votes) == 0
     assert votes.components().tolist() == []
+
+
+def test_a_tie_counts_as_it_is_told():
+    votes = made(weight=[2, 3, 4])
+    assert votes.is_tie.tolist() == [False, True, False]
+    assert votes.counts("half").tolist() == [2, 3, 4]
+    assert votes.counts("drop").tolist() == [2, 0, 4]
+    with pytest.raises(BadInputError, match="unknown treatment of ties 'lose'"):
+        votes.counts("lose")
+
+
+def test_a_dropped_tie_links_no_items():
+    votes = Votes.from_arrays("abc", first=[0, 1], second=[1, 2], result=[1, 0.5])
+    assert votes.components().tolist() == [0, 0, 0]
+    assert votes.components("drop").tolist() == [0, 0, 1]
+
+
+def test_who_voted_must_be_known_to_be_asked():
+    assert made(voter=[0, 1, 0], voters="uv").cast_by.tolist() == [0, 1, 0]
+    with pytest.raises(BadInputError, match="do not say who voted"):
+        _ = made().cast_by
+
+
+def test_votes_need_only_the_mathematics():
+    below = {"core", "checks", "duel", "errors", "files", "votes"}
+    files = (Path(fairduel.__file__).parent / "votes").rglob("*.py")
+    imported = {
+        name for file in files for name in re.findall(r"from fairduel\.(\w+)", file.read_text(encoding="utf-8"))
+    }
+    assert imported <= below

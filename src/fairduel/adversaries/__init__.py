@@ -11,20 +11,11 @@ from fairduel.adversaries.base import (
     WeakAdversary,
     WeakRewardAdversary,
 )
-from fairduel.adversaries.rewards import Bury, Swap
-from fairduel.adversaries.strong import Adversarial, Hiding, Misleading
-from fairduel.adversaries.weak import Greedy, NoAttack, Random
+from fairduel.adversaries.rewards import REWARD_ATTACKS, Bury, Swap
+from fairduel.adversaries.strong import STRONG_ATTACKS, Adversarial, Hiding, Misleading
+from fairduel.adversaries.weak import WEAK_ATTACKS, Greedy, NoAttack, Random
 
-ATTACKS: dict[str, type[Adversary]] = {
-    "none": NoAttack,
-    "greedy": Greedy,
-    "random": Random,
-    "adversarial": Adversarial,
-    "misleading": Misleading,
-    "hiding": Hiding,
-    "bury": Bury,
-    "swap": Swap,
-}
+ATTACKS: dict[str, type[Adversary]] = WEAK_ATTACKS | STRONG_ATTACKS | REWARD_ATTACKS
 """Every attack by name: on duels but for the last two, which are on rewards."""
 
 __all__ = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.adversaries.base import PullSight, StrongRewardAdversary, WeakRewardAdversary
+from fairduel.adversaries.base import PullSight, RewardAdversary, StrongRewardAdversary, WeakRewardAdversary
 from fairduel.checks import positive
 from fairduel.duel import Vector
 
@@ -35,3 +35,6 @@ class Swap(WeakRewardAdversary):
         added[best] = rewards[worst] - rewards[best]
         added[worst] = rewards[best] - rewards[worst]
         return added
+
+
+REWARD_ATTACKS: dict[str, type[RewardAdversary]] = {"bury": Bury, "swap": Swap}

@@ -113,3 +113,10 @@ class Hiding(StrongAdversary):
     """Hides the best action: its first C duels are answered by a fair coin (proof of Theorem kappa)."""
 
     _rule = staticmethod(for_the_best)
+
+
+STRONG_ATTACKS: dict[str, type[StrongAdversary]] = {
+    "adversarial": Adversarial,
+    "misleading": Misleading,
+    "hiding": Hiding,
+}

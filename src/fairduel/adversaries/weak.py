@@ -56,3 +56,6 @@ class Random(WeakAdversary):
 
     def _numbers(self) -> tuple[float, ...]:
         return (self.probability,)
+
+
+WEAK_ATTACKS: dict[str, type[WeakAdversary]] = {"none": NoAttack, "greedy": Greedy, "random": Random}

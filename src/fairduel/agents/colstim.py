@@ -5,7 +5,8 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from fairduel.agents.contextual import RADIUS, ContextualAgent, Moment
+from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.round import RADIUS, Moment
 from fairduel.checks import positive
 from fairduel.core.compiling import inlined
 from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius

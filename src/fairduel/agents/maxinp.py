@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.agents.contextual import RADIUS, ContextualAgent, Moment
+from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.round import RADIUS, Moment
 from fairduel.core.compiling import inlined
 from fairduel.core.radius import maxinp_radius, practical_radius
 from fairduel.core.selection import View, informative_pair

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.agents.contextual import RunPlan
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
+from fairduel.agents.round import RunPlan
 from fairduel.core.radius import determinant_noise, horizon_noise, practical_radius
 from fairduel.errors import BadInputError
 
@@ -15,7 +15,7 @@ class RCDB(RobustAgent):
     """Learn from duels although up to C of their outcomes are flipped.
 
     Everything but the radius and α is the base class's: the order of the loop is ``ask_step`` and ``tell_step`` of
-    :mod:`~fairduel.agents.contextual`, line 6 its ``choose``, line 8 (eq. weight) its ``weigh``, line 3 (Σ) its
+    :mod:`~fairduel.agents.round`, line 6 its ``choose``, line 8 (eq. weight) its ``weigh``, line 3 (Σ) its
     ``commit_step``, line 4 (the MLE) its estimator.
 
     ``radius="theory"`` is Theorem main: κ design, λ = 1/B², α = √d/(C√κ), β of Lemma MLE;

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairduel.agents.contextual import RADIUS, Moment
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
+from fairduel.agents.round import RADIUS, Moment
 from fairduel.checks import number_or_name
 from fairduel.core.compiling import inlined
 from fairduel.core.information import Information, dot

@@ -10,19 +10,18 @@ import typer
 from fairduel.cli.audit import audit_command
 from fairduel.cli.options import console
 from fairduel.cli.rank import rank_command
+from fairduel.cli.recorded_votes import Out, make_folder, write_csv
 from fairduel.cli.stress import AttackOption, stress_command
-from fairduel.errors import BadInputError
-from fairduel.files import write_atomically
 from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.reading import as_table
 from fairduel.votes.synthetic import arena
-from fairduel.votes.votes import Votes
 
 _TARGET = "Maple"
 
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, help="Makes the arena.")] = 4,
-    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("results/demo"),
+    out: Out = Path("results/demo"),
 ) -> None:
     """Make votes of honest people and of liars, then rank, audit and stress them.
 
@@ -30,12 +29,9 @@ def demo(
     be tried again by hand.
     """
     votes, liars = arena(seed=seed, target=_TARGET)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInputError(f"cannot write to {out}: {error.strerror}.") from error
+    make_folder(out)
     file = out / "votes.csv"
-    write_atomically(file, as_table(votes).write_csv().encode())
+    write_csv(file, as_table(votes))
     told = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
     console.print(
         f"{len(votes):,} made-up votes of {len(votes.voters)} voters between {len(votes.items)} items are in {file}. "
@@ -63,19 +59,6 @@ def demo(
         file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, seed=seed, out=out / "stress"
     )
     console.print(f"\nOpen first: [bold]{out / 'audit' / 'report.html'}[/bold]", soft_wrap=True)
-
-
-def as_table(votes: Votes) -> pl.DataFrame:
-    """Votes as a file has them: first, second, winner (first, second or tie) and voter."""
-    items = np.array(votes.items)
-    columns = {
-        "first": items[votes.first],
-        "second": items[votes.second],
-        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
-    }
-    if votes.voter is not None:
-        columns["voter"] = np.array(votes.voters)[votes.voter]
-    return pl.DataFrame(columns)
 
 
 def _step(command: str, why: str) -> None:

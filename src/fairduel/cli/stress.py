@@ -1,35 +1,18 @@
 """``fairduel stress``: what an attack would do to recorded votes."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import polars as pl
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from fairduel.cli.audit import NOTHING_WRITTEN, Level, VotersChoose
-from fairduel.cli.options import console, progress_bar, typed_command, write_record
-from fairduel.cli.rank import (
-    Context,
-    First,
-    Second,
-    Strict,
-    Ties,
-    TiesOption,
-    Voter,
-    VotesFile,
-    Weight,
-    Winner,
-    chosen_columns,
-    file_settings,
-    problem_sentences,
-    read_and_set_aside,
-)
+from fairduel.cli import recorded_votes as recorded
+from fairduel.cli.options import progress_bar, typed_command, write_record
 from fairduel.files import write_atomically
-from fairduel.votes.stress import FLIPS, stress
+from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
 
 
 class AttackOption(StrEnum):
@@ -41,28 +24,33 @@ class AttackOption(StrEnum):
     EARLY_FLIPS = "early-flips"
     OMNIPRESENT = "omnipresent"
 
+    @property
+    def attack(self) -> Attack:
+        """Its name in the library."""
+        return cast("Attack", self.value.replace("-", " "))
+
 
 _POINTS = 8  # sizes of the attack, 0 and the largest among them
 
 
 def stress_command(
-    votes: VotesFile,
+    votes: recorded.VotesFile,
     attack: Annotated[AttackOption, typer.Option(help="What the liars do.")] = AttackOption.PROMOTE,
     target: Annotated[str | None, typer.Option(help="The item they push; flips may do without.")] = None,
     fake_votes: Annotated[int, typer.Option("--votes", min=1, help="The largest number of false votes.")] = 100,
     voters: Annotated[int, typer.Option(min=1, help="How many new voters cast them.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Draws the false votes.")] = 0,
-    first: First = None,
-    second: Second = None,
-    winner: Winner = None,
-    voter: Voter = None,
-    context: Context = None,
-    weight: Weight = None,
-    ties: Ties = TiesOption.HALF,
-    level: Level = 0.05,
-    voters_choose_duels: VotersChoose = False,
-    strict: Strict = False,
-    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("results/stress"),
+    first: recorded.First = None,
+    second: recorded.Second = None,
+    winner: recorded.Winner = None,
+    voter: recorded.Voter = None,
+    context: recorded.Context = None,
+    weight: recorded.Weight = None,
+    ties: recorded.Ties = recorded.TiesOption.HALF,
+    level: recorded.Level = 0.05,
+    voters_choose_duels: recorded.VotersChoose = False,
+    strict: recorded.Strict = False,
+    out: recorded.Out = Path("results/stress"),
 ) -> None:
     """Attack recorded votes and see how far the ranking moves.
 
@@ -75,20 +63,14 @@ def stress_command(
     weights, and with flagged voters set aside, over a range of sizes.
     Writes stress.csv, stress.json, stress.png, stress.svg and report.html.
     """
-    from fairduel.report.audit_figures import draw_stress  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.figures import image  # noqa: PLC0415
-    from fairduel.report.page import Drawn  # noqa: PLC0415
-    from fairduel.report.votes_page import PageTable, Section, write_votes_report  # noqa: PLC0415
-
-    roles = chosen_columns(first=first, second=second, winner=winner, voter=voter, context=context, weight=weight)
-    roles["time"] = None  # the attack does without
-    reading = read_and_set_aside(votes, roles, strict=strict, out=out)
+    columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
+    # An attack does without times, so a column of times that cannot be found or read is no obstacle.
+    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time="none", weight=weight)
     sizes = np.unique(np.linspace(0, fake_votes, _POINTS).round().astype(int)).tolist()
-    name: Any = attack.value.replace("-", " ")
-    with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=NOTHING_WRITTEN) as done:
+    with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=recorded.NOTHING_WRITTEN) as done:
         frame = stress(
             reading.votes,
-            name,
+            attack.attack,
             target,
             sizes=sizes,
             voters=voters,
@@ -99,89 +81,35 @@ def stress_command(
             progress=done,
         )
     settings = {
-        **file_settings(votes, reading),
-        "attack": name,
+        **recorded.file_settings(votes, reading),
+        "attack": attack.attack,
         "target": frame["target"][0],
         "sizes": sizes,
-        "voters of the attack": "none: recorded votes are flipped" if name in FLIPS else voters,
+        "voters of the attack": "none: recorded votes are flipped" if attack.attack in FLIPS else voters,
         "seed": seed,
         "ties": ties.value,
         "level": level,
         "duels assigned": not voters_choose_duels,
     }
-    write_atomically(out / "stress.csv", frame.write_csv().encode())
-    summary = stress_sentences(frame, name)
-    write_record(out / "stress.json", {"settings": settings, "summary": summary, "rows": frame.to_dicts()})
-    figure = draw_stress(frame, attack=name)
-    write_atomically(out / "stress.png", image(figure, "png"))
-    write_atomically(out / "stress.svg", image(figure, "svg"))
-    columns = _columns(frame)
-    rows = [[_cell(row[key]) for key in columns] for row in frame.to_dicts()]
-    page = out / "report.html"
-    write_votes_report(
-        page,
-        title=f"Stress test of {votes.name}",
-        summary=[*summary, *problem_sentences(reading)],
-        sections=[
-            Section(
-                "Rank of the target under attack",
-                ["Where a line stays flat, the false votes achieve nothing; where it moves, they win."],
-                [PageTable(list(columns.values()), rows)],
-                [Drawn(f"Attack: {name}. Rank 1 is the best.", figure)],
-            )
-        ],
-        settings=settings,
-        command=typed_command(),
-    )
-    table = Table(box=SIMPLE_HEAD)
-    for title in columns.values():
-        table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    for sentence in (*summary, *problem_sentences(reading)):
-        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
-    console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)
+    title, problems = f"Stress test of {votes.name}", recorded.problem_sentences(reading)
+    write_stress(frame, settings, out, title=title, problems=problems)
 
 
-def stress_sentences(frame: pl.DataFrame, attack: str) -> list[str]:
-    """What the attack of the largest size did."""
-    clean, worst = (
-        {key: "none" if value is None else value for key, value in frame.row(place, named=True).items()}
-        for place in (0, -1)
-    )
-    sentences = [
-        f"{worst['size']:,} false votes ({attack}) move {worst['target']} from rank {clean['rank_plain']} to "
-        f"{worst['rank_plain']} under plain Bradley–Terry, and from {clean['rank_weighted']} to "
-        f"{worst['rank_weighted']} with uncertainty weights."
-    ]
-    if "rank_set_aside" not in worst:
-        return [*sentences, "The file does not say who voted, so no voter can be flagged."]
-    if attack in FLIPS:
-        return [
-            *sentences,
-            f"{worst['others_flagged']} voters are flagged; without them the rank is {worst['rank_set_aside']}.",
-        ]
-    return [
-        *sentences,
-        f"{worst['liars_flagged']} of {worst['voters']} liars are flagged, and {worst['others_flagged']} others; with "
-        f"these set aside the rank is {worst['rank_set_aside']}.",
-    ]
+def write_stress(
+    frame: pl.DataFrame, settings: Mapping[str, Any], out: Path, *, title: str, problems: Sequence[str]
+) -> None:
+    """Write the table, the record, the figure and the page of a stress test, and show what they say."""
+    from fairduel.report.audit_page import stress_section  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.figures import image  # noqa: PLC0415
+    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
-
-def _columns(frame: pl.DataFrame) -> dict[str, str]:
-    titles = {
-        "size": "false votes",
-        "voters": "liars",
-        "rank_plain": "rank, plain",
-        "rank_weighted": "rank, weights",
-        "rank_set_aside": "rank, flagged set aside",
-        "liars_flagged": "liars flagged",
-        "others_flagged": "others flagged",
-        "fake_votes_left": "false votes left",
-    }
-    return {key: title for key, title in titles.items() if key in frame.columns}
-
-
-def _cell(value: int | None) -> str:
-    return "not compared" if value is None else f"{value:,}"
+    found, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
+    [drawn], [table] = section.figures, section.tables
+    recorded.write_csv(out / "stress.csv", frame)
+    write_record(out / "stress.json", {"settings": settings, "summary": found, "rows": frame.to_dicts()})
+    write_atomically(out / "stress.png", image(drawn.figure, "png"))
+    write_atomically(out / "stress.svg", drawn.svg)
+    page, summary, command = out / "report.html", [*found, *problems], typed_command()
+    write_votes_report(page, title=title, summary=summary, sections=[section], settings=settings, command=command)
+    recorded.print_table(table)
+    recorded.print_sentences(summary, page)

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFor
 from fairduel.report.figures import STYLE
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Ranking
-from fairduel.votes.voters import Evidence
+from fairduel.votes.voters import LOG_10, Evidence
 
 MOST_ITEMS = 40
 _FLAGGED, _HONEST, _SOFT = "#D55E00", "#0072B2", "#999999"
@@ -28,7 +28,7 @@ def draw_evidence(evidence: Evidence) -> Figure:
     """Evidence and agreement of every voter by his number of votes; flagged ones stand out."""
     voted = evidence.decisive > 0
     flagged = evidence.flagged & voted
-    power = np.clip(evidence.total / np.log(10.0), _LEAST, _MOST)
+    power = np.clip(evidence.total / LOG_10, _LEAST, _MOST)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -89,10 +89,10 @@ def draw_fragility(results: Sequence[Fragility]) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.4, 3.6), layout="constrained")
         axis = figure.subplots()
-        tops = sorted({result.top for result in results})
+        tops = {result.top: result.what for result in sorted(results, key=lambda result: result.top)}
         for how, colour, shift in (("dropped", _HONEST, -0.12), ("flipped", _FLAGGED, 0.12)):
             drawn = [result for result in results if result.how == how and result.found is not None]
-            x = [tops.index(result.top) + shift for result in drawn]
+            x = [list(tops).index(result.top) + shift for result in drawn]
             found, least = [result.found or 0 for result in drawn], [result.at_least for result in drawn]
             axis.vlines(x, least, found, color=colour, lw=2, alpha=0.5)
             axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: so many do it")
@@ -100,7 +100,7 @@ def draw_fragility(results: Sequence[Fragility]) -> Figure:
         axis.set_yscale("log")
         _round_numbers(axis.yaxis)
         axis.set_ylim(bottom=0.8)
-        axis.set_xticks(range(len(tops)), ["the leader" if top == 1 else f"the top {top}" for top in tops])
+        axis.set_xticks(range(len(tops)), list(tops.values()))
         axis.set_xlim(-0.5, len(tops) - 0.5)
         axis.set_ylabel("votes that change it")
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)

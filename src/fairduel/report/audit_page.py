@@ -1,41 +1,58 @@
-"""What an audit found, as parts of a page: words first, then figures and tables."""
+"""What an audit or a stress test found, as sections of a page: words first, then figures and tables."""
 
-import numpy as np
+from collections.abc import Callable
 
-from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility
+import polars as pl
+
+from fairduel.report import votes_tables as tables
+from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility, draw_stress
 from fairduel.report.page import Drawn
-from fairduel.report.votes_page import PageTable, Section, rank_range
+from fairduel.report.votes_page import Section
 from fairduel.votes.audit import Audit
 from fairduel.votes.ranking import Standing
-from fairduel.votes.voters import Evidence, crowd_sentence, evidence_text
+from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MOST_ROWS = 60
+_VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95 % interval")
+_FRAGILITY_COLUMNS = ("what changes", "who for whom", "votes are", "so many do it", "fewer than this cannot", "share")
+_CHALLENGER_COLUMNS = ("challenger", "votes to drop", "fewer than this cannot", "share")
 
 
-def audit_sections(audit: Audit) -> list[Section]:
-    """What to do, whom to trust, the ranking with and without the others, and how far to trust it."""
-    parts = [Section("What to do", audit.advice())]
-    if audit.evidence is not None:
-        parts.append(_voters_section(audit, audit.evidence))
-    return [*parts, _ranking_section(audit), _fragility_section(audit)]
+def advice_section(audit: Audit) -> Section:
+    """What to do."""
+    return Section("What to do", audit.advice())
 
 
-def _voters_section(audit: Audit, evidence: Evidence) -> Section:
-    frame = evidence.frame(audit.votes.items)
-    flagged = frame.filter(frame["flagged"] & (frame["flagged_by"] != "crowd"))
-    shown = flagged if len(flagged) else frame.filter(~frame["flagged"]).head(5)
-    rows = [
-        [
-            row["voter"],
-            row["why"] or "not flagged",
-            evidence_text(row["log10_evidence"] * np.log(10.0)),
-            f"{row['votes']:,}",
-            "–" if row["agreement"] is None else f"{row['agreement']:.0%}",
-            "–" if row["agreement"] is None else f"{row['agreement_low']:.0%}–{row['agreement_high']:.0%}",
-        ]
-        for row in shown.head(_MOST_ROWS).to_dicts()
-    ]
-    columns = ("voter", "why", "evidence", "votes", "agreement", "95 % interval")
+def voters_section(audit: Audit) -> Section | None:
+    """Whom to trust; None where nobody knows who voted."""
+    if audit.evidence is None or audit.voters is None:
+        return None
+    flagged = tables.flagged_cells(audit.voters)
+    explained = _voters_explained(audit, audit.evidence)
+    if len(flagged) > _MOST_ROWS:
+        explained.append(f"Only {_MOST_ROWS} of {len(flagged):,} flagged voters are shown: voters.csv has all.")
+    if flagged:
+        table = tables.TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, text=2)
+    else:
+        nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
+        caption = "The five most suspicious among those who are not flagged"
+        table = tables.TextTable.of(map(tables.voter_cells, nearest), _VOTER_COLUMNS, caption, text=2)
+    alike = tables.TextTable(
+        ("voter", "voter", "shared duels", "answered alike", "expected"),
+        [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
+        "Pairs whose votes are too alike",
+        text=2,
+    )
+    caption = "Every voter: evidence of lying (left) and agreement with the others (right)."
+    return Section(
+        "Whom to trust",
+        explained,
+        [table, alike] if alike.rows else [table],
+        [Drawn(caption, draw_evidence(audit.evidence))],
+    )
+
+
+def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
     explained = [
         "Evidence of 1,000 means: were this voter honest, evidence this strong would turn up with a chance of at most "
         "1 in 1,000, however often one looks. Honest voters may be careless, and may like or dislike an item; how much "
@@ -52,39 +69,16 @@ def _voters_section(audit: Audit, evidence: Evidence) -> Section:
             f"{chose:,} voters meet one item so often that they seem to choose their duels. That alone is no lie, and "
             "flags nobody; but others are compared with a ranking made without them."
         )
-    if evidence.crowd is not None and evidence.crowd_flagged:
+    if audit.crowd and evidence.crowd is not None:
         explained.append(
-            f"A crowd is flagged. Each is {crowd_sentence(evidence.crowd, audit.votes.items)}. Evidence against the "
-            f"crowd: {evidence_text(evidence.crowd.log_evidence)}. Who of them lies cannot be told; voters.csv lists "
-            "them all."
+            f"{audit.crowd} Evidence against the crowd: {evidence_text(evidence.crowd.log_evidence / LOG_10)}. Who of "
+            "them lies cannot be told; voters.csv lists them all."
         )
-    if len(flagged) > _MOST_ROWS:
-        explained.append(f"Only {_MOST_ROWS} of {len(flagged):,} flagged voters are shown: voters.csv has all.")
-    tables = [
-        PageTable(columns, rows, "" if len(flagged) else "The five most suspicious among those who are not flagged", 2)
-    ]
-    if pairs := audit.alike():
-        tables.append(
-            PageTable(
-                ("voter", "voter", "shared duels", "answered alike", "expected"),
-                [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in pairs],
-                "Pairs whose votes are too alike",
-                text=2,
-            )
-        )
-    return Section(
-        "Whom to trust",
-        explained,
-        tables,
-        [
-            Drawn(
-                "Every voter: evidence of lying (left) and agreement with the others (right).", draw_evidence(evidence)
-            )
-        ],
-    )
+    return explained
 
 
-def _ranking_section(audit: Audit) -> Section:
+def ranking_section(audit: Audit) -> Section:
+    """The ranking, with and without the flagged voters."""
     ranks, left = audit.ranks()[:_MOST_ROWS], audit.left_alone
     groups = max(new.component for new in audit.trusted.standings)
     explained = ["The ranges hold for all items together with 95 % confidence."]
@@ -101,47 +95,24 @@ def _ranking_section(audit: Audit) -> Section:
         return Section(
             "The ranking",
             ["Nobody is flagged, so there is one ranking.", *explained],
-            [PageTable((*titles, "rank", "range"), rows)],
+            [tables.TextTable((*titles, "rank", "range"), rows)],
         )
     rows = [[*row, *_rank_cells(old, compared=True)] for row, (old, _) in zip(rows, ranks, strict=True)]
+    caption = "Where a line is long, the flagged voters moved the item that far."
     return Section(
         "The ranking with and without the flagged voters",
         explained,
-        [PageTable((*titles, "rank without them", "range", "rank by all votes", "range"), rows)],
-        [
-            Drawn(
-                "Where a line is long, the flagged voters moved the item that far.",
-                draw_both_ranks(audit.everyone, audit.trusted),
-            )
-        ],
+        [tables.TextTable((*titles, "rank without them", "range", "rank by all votes", "range"), rows)],
+        [Drawn(caption, draw_both_ranks(audit.everyone, audit.trusted))],
     )
 
 
 def _rank_cells(standing: Standing, *, compared: bool) -> list[str]:
-    return [f"{standing.rank}", rank_range(standing)] if compared else ["not compared", "–"]
+    return [f"{standing.rank}", tables.rank_range(standing)] if compared else [tables.NOT_COMPARED, "–"]
 
 
-def _fragility_section(audit: Audit) -> Section:
-    rows = [
-        [
-            "the leader" if result.top == 1 else f"the top {result.top}",
-            f"{result.loses} → {result.gains}",
-            result.how,
-            "none found" if result.found is None else f"{result.found:,}",
-            f"{result.at_least:,}",
-            "–" if result.found is None else f"{result.found / result.votes:.2%}",
-        ]
-        for result in audit.fragility
-    ]
-    rivals = [
-        [
-            result.gains,
-            "none found" if result.found is None else f"{result.found:,}",
-            f"{result.at_least:,}",
-            "–" if result.found is None else f"{result.found / result.votes:.2%}",
-        ]
-        for result in audit.challengers
-    ]
+def fragility_section(audit: Audit) -> Section:
+    """How few votes would change the ranking."""
     leader = audit.challengers[0].loses if audit.challengers else ""
     return Section(
         "How far to trust it",
@@ -153,16 +124,34 @@ def _fragility_section(audit: Audit) -> Section:
             "All votes count here, also those of flagged voters, and all alike (plain Bradley–Terry).",
         ],
         [
-            PageTable(
-                ("what changes", "who for whom", "votes are", "so many do it", "fewer than this cannot", "share"),
-                rows,
-                text=3,
-            ),
-            PageTable(
-                ("challenger", "votes to drop", "fewer than this cannot", "share"),
-                rivals,
-                f"Until it is above {leader}",
+            tables.TextTable.of(map(tables.fragility_cells, audit.fragility), _FRAGILITY_COLUMNS, text=3),
+            tables.TextTable.of(
+                map(tables.fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"Until it is above {leader}"
             ),
         ],
         [Drawn("Votes that change the leader, or who is among the first k.", draw_fragility(audit.fragility))],
+    )
+
+
+AUDIT_SECTIONS: list[Callable[[Audit], Section | None]] = [
+    advice_section,
+    voters_section,
+    ranking_section,
+    fragility_section,
+]
+"""The sections of the page of an audit, in their order."""
+
+
+def audit_sections(audit: Audit) -> list[Section]:
+    """All sections of the page that have something to say."""
+    return [section for build in AUDIT_SECTIONS if (section := build(audit)) is not None]
+
+
+def stress_section(frame: pl.DataFrame, *, attack: str) -> Section:
+    """The rank of the target by the size of the attack, from the frame of :func:`fairduel.votes.stress.stress`."""
+    return Section(
+        "Rank of the target under attack",
+        ["Where a line stays flat, the false votes achieve nothing; where it moves, they win."],
+        [tables.stress_table(frame)],
+        [Drawn(f"Attack: {attack}. Rank 1 is the best.", draw_stress(frame, attack=attack))],
     )

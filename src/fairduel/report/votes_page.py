@@ -1,6 +1,6 @@
 """One self-contained page about recorded votes: what they say, in words first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from fairduel.files import write_atomically
 from fairduel.report.page import Drawn, data_uri
 from fairduel.report.templating import render
 from fairduel.report.votes_figures import MOST_ITEMS, draw_standings, draw_win_matrix
-from fairduel.votes.bradley_terry import Ties, wins
+from fairduel.report.votes_tables import TextTable, standing_cells
+from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.votes import Votes
 
@@ -31,22 +32,12 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class PageTable:
-    """A table: its first ``text`` columns are words, the others numbers that are written already."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    text: int = 1
-
-
-@dataclass(frozen=True)
 class Section:
     """A part of the page under its own heading."""
 
     title: str
     paragraphs: Sequence[str] = ()
-    tables: Sequence[PageTable] = ()
+    tables: Sequence[TextTable] = ()
     figures: Sequence[Drawn] = ()
 
 
@@ -69,40 +60,54 @@ def write_votes_report(
     write_atomically(path, page.encode())
 
 
-def ranking_sections(ranking: Ranking, votes: Votes, *, ties: Ties) -> list[Section]:
-    """The ranking as figure and table, and who beat whom; figures are of the largest group of items."""
+def ranking_section(ranking: Ranking, _: Votes) -> Section:
+    """The standings."""
     groups = list(ranking.components())
-    shown = groups[0]
-    which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
-    some = f" Only the first {MOST_ITEMS} of {len(shown)} items are drawn." if len(shown) > MOST_ITEMS else ""
-    order = [votes.items.index(standing.item) for standing in shown]
-    won = wins(votes, ties=ties)[np.ix_(order, order)]
-    names = [standing.item for standing in shown]
     explained = (
         "The range of a rank: with 95 % confidence all true ranks lie in their ranges. Best: the probability of being "
         "the best item. Mean weight: a vote counts less than 1 where little else is known about its two items, because "
         "there a false vote would change most. Plain rank: where all votes count alike."
     )
-    return [
-        Section(
-            "Ranking",
-            [explained, *ranking.notes],
-            [
-                PageTable(
-                    _COLUMNS,
-                    [_row(standing) for standing in group],
-                    f"Group {number}" if len(groups) > 1 else "",
-                )
-                for number, group in enumerate(groups, start=1)
-            ],
-            [Drawn(f"Scores{which}, the best on top.{some}", draw_standings(shown))],
-        ),
-        Section(
-            "Who beat whom",
-            ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
-            figures=[Drawn(f"Win matrix{which}, best first.{some}", draw_win_matrix(names, won))],
-        ),
+    tables = [
+        TextTable.of(
+            (standing_cells(standing, digits=2) for standing in group),
+            _COLUMNS,
+            f"Group {number}" if len(groups) > 1 else "",
+        )
+        for number, group in enumerate(groups, start=1)
     ]
+    figure = Drawn(_caption(groups, "Scores{which}, the best on top."), draw_standings(groups[0]))
+    return Section("Ranking", [explained, *ranking.notes], tables, [figure])
+
+
+def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
+    """Who beat whom."""
+    groups = list(ranking.components())
+    names = [standing.item for standing in groups[0]]
+    order = [votes.items.index(name) for name in names]
+    figure = draw_win_matrix(names, wins(votes, ties=ranking.settings["ties"])[np.ix_(order, order)])
+    return Section(
+        "Who beat whom",
+        ["A row shows how often its item won against each other one: red is often, blue rarely, grey has no vote."],
+        figures=[Drawn(_caption(groups, "Win matrix{which}, best first."), figure)],
+    )
+
+
+def _caption(groups: Sequence[Sequence[Standing]], text: str) -> str:
+    """The text, with ``{which}`` of the groups is drawn, and whether all of it."""
+    which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
+    shown = len(groups[0])
+    some = f" Only the first {MOST_ITEMS} of {shown} items are drawn." if shown > MOST_ITEMS else ""
+    return text.format(which=which) + some
+
+
+RANKING_SECTIONS: list[Callable[[Ranking, Votes], Section]] = [ranking_section, win_matrix_section]
+"""The sections of the page of a ranking, in their order."""
+
+
+def ranking_sections(ranking: Ranking, votes: Votes) -> list[Section]:
+    """All sections of the page; figures are of the largest group of items."""
+    return [build(ranking, votes) for build in RANKING_SECTIONS]
 
 
 def _written(value: Any) -> str:
@@ -118,30 +123,3 @@ def _written(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "none" if value is None else str(value)
-
-
-def _row(standing: Standing) -> list[str]:
-    return [
-        standing.item,
-        f"{standing.rank}",
-        rank_range(standing),
-        f"{standing.score:+.2f}",
-        f"{standing.error:.2f}",
-        f"{standing.chance:.0%}",
-        f"{standing.best:.3f}",
-        f"{standing.games:,.0f}",
-        f"{standing.win_rate:.0%}",
-        f"{standing.mean_weight:.2f}",
-        f"{standing.plain_rank}",
-    ]
-
-
-def rank_range(standing: Standing) -> str:
-    """The interval of a rank.
-
-    >>> from types import SimpleNamespace
-    >>> rank_range(SimpleNamespace(rank_low=2, rank_high=3))
-    '2–3'
-    """
-    low, high = standing.rank_low, standing.rank_high
-    return f"{low}" if low == high else f"{low}–{high}"

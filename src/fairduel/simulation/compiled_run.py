@@ -15,7 +15,7 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.contextual import Moment, RunPlan, State, looking_at, steering, steps, tell_step
+from fairduel.agents.round import Moment, RunPlan, State, looking_at, steering, steps, tell_step
 from fairduel.core.compiling import compiled, later, one_of, place, this
 from fairduel.core.estimators import EXCESS, EstimatorArrays, refit
 from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, fill_gram

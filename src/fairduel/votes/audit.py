@@ -1,18 +1,19 @@
 """The whole audit of recorded votes: whom to trust, the ranking without the others, and how far to trust that."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fairduel.checks import integer
-from fairduel.votes.bradley_terry import Ties
 from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
-from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters
-from fairduel.votes.votes import Votes
+from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
+from fairduel.votes.votes import Ties, Votes
 
 _FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
 _FEW = 3  # votes, whatever their share
@@ -47,9 +48,8 @@ class Audit:
     def record(self) -> dict[str, Any]:
         """The findings as plain values, for JSON."""
         found: dict[str, Any] = {"summary": self.summary(), "advice": self.advice()}
-        if self.evidence is not None:
-            frame = self.evidence.frame(self.votes.items)
-            found["flagged"] = frame.filter(frame["flagged"]).to_dicts()
+        if self.voters is not None:
+            found["flagged"] = self.voters.filter("flagged").to_dicts()
             found["alike"] = self.alike()
         for name in ("fragility", "challengers", "trusted_fragility"):
             results: Sequence[Fragility] = getattr(self, name)
@@ -65,6 +65,25 @@ class Audit:
             for old, new in self.ranks()
         ]
         return found
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What made the numbers."""
+        ranking = {f"ranking: {name}": value for name, value in self.everyone.settings.items()}
+        voters = {} if self.evidence is None else {f"voters: {n}": v for n, v in self.evidence.settings.items()}
+        return {"ties": self.everyone.settings["ties"], **voters, **ranking}
+
+    @functools.cached_property
+    def voters(self) -> pl.DataFrame | None:
+        """One row for each voter, the most suspicious first; None where the file does not say who voted."""
+        return None if self.evidence is None else self.evidence.frame(self.votes.items)
+
+    @property
+    def crowd(self) -> str:
+        """What a flagged crowd did, in a sentence; empty without one."""
+        if self.evidence is None or self.evidence.crowd is None or not self.evidence.crowd_flagged:
+            return ""
+        return f"A crowd is flagged. Each is {crowd_sentence(self.evidence.crowd, self.votes.items)}."
 
     def alike(self) -> list[dict[str, Any]]:
         """Flagged pairs of voters."""
@@ -130,13 +149,13 @@ def audit(
     for size in range(1, tops(votes, ties=ties, top=top) + 1):
         results += fragility(votes, top=size, ties=ties)
         done(1)
-    return Audit(votes, everyone, trusted, evidence, results, challengers(votes, ties=ties), without)
+    rivals = challengers(votes, ties=ties)
+    return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
 
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
     """How many of the first 1, 2, … ``top`` items of the largest component can change."""
-    counted = votes.select((votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half")))
-    return max(1, min(integer("top", top, least=1), int((counted.components() == 0).sum()) - 1))
+    return max(1, min(integer("top", top, least=1), int((votes.components(ties) == 0).sum()) - 1))
 
 
 def _voter_summary(found: Audit) -> list[str]:

@@ -4,19 +4,16 @@ All votes enter through the K × K matrix of wins, so that a fit costs the same 
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse, special
 from scipy.sparse import csgraph
 
 from fairduel.checks import at_least_zero
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError, ConvergenceError, unknown_name
-from fairduel.votes.votes import Votes
+from fairduel.errors import BadInputError, ConvergenceError
+from fairduel.votes.votes import Codes, Indices, Ties, Votes
 
-Ties = Literal["half", "drop"]
 TINY_RIDGE = 0.01
 """λ where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
 MOST_ITEMS = 5000
@@ -48,14 +45,11 @@ def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
     >>> wins(Votes.from_arrays("ab", first=[0, 0, 1], second=[1, 1, 0], result=[1, 0.5, 1])).tolist()
     [[0.0, 1.5], [1.5, 0.0]]
     """
-    if ties not in ("half", "drop"):
-        raise unknown_name("treatment of ties", str(ties), ("half", "drop"))
-    count = len(votes.items)
+    weight, count = votes.counts(ties), len(votes.items)
     if count > MOST_ITEMS:
         raise BadInputError(
             f"there are {count:,} items, and at most {MOST_ITEMS:,} can be ranked at once: choose some."
         )
-    weight = votes.weight if ties == "half" else votes.weight * (votes.result != 0.5)
     first, second = votes.first.astype(np.int64), votes.second.astype(np.int64)
     won = np.bincount(first * count + second, weight * votes.result, count * count)
     lost = np.bincount(second * count + first, weight * (1.0 - votes.result), count * count)
@@ -146,13 +140,13 @@ def _checked(won: Matrix) -> Matrix:
     return won
 
 
-def _components(won: Matrix, *, directed: bool) -> NDArray[np.int32]:
+def _components(won: Matrix, *, directed: bool) -> Codes:
     graph = sparse.coo_array(won).tocsr()
     _, labels = csgraph.connected_components(graph, directed=directed, connection="strong")
     return labels
 
 
-def _groups(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+def _groups(labels: Codes) -> list[Indices]:
     """The places of each label that occurs more than once."""
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)

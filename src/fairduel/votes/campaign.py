@@ -6,9 +6,8 @@ import numpy as np
 from scipy import special
 
 from fairduel.duel import Vector
-from fairduel.errors import BadInputError
-from fairduel.votes.honest import Decisive, Places, best_honest, sums
-from fairduel.votes.votes import Codes, Votes
+from fairduel.votes.null_model import Decisive, best_honest, log_mean
+from fairduel.votes.votes import Indices, Votes, sums
 
 _PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
 _LEAST_DUELS = 3
@@ -18,8 +17,8 @@ _LEAST_DUELS = 3
 class Meetings:
     """(voter, item) pairs that met in a vote, ties included, all (c,); sorted by voter · items + item."""
 
-    voter: Places
-    item: Places
+    voter: Indices
+    item: Indices
     met: Vector
     rate: Vector
     """Share of the other voters' duels that have the item."""
@@ -31,7 +30,7 @@ class Meetings:
 def find_meetings(votes: Votes, *, unevenness: float | None = None) -> Meetings:
     """Count who met what, and how much that speaks for chosen duels; ρ is estimated unless it is given."""
     items, voters = len(votes.items), len(votes.voters)
-    whose = voter_of(votes).astype(np.int64)
+    whose = votes.cast_by.astype(np.int64)
     seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
     keys, counts = np.unique(seen, return_counts=True)
     voter, item, met = keys // items, keys % items, counts.astype(np.float64)
@@ -48,8 +47,8 @@ def find_meetings(votes: Votes, *, unevenness: float | None = None) -> Meetings:
 class Cells:
     """(voter, item) pairs that occur among the decisive votes, with what was seen there; all (c,)."""
 
-    voter: Places
-    item: Places
+    voter: Indices
+    item: Indices
     duels: Vector
     wins: Vector
     expected: Vector
@@ -98,7 +97,7 @@ def find_cells(decisive: Decisive, z: Vector, variance: Vector, meetings: Meetin
     )
 
 
-def urn_unevenness(voter: Places, item: Places, met: Vector, *, voters: int, items: int) -> float:
+def urn_unevenness(voter: Indices, item: Indices, met: Vector, *, voters: int, items: int) -> float:
     """ρ of the Pólya urn by which voters meet items: 0 if each duel is drawn anew, 1 if always the same item comes.
 
     By moments over all voters and items: x of n duels, at rate p, have the variance n·p(1 − p)·(1 + (n − 1)ρ). A
@@ -119,7 +118,7 @@ def urn_unevenness(voter: Places, item: Places, met: Vector, *, voters: int, ite
 def pushing(wins: Vector, duels: Vector) -> Vector:
     """Log probability of these wins in their order, if each comes with probability .9 or, as likely, .99."""
     each = [wins * np.log(p) + (duels - wins) * np.log1p(-p) for p in _PUSHED]
-    return np.asarray(special.logsumexp(np.stack(each), axis=0) - np.log(len(_PUSHED)))
+    return log_mean(np.stack(each))
 
 
 def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Vector) -> Vector:
@@ -133,15 +132,8 @@ def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Ve
     return np.asarray(chosen - assigned + special.betaln(size * rate, size * (1.0 - rate)))
 
 
-def over_targets(voter: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+def over_targets(voter: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
     """Log of Σ_k E_vk / targets, shape (voters,): targets that a voter never met count as E = 0."""
     result = np.full(voters, -np.inf)
     np.logaddexp.at(result, voter, log_evidence)
     return np.asarray(result - np.log(targets))
-
-
-def voter_of(votes: Votes) -> Codes:
-    """Who cast each vote, shape (n,)."""
-    if votes.voter is None:
-        raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
-    return votes.voter

@@ -17,13 +17,12 @@ What is guaranteed, and under what:
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.campaign import find_cells, find_meetings, over_targets, voter_of
-from fairduel.votes.honest import Decisive, Places, best_honest, consensus, consensus_variance, sums, taste_size
-from fairduel.votes.votes import Votes
+from fairduel.votes.campaign import find_cells, find_meetings, over_targets
+from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
+from fairduel.votes.votes import Indices, Mask, Votes, distinct_duels, sums
 
 _SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
 _LEAST_SHARED = 6  # duels; (1 / .5)^5 cannot convince anybody among thousands of pairs
@@ -34,7 +33,7 @@ _COPY = (0.9, 0.99)  # how often copies agree
 _BATCH = 4_000_000
 
 
-def e_bh(log_evidence: Vector, level: float) -> tuple[NDArray[np.bool_], float]:
+def e_bh(log_evidence: Vector, level: float) -> tuple[Mask, float]:
     """Flag by the e-Benjamini–Hochberg rule; return the flags (n,) and the evidence that was needed, as a log.
 
     With R the largest r whose r-th largest E is at least n/(level·r), the R largest are flagged. The expected share
@@ -53,15 +52,15 @@ def e_bh(log_evidence: Vector, level: float) -> tuple[NDArray[np.bool_], float]:
     return log_evidence >= bar, bar
 
 
-def group_evidence(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+def group_evidence(target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
     """Log evidence (targets,) that somebody among ``voters`` pushes each target.
 
     The cells (c,) hold E_vk of the voters who met it; whoever did not counts as E = 0.
     """
-    return _log_mean(_products(target, log_evidence, voters=voters, targets=targets), axis=0)
+    return log_mean(_products(target, log_evidence, voters=voters, targets=targets))
 
 
-def shared_evidence(voter: Places, target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
+def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
     """Log Σ_k ω_k E_vk (voters,), with ω_k ∝ the group evidence for k without v; cells as in ``group_evidence``."""
     products = _products(target, log_evidence, voters=voters, targets=targets)  # (shares, targets)
     shares = np.array(_SHARES)[:, None]
@@ -77,7 +76,7 @@ def shared_evidence(voter: Places, target: Places, log_evidence: Vector, *, vote
         here, place = np.unique(voter[cells], return_inverse=True)
         others = np.repeat((products - np.log1p(-shares))[:, None, :], len(here), axis=1)  # (shares, here, targets)
         others[:, place, target[cells]] = products[:, target[cells]] - own[:, cells]
-        weight = _log_mean(others, axis=0)
+        weight = log_mean(others)
         weight -= special.logsumexp(weight, axis=1, keepdims=True)
         np.logaddexp.at(result, here[place], weight[place, target[cells]] + log_evidence[cells])
     return result
@@ -89,14 +88,14 @@ class Crowd:
 
     most: int
     """Votes that each of them cast at most."""
-    voters: NDArray[np.bool_]
+    voters: Mask
     """Who they are, shape (V,)."""
     log_evidence: float
     """That they push some item."""
     item: int
     """The item that they push most; −1 if they met none."""
     up: bool
-    pushers: NDArray[np.bool_]
+    pushers: Mask
     """Those of them who did little else than vote that way on it: in more than half of their votes, shape (V,)."""
     votes: int
     met: int
@@ -114,7 +113,7 @@ class Crowd:
 def find_crowd(
     votes: Votes,
     decisive: Decisive,
-    left_out: NDArray[np.bool_],
+    left_out: Mask,
     *,
     most: int,
     taste: float,
@@ -126,13 +125,13 @@ def find_crowd(
     The consensus is that of the others, but for the voters ``left_out`` (V,). The mean taste of m voters has the
     variance τ²/m.
     """
-    cast = np.bincount(voter_of(votes), minlength=decisive.voters)
+    cast = np.bincount(votes.cast_by, minlength=decisive.voters)
     occasional = (cast <= most) & (cast > 0)
     inside = occasional[decisive.voter]
     if not inside.any() or not (~inside & ~left_out[decisive.voter]).any():
         return None
     z = consensus(decisive, left_out | occasional, only_left_out=True)[inside]
-    together = replace(votes, voter=(~occasional[voter_of(votes)]).astype(np.int32), voters=("crowd", "others"))
+    together = replace(votes, voter=(~occasional[votes.cast_by]).astype(np.int32), voters=("crowd", "others"))
     meetings = find_meetings(together, unevenness=unevenness)
     members = decisive.select(inside)
     crowd = replace(members, voter=np.zeros(len(z), dtype=np.int64), voters=1)
@@ -145,7 +144,7 @@ def find_crowd(
     best = int(np.argmax(np.maximum(ups, downs)))
     up, item = bool(ups[best] >= downs[best]), int(cells.item[best])
     for_item = np.where(decisive.first == item, decisive.sign, np.where(decisive.second == item, -decisive.sign, 0.0))
-    pushing = sums(decisive.voter, decisive.voters, inside & (for_item == (1.0 if up else -1.0)))
+    pushing = decisive.per_voter(inside & (for_item == (1.0 if up else -1.0)))
     wins, expected = cells.wins[best], cells.expected[best]
     return Crowd(
         most=most,
@@ -167,16 +166,16 @@ def find_crowd(
 class AlikePairs:
     """Pairs of voters who met on the same duels often enough to be compared, the most suspicious first."""
 
-    one: Places
-    other: Places
-    shared: Places
+    one: Indices
+    other: Indices
+    shared: Indices
     """Duels on which both voted, shape (p,)."""
-    same: Places
+    same: Indices
     """How many of them they answered alike, shape (p,)."""
     expected: Vector
     """How many any two voters would, shape (p,)."""
     log_evidence: Vector
-    flagged: NDArray[np.bool_]
+    flagged: Mask
     needed: float
     """Log evidence that a flag needed."""
     looked: bool
@@ -184,14 +183,12 @@ class AlikePairs:
 
 
 def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
-    """Compare all pairs of voters that shared at least six duels; z (n,) is the consensus of ``honest.consensus``.
+    """Compare all pairs of voters that shared at least six duels; z (n,) is the consensus of ``null_model.consensus``.
 
     A duel is the same two items in the same context. What any two voters agree on is measured by how clear the duel
     is, in ten classes of |z|.
     """
-    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
-    context = np.zeros_like(low) if votes.context is None else votes.context
-    duels, duel = np.unique((context * votes.items + low) * votes.items + high, return_inverse=True)
+    duels, _, _, duel, turned = distinct_duels(votes.first, votes.second, votes.items, votes.context)
     _, kept = np.unique(duel * votes.voters + votes.voter, return_index=True)  # the first vote of each voter on it
     busy = np.bincount(votes.voter[kept], minlength=votes.voters) >= _LEAST_SHARED
     kept = kept[busy[votes.voter[kept]]]  # in the order of the duels
@@ -205,7 +202,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     enough = (shared >= _LEAST_SHARED)[pair]
     if not enough.any():
         return _no_pairs(looked=True)
-    for_low = np.where(votes.first == low, votes.sign, -votes.sign)
+    for_low = np.where(turned, -votes.sign, votes.sign)
     agree = for_low[one] == for_low[other]
     clear = np.abs(z[one]) + np.abs(z[other])
     edges = np.quantile(clear, np.linspace(0.1, 0.9, 9))
@@ -217,7 +214,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     sign, logit, count = np.where(agree, 1.0, -1.0), special.logit(chance), len(pairs)
     honest = best_honest(pair, count, logit, sign, taste_size(pair, logit, sign), slopes=(1.0,))
     met, same = np.bincount(pair, minlength=count), np.bincount(pair, agree, count)
-    copied = _log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]), axis=0)
+    copied = log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]))
     order = np.argsort(honest - copied, kind="stable")
     evidence = (copied - honest)[order]
     flagged, needed = e_bh(evidence, level)
@@ -242,9 +239,7 @@ def _effective_voters(votes: Decisive) -> Vector:
     return np.asarray(np.maximum(total**2 / np.maximum(squares, 1.0), 1.0))
 
 
-def _variance_of_others(
-    votes: Decisive, left_out: NDArray[np.bool_], occasional: NDArray[np.bool_], taste: float
-) -> Vector:
+def _variance_of_others(votes: Decisive, left_out: Mask, occasional: Mask, taste: float) -> Vector:
     """Variance of the others' score of each item that the occasional voters met, shape (K,); 0 for the rest."""
     cells, _ = votes.cells()
     variance = consensus_variance(votes, ~(left_out | occasional)[votes.voter], taste)
@@ -254,7 +249,7 @@ def _variance_of_others(
     return result
 
 
-def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:
+def _products(target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:
     """Σ_v log(1 − π + π E_vk), shape (shares, targets)."""
     products = []
     for share in _SHARES:
@@ -264,11 +259,7 @@ def _products(target: Places, log_evidence: Vector, *, voters: int, targets: int
     return np.stack(products)
 
 
-def _log_mean(logs: Matrix, axis: int) -> Vector:
-    return np.asarray(special.logsumexp(logs, axis=axis) - np.log(logs.shape[axis]))
-
-
-def _meetings(sizes: Places) -> tuple[Places, Places]:
+def _meetings(sizes: Indices) -> tuple[Indices, Indices]:
     """Every two places within blocks of these sizes, where the blocks lie one after the other."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ones, others = [], []
@@ -282,7 +273,6 @@ def _meetings(sizes: Places) -> tuple[Places, Places]:
 
 
 def _no_pairs(*, looked: bool) -> AlikePairs:
-    nothing, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return AlikePairs(
-        nobody, nobody, nobody, nobody, nothing, nothing, np.zeros(0, dtype=np.bool_), np.inf, looked=looked
-    )
+    none, nobody, flagged = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    people = {"one": nobody, "other": nobody, "shared": nobody, "same": nobody}
+    return AlikePairs(**people, expected=none, log_evidence=none, flagged=flagged, needed=np.inf, looked=looked)

@@ -12,7 +12,7 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Indices, Votes
 
 _USUAL = ("features", "phi")
 
@@ -117,9 +117,7 @@ def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float
     return values, f"{path.name}, array {name}"
 
 
-def _rows(
-    kind: str, names: Sequence[str], arrays: dict[str, NDArray[np.generic]], count: int, file: str
-) -> NDArray[np.int64]:
+def _rows(kind: str, names: Sequence[str], arrays: dict[str, NDArray[np.generic]], count: int, file: str) -> Indices:
     """Row of each name: by the array of names, or by number."""
     if kind in arrays:
         listed = [str(name) for name in arrays[kind].ravel().tolist()]
@@ -154,7 +152,7 @@ def _table(path: Path, votes: Votes) -> NDArray[np.float64]:
     return values
 
 
-def _places(column: pl.Series, names: Sequence[str]) -> NDArray[np.int64]:
+def _places(column: pl.Series, names: Sequence[str]) -> Indices:
     """Place of each entry among ``names``, −1 where it is none of them."""
     known = {name: place for place, name in enumerate(names)}
     return np.array([known.get(str(name), -1) for name in column.cast(pl.String)], dtype=np.int64)

@@ -3,7 +3,7 @@
 **Found** (an upper bound): votes are taken by their influence on the gap between two items, in steps, with a refit
 after each; the set is then shrunk, and checked by an exact refit without it.
 
-**Proved** (a lower bound): no set of fewer votes can do it (:mod:`fairduel.votes.least_needed`).
+**Proved** (a lower bound): no set of fewer votes can do it (:mod:`fairduel.votes.lower_bound`).
 
 A change is strict: a tie is none, nor are two items that no votes compare any more once some are dropped.
 """
@@ -12,19 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse import csgraph
 from scipy.special import expit
 
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, Ties, fit_scores, moved_scores
-from fairduel.votes.kinds import How, Kinds, kinds_of, standard_gaps
-from fairduel.votes.least_needed import least_needed
-from fairduel.votes.robust import one_thread
-from fairduel.votes.votes import Votes
+from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
+from fairduel.votes.lower_bound import lower_bound
+from fairduel.votes.robust_fit import one_thread
+from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
+from fairduel.votes.votes import Indices, Ties, Votes, linked
 
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
 _TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
@@ -53,20 +50,24 @@ class Fragility:
     """Item that comes in."""
 
     @property
+    def what(self) -> str:
+        """What the votes change."""
+        return "the leader" if self.top == 1 else f"the top {self.top}"
+
+    @property
     def sentence(self) -> str:
         """What people need to know.
 
         >>> Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence
         'The leader changes (a gives way to b) if 14 of 5,460 votes are dropped; at least 6 are needed.'
         """
-        what = "The leader changes" if self.top == 1 else f"The top {self.top} changes"
         if self.found is None:
             return f"No set of votes was found that, {self.how}, changes the top {self.top}."
         needed = "are needed" if self.at_least > 1 else "is needed"
         exact = "no fewer will do" if self.at_least == self.found else f"at least {self.at_least:,} {needed}"
         who = f"({self.loses} gives way to {self.gains})"
         verb = "is" if self.found == 1 else "are"
-        return f"{what} {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
+        return f"T{self.what[1:]} changes {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
 
 
 def fragility(
@@ -95,18 +96,18 @@ def challengers(votes: Votes, *, most: int = 5, ties: Ties = "half", how: How = 
     return [_bounds(votes, kinds, fitted, [(leader, other)], 1, how) for other in others[:most]]
 
 
-def _prepared(votes: Votes, ties: Ties) -> tuple[Votes, Kinds, Scores]:
+def _prepared(votes: Votes, ties: Ties) -> tuple[Votes, VoteCounts, Scores]:
     votes = _largest_component(votes)
-    kinds = kinds_of(votes, ties)
+    kinds = count_votes(votes, ties)
     return votes, kinds, fit_scores(kinds.won(kinds.count))
 
 
 def _bounds(
-    votes: Votes, kinds: Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], top: int, how: How
+    votes: Votes, kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], top: int, how: How
 ) -> Fragility:
     with one_thread():
         size, taken, (loses, gains) = _search(kinds, fitted, pairs, how)
-        at_least = least_needed(kinds, fitted, pairs, how)
+        at_least = lower_bound(kinds, fitted, pairs, how)
     return Fragility(
         top=top,
         how=how,
@@ -120,13 +121,13 @@ def _bounds(
 
 
 def _search(
-    kinds: Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How
-) -> tuple[int | None, NDArray[np.int64], tuple[int, int]]:
+    kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How
+) -> tuple[int | None, Indices, tuple[int, int]]:
     """The smallest set found over the most promising pairs: its size, votes of each kind (q,), and the pair."""
     nearest = np.argsort(standard_gaps(fitted, pairs), kind="stable")[:_PROMISING_PAIRS]
     pairs = [pairs[place] for place in nearest]
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
-    best: tuple[int | None, NDArray[np.int64], tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
+    best: tuple[int | None, Indices, tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
     for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
         if best[0] is not None and predicted[place] > _HOPELESS * best[0]:
             break
@@ -136,7 +137,7 @@ def _search(
     return best
 
 
-def _influence(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
+def _influence(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
     """By how much one vote of each kind, dropped or flipped, narrows the gap of the pair, to first order, (q,)."""
     d = fitted.covariance[pair[0]] - fitted.covariance[pair[1]]
     pull = kinds.weight * (d[kinds.winner] - d[kinds.loser])
@@ -150,14 +151,14 @@ def _gap(fitted: Scores, pair: tuple[int, int]) -> float:
     return float(fitted.scores[pair[0]] - fitted.scores[pair[1]])
 
 
-def _predicted(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> float:
+def _predicted(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> float:
     """Votes that close the gap of a pair, to first order; more than there are if all together do not."""
     influence, gap = _influence(kinds, fitted, pair, how), _gap(fitted, pair)
     chosen = _closing(influence, kinds.count, gap)
     return float(chosen.sum()) if influence @ chosen > gap else float(kinds.count.sum()) + gap
 
 
-def _closing(influence: Vector, available: NDArray[np.int64], gap: float) -> NDArray[np.int64]:
+def _closing(influence: Vector, available: Indices, gap: float) -> Indices:
     """The fewest votes (q,) of the most influential kinds whose influences add up to more than the gap, or all."""
     chosen = np.where(influence > 0.0, available, 0)
     looked = min(_LOOKED_AT, len(influence))
@@ -179,7 +180,7 @@ def _closing(influence: Vector, available: NDArray[np.int64], gap: float) -> NDA
     return chosen
 
 
-def _take(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDArray[np.int64] | None:
+def _take(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
     """Votes of each kind (q,) after whose removal the outside item of the pair is above the inside one; or None."""
     taken = np.zeros_like(kinds.count)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
@@ -197,7 +198,7 @@ def _take(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDAr
             return None
         now = _refit(kinds, fitted, taken, how)
 
-    def by_path(size: int) -> NDArray[np.int64]:
+    def by_path(size: int) -> Indices:
         result = np.zeros_like(taken)
         for step in steps:
             result = result + _first(step, order, max(0, size - int(result.sum())))
@@ -207,10 +208,10 @@ def _take(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDAr
     mean_order = np.argsort(-mean, kind="stable")
     near = now if now.ridge == fitted.ridge else fitted
 
-    def at_once(size: int) -> NDArray[np.int64]:
+    def at_once(size: int) -> Indices:
         return _first(np.where(mean > 0.0, kinds.count, 0), mean_order, size)
 
-    def changes(chosen: NDArray[np.int64]) -> bool:
+    def changes(chosen: Indices) -> bool:
         return _changes(kinds, fitted, chosen, how, pair, near)
 
     smallest = _shrink(by_path, changes, int(taken.sum()))
@@ -222,12 +223,7 @@ def _take(kinds: Kinds, fitted: Scores, pair: tuple[int, int], how: How) -> NDAr
 
 
 def _changes(
-    kinds: Kinds,
-    fitted: Scores,
-    chosen: NDArray[np.int64],
-    how: How,
-    pair: tuple[int, int],
-    near: Scores | None = None,
+    kinds: VoteCounts, fitted: Scores, chosen: Indices, how: How, pair: tuple[int, int], near: Scores | None = None
 ) -> bool:
     """Whether the pair changes places without the chosen votes (q,): by an exact refit, or sooner from one ``near``."""
     if not _compared(kinds, chosen, how, pair):
@@ -238,7 +234,7 @@ def _changes(
     return bool(scores[pair[0]] - scores[pair[1]] < -_CHANGED)
 
 
-def _first(chosen: NDArray[np.int64], order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _first(chosen: Indices, order: Indices, size: int) -> Indices:
     """The first ``size`` of the chosen votes (q,), kinds being taken in this ``order`` (q,)."""
     before = np.cumsum(chosen[order]) - chosen[order]
     result = np.zeros_like(chosen)
@@ -246,9 +242,7 @@ def _first(chosen: NDArray[np.int64], order: NDArray[np.int64], size: int) -> ND
     return result
 
 
-def _shrink(
-    choose: Callable[[int], NDArray[np.int64]], changes: Callable[[NDArray[np.int64]], bool], size: int
-) -> NDArray[np.int64]:
+def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool], size: int) -> Indices:
     """The smallest choice by bisection that changes the ranking, if the one of ``size`` votes does."""
     low, high = 0, size
     while high - low > 1:
@@ -257,18 +251,16 @@ def _shrink(
     return choose(high)
 
 
-def _compared(kinds: Kinds, taken: NDArray[np.int64], how: How, pair: tuple[int, int]) -> bool:
+def _compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]) -> bool:
     """Whether the items of a pair are still compared, perhaps through others, once ``taken`` votes are gone."""
     if how == "flipped":
         return True
     left = kinds.count > taken
-    met = (kinds.winner[left], kinds.loser[left])
-    graph = sparse.coo_array((np.ones(int(left.sum())), met), shape=(kinds.items, kinds.items))
-    label = csgraph.connected_components(graph, directed=False)[1]
+    label = linked(kinds.winner[left], kinds.loser[left], kinds.items)
     return bool(label[pair[0]] == label[pair[1]])
 
 
-def _refit(kinds: Kinds, fitted: Scores, taken: NDArray[np.int64], how: How) -> Scores:
+def _refit(kinds: VoteCounts, fitted: Scores, taken: Indices, how: How) -> Scores:
     """Scores after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before if there was one."""
     return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None, start=fitted.scores)
 

@@ -16,11 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from fairduel.checks import positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
-from fairduel.votes.differences import Pairs, Places, Rows, with_features
+from fairduel.votes.bradley_terry import TINY_RIDGE
+from fairduel.votes.design import Pairs, Rows, with_features
 from fairduel.votes.reading import FIRST_WORDS, SECOND_WORDS
-from fairduel.votes.robust import Weights, trust_for, vote_weights, weighted_fit
-from fairduel.votes.votes import Mask
+from fairduel.votes.robust_fit import Weights, trust_for, vote_weights, weighted_fit
+from fairduel.votes.votes import Indices, Mask, Ties, counted
 
 Inputs = Literal["differences", "pairs"]
 
@@ -29,7 +29,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """Logistic preferences, P(first wins) = σ(φᵀθ), fitted with the paper's uncertainty weights.
 
     A vote counts w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight), less where the model knows least, because there a lie would move
-    it most. :mod:`fairduel.votes.robust` says how w is found, and why the fixed point is the only one.
+    it most. :mod:`fairduel.votes.robust_fit` says how w is found, and why the fixed point is the only one.
 
     There is no intercept: whoever stands first has no advantage.
 
@@ -152,7 +152,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         weight = np.ones(len(chosen)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != result.shape:
             raise BadInputError(f"there are {len(result)} votes and sample_weight has shape {weight.shape}.")
-        weight = weight * (result != 0.5) if self.ties == "drop" else weight
+        weight = counted(weight, result, self.ties)
         if not weight.any():
             raise BadInputError("no vote counts: each has weight 0 or is a tie that is dropped.")
         return float(np.average(1.0 - np.abs(result - chosen), weights=weight))
@@ -189,7 +189,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         earlier = 0 if before is None else len(before.row)
         result, found = _results(y, len(row) - earlier, classes if before is None else before.classes)
         counts = _check_sample_weight(sample_weight, result, dtype=np.float64, ensure_non_negative=True)
-        counts = counts * (result != 0.5) if self.ties == "drop" else counts
+        counts = counted(counts, result, self.ties)
         people = None if voters is None else _names_of(voters, len(result))
         if before is not None:
             result, counts, people = before.joined(result, counts, people)
@@ -208,12 +208,14 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         fitted = weighted_fit(design, row, won, counts * weights, ridge, group)
         self.coef_, self.covariance_, self.n_iter_, _ = fitted
         self.weights_, self.trust_, self.classes_ = weights, trust, found
-        self._told = _Told(design, row, turned, result, counts, people, weights, sigma, duels, found)
+        self._told = _Told(
+            design, row, turned, result, counts, people, weights=weights, sigma=sigma, duels=duels, classes=found
+        )
         return self
 
     def _place(
         self, before: "_Told | None", X: ArrayLike
-    ) -> tuple[Rows | Pairs, Places, Mask, NDArray[np.int32] | None]:
+    ) -> tuple[Rows | Pairs, Indices, Mask, NDArray[np.int32] | None]:
         """Where the votes so far and those of X stand among the distinct differences."""
         if self.inputs == "differences":
             differences = validate_data(self, X, reset=before is None, dtype=np.float64)
@@ -294,7 +296,7 @@ class _Told:
     """All votes so far, as :meth:`RobustPreferenceModel.partial_fit` needs them."""
 
     design: Rows | Pairs
-    row: Places
+    row: Indices
     turned: Mask
     result: Vector
     counts: Vector

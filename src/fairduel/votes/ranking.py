@@ -2,23 +2,22 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, Ties, fit_scores, wins
-from fairduel.votes.differences import Pairs, with_features
+from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
+from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
-from fairduel.votes.robust import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.votes import Codes, Mask, Votes
+from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
@@ -86,14 +85,13 @@ class Ranking:
     notes: tuple[str, ...]
     """What a reader should know: components, missing estimates, how errors were found."""
 
+    def records(self) -> list[dict[str, Any]]:
+        """The standings as plain values, for JSON."""
+        return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
+
     def frame(self) -> pl.DataFrame:
         """One row an item, as it is written to ranking.csv."""
-        names = [name for name in Standing.__dataclass_fields__ if name != "wins"]
-        records = [
-            {name: getattr(s, name) for name in names} | {"wins": s.wins, "win_rate": s.win_rate}
-            for s in self.standings
-        ]
-        return pl.DataFrame(records)
+        return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
 
     def tells_apart(self, one: str, other: str) -> bool:
         """Whether two items surely differ."""
@@ -118,9 +116,9 @@ def rank(
 ) -> Ranking:
     """Rank the items of ``votes``.
 
-    ``weights``, ``lies`` (C) and ``ridge`` are those of :func:`fairduel.votes.robust.robust_fit`. Scores are estimated
-    for each component of the comparison graph by itself, or together where ``features`` link them; an item's score
-    then holds its features, averaged over contexts.
+    ``weights``, ``lies`` (C) and ``ridge`` are those of :mod:`fairduel.votes.robust_fit`. Scores are estimated for
+    each component of the comparison graph by itself, or together where ``features`` link them; an item's score then
+    holds its features, averaged over contexts.
 
     Standard errors are from the sandwich covariance, clustered by voter. Ranks have a simultaneous 95 % confidence
     set: two items count as told apart where their scores differ by more than q standard errors of the difference, q
@@ -134,85 +132,40 @@ def rank(
     [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
     """
     integer("draws", draws, least=100)
-    won = wins(votes, ties=ties)
-    counts = votes.weight * (votes.result != 0.5) if ties == "drop" else votes.weight
+    won, counts = wins(votes, ties=ties), votes.counts(ties)
     if not counts.any():
         raise BadInputError("there is no vote to rank by.")
-    component = votes.select(counts > 0.0).components()
+    component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
-    notes = _notes(component, plain)
+    fitting: dict[str, Any] = {"weights": weights, "lies": lies, "ridge": ridge}
     if features is None:
-        parts = _fit_components(votes, counts, component, weights=weights, lies=lies, ridge=ridge)
+        parts = _fit_components(votes, counts, component, **fitting)
     else:
-        parts = [_fit_features(votes, counts, features, weights=weights, lies=lies, ridge=ridge)]
-    scores, covariance, vote_weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(len(votes))
-    for part in parts:
-        scores[part.items] = part.scores
-        covariance[np.ix_(part.items, part.items)] = part.covariance
-        vote_weights[part.votes] = part.fit.weights
-    if votes.voter is not None and not all(part.clustered for part in parts):
-        notes.append(_ONE_VOICE)
-    rng = np.random.default_rng(seed)
-    standings: list[Standing] = []
-    apart = np.zeros((len(component),) * 2, dtype=bool)
-    shares = _vote_shares(votes, won, counts, vote_weights)
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        scores[members] -= scores[members].mean()
-        centred = _centred(covariance[np.ix_(members, members)])
-        covariance[np.ix_(members, members)] = centred
-        freedom = parts[number if features is None else 0].freedom
-        places = rank_places(scores[members], centred, draws=draws, rng=rng, freedom=freedom)
-        apart[np.ix_(members, members)] = places.apart
-        plain_places = _ranks(plain.scores[members])
-        standings += [
-            Standing(
-                item=votes.items[item],
-                component=number + 1,
-                rank=int(places.rank[place]),
-                rank_low=int(places.low[place]),
-                rank_high=int(places.high[place]),
-                score=float(scores[item]),
-                error=math.sqrt(centred[place, place]),
-                best=float(places.best[place]),
-                best_error=math.sqrt(places.best[place] * (1.0 - places.best[place]) / draws),
-                chance=float(special.expit(scores[item])),
-                plain_rank=int(plain_places[place]),
-                plain_score=float(plain.scores[item]),
-                **{name: float(values[item]) for name, values in shares.items()},
-            )
-            for place, item in sorted(enumerate(members), key=lambda entry: places.rank[entry[0]])
-        ]
-    settings = {
-        "weights": weights,
-        "lies": "√votes" if lies is None else lies,
-        "ties": ties,
-        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
-        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
-        "draws": draws,
-        "seed": seed,
-        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
-        "fixed-point residual": max(part.fit.residual for part in parts),
-        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
-    }
-    return Ranking(tuple(standings), votes.items, scores, covariance, apart, vote_weights, settings, tuple(notes))
+        parts = [_fit_features(votes, counts, features, **fitting)]
+    scores, covariance, vote_weights = _joined(parts, component, len(votes))
+    columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
+    freedom = [parts[number if features is None else 0].freedom for number in range(int(component.max()) + 1)]
+    standings, apart = _standings(votes.items, component, columns, covariance, freedom, draws=draws, seed=seed)
+    settings = _settings(parts, features, ties=ties, draws=draws, seed=seed, **fitting)
+    notes = _notes(votes, component, plain, parts)
+    return Ranking(standings, votes.items, scores, covariance, apart, vote_weights, settings=settings, notes=notes)
 
 
-class Places(NamedTuple):
+class RankIntervals(NamedTuple):
     """Ranks of items that can be compared, each (K,)."""
 
-    rank: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    rank: Indices
+    low: Indices
+    high: Indices
     best: Vector
     apart: Mask
     """Whether item i is surely above or below item j, shape (K, K)."""
 
 
-def rank_places(
+def rank_intervals(
     scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator, freedom: float = math.inf
-) -> Places:
+) -> RankIntervals:
     """Ranks, their simultaneous 95 % confidence set and the chances of being best, as :func:`rank` explains them.
 
     ``scores`` are (K,), their ``covariance`` (K, K), known as well as ``freedom`` degrees of freedom tell.
@@ -237,13 +190,13 @@ def rank_places(
     if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
         quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))
     above = scores[:, None] - scores[None, :] > quantile * errors  # row surely above column
-    return Places(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
+    return RankIntervals(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
 
 
 class _Part(NamedTuple):
     """Items that were fitted together."""
 
-    items: NDArray[np.int64]
+    items: Indices
     votes: Mask
     fit: Fit
     scores: Vector
@@ -253,34 +206,110 @@ class _Part(NamedTuple):
     """Degrees of freedom of the covariance; ∞ where it is not clustered."""
 
 
-def _fit_components(votes: Votes, counts: Vector, component: Codes, **settings: Any) -> list[_Part]:
+def _fit_components(votes: Votes, counts: Vector, component: Codes, **fitting: Any) -> list[_Part]:
     parts = []
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
         chosen = (component[votes.first] == number) & (counts > 0.0)
         place = np.empty(len(component), dtype=np.int32)
         place[members] = np.arange(len(members))
-        first, second = place[votes.first[chosen]], place[votes.second[chosen]]
-        pairs, row, turned = Pairs.collapse(first, second, len(members))
-        group, clustered = _groups(votes, chosen)
-        won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-        fit = robust_fit(pairs, row, won, counts[chosen], group=group, **settings)
-        freedom = _freedom(group, counts[chosen])
-        parts.append(_Part(members, chosen, fit, fit.theta, fit.covariance, clustered, freedom))
+        design = Pairs.collapse(place[votes.first[chosen]], place[votes.second[chosen]], len(members))
+        parts.append(_fit_part(votes, counts, members, chosen, design, **fitting))
     return parts
 
 
-def _fit_features(votes: Votes, counts: Vector, features: Features, **settings: Any) -> _Part:
+def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: Any) -> _Part:
     chosen, count = counts > 0.0, len(votes.items)
     context = None if votes.context is None else votes.context[chosen]
-    rows, row, turned = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
+    design = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
+    part = _fit_part(votes, counts, np.arange(count), chosen, design, **fitting)
+    to_scores = np.hstack([np.eye(count), features.average()])
+    return part._replace(scores=to_scores @ part.scores, covariance=to_scores @ part.covariance @ to_scores.T)
+
+
+def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
+    """Fit the ``chosen`` (n,) votes, which are all on these items and stand in the ``design``."""
+    differences, row, turned = design
     group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-    fit = robust_fit(rows, row, won, counts[chosen], group=group, **settings)
-    to_scores = np.hstack([np.eye(count), features.average()])
-    covariance = to_scores @ fit.covariance @ to_scores.T
+    fit = robust_fit(differences, row, won, counts[chosen], group=group, **fitting)
     freedom = _freedom(group, counts[chosen])
-    return _Part(np.arange(count), chosen, fit, to_scores @ fit.theta, covariance, clustered, freedom)
+    return _Part(items, chosen, fit, fit.theta, fit.covariance, clustered=clustered, freedom=freedom)
+
+
+def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
+    """Scores (K,) and their covariance (K, K), centred within each component, and the weight of each vote (n,)."""
+    scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
+    for part in parts:
+        scores[part.items] = part.scores
+        covariance[np.ix_(part.items, part.items)] = part.covariance
+        weights[part.votes] = part.fit.weights
+    for number in range(int(component.max()) + 1):
+        members = np.flatnonzero(component == number)
+        scores[members] -= scores[members].mean()
+        inside = np.ix_(members, members)
+        covariance[inside] = _centred(covariance[inside])
+    return scores, covariance, weights
+
+
+def _standings(
+    names: tuple[str, ...],
+    component: Codes,
+    columns: Mapping[str, Vector],
+    covariance: Matrix,
+    freedom: Sequence[float],
+    *,
+    draws: int,
+    seed: int,
+) -> tuple[tuple[Standing, ...], Mask]:
+    """The standings, component by component, and which items can be told apart (K, K).
+
+    ``columns`` (K,) are the numbers of a standing that hold for an item wherever it stands; ``freedom`` is that of
+    each component.
+    """
+    rng = np.random.default_rng(seed)
+    standings, apart = list[Standing](), np.zeros(covariance.shape, dtype=bool)
+    for number, degrees in enumerate(freedom):
+        members = np.flatnonzero(component == number)
+        inside = np.ix_(members, members)
+        scores = columns["score"][members]
+        found = rank_intervals(scores, covariance[inside], draws=draws, rng=rng, freedom=degrees)
+        apart[inside] = found.apart
+        plain_rank = _ranks(columns["plain_score"][members])
+        standings += [
+            Standing(
+                item=names[item],
+                component=number + 1,
+                rank=int(found.rank[place]),
+                rank_low=int(found.low[place]),
+                rank_high=int(found.high[place]),
+                error=math.sqrt(covariance[item, item]),
+                best=float(found.best[place]),
+                best_error=math.sqrt(found.best[place] * (1.0 - found.best[place]) / draws),
+                chance=float(special.expit(scores[place])),
+                plain_rank=int(plain_rank[place]),
+                **{name: float(values[item]) for name, values in columns.items()},
+            )
+            for place, item in sorted(enumerate(members), key=lambda entry: found.rank[entry[0]])
+        ]
+    return tuple(standings), apart
+
+
+def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -> dict[str, Any]:
+    """Every setting, as it was given and as it was resolved."""
+    weights, lies, ridge = given["weights"], given["lies"], given["ridge"]
+    return {
+        "weights": weights,
+        "lies": "√votes" if lies is None else lies,
+        "ties": given["ties"],
+        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
+        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
+        "draws": given["draws"],
+        "seed": given["seed"],
+        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
+        "fixed-point residual": max(part.fit.residual for part in parts),
+        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
+    }
 
 
 def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
@@ -310,7 +339,7 @@ def _centred(covariance: Matrix) -> Matrix:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
-def _ranks(scores: Vector) -> NDArray[np.int64]:
+def _ranks(scores: Vector) -> Indices:
     """1 for the highest; equal ones in their order."""
     result = np.empty(len(scores), dtype=np.int64)
     result[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
@@ -325,7 +354,7 @@ def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> 
     return {"games": games, "wins": won.sum(axis=1), "mean_weight": mean_weight}
 
 
-def _notes(component: Codes, plain: Scores) -> list[str]:
+def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]) -> tuple[str, ...]:
     notes = []
     sizes = np.bincount(component)
     if len(sizes) > 1:
@@ -335,7 +364,9 @@ def _notes(component: Codes, plain: Scores) -> list[str]:
         )
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
-    return notes
+    if votes.voter is not None and not all(part.clustered for part in parts):
+        notes.append(_ONE_VOICE)
+    return tuple(notes)
 
 
 def summarise(ranking: Ranking) -> list[str]:

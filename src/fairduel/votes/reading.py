@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,9 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.columns import find_columns
-from fairduel.votes.tables import BAD_QUOTE, FAULT, LINE, NOT_JSON, NOT_UTF8, TOO_MANY, read_table
-from fairduel.votes.votes import Codes, Mask, Votes
+from fairduel.votes.column_roles import find_columns
+from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
+from fairduel.votes.votes import Codes, Indices, Mask, Votes
 
 FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
 SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
@@ -26,21 +26,6 @@ _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)
 _NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
 _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a number that a table has turned into 1.0
 _STRAY = 0.05  # a winner in so few rows says nothing about the others
-Places = NDArray[np.int64]
-_REASONS = (
-    "",
-    TOO_MANY,
-    BAD_QUOTE,
-    NOT_UTF8,
-    NOT_JSON,
-    "the row is empty",
-    "no first item",
-    "no second item",
-    "no winner",
-    "unknown winner",
-    "an item against itself",
-    "the weight is no number ≥ 0",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +47,7 @@ class Reading:
     """What was read, but may not mean what it seems to: one sentence each."""
 
 
-def read_votes(path: Path | str, *, columns: Mapping[str, str | None] | None = None, strict: bool = False) -> Reading:
+def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool = False) -> Reading:
     r"""Read a CSV, JSON Lines or Parquet file of votes.
 
     ``columns`` says which column is the ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time`` or
@@ -87,7 +72,7 @@ def read_votes(path: Path | str, *, columns: Mapping[str, str | None] | None = N
 def votes_of(
     frame: pl.DataFrame,
     *,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Columns | None = None,
     strict: bool = False,
     first_row: int = 2,
     name: str = "the table",
@@ -103,9 +88,9 @@ def votes_of(
     first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
     winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
     weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
-    faults = _faults(frame, first, second, winner, no_winner, weight)
+    faults, reasons = _faults(frame, first, second, winner, no_winner, weight)
     good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
-    set_aside = _set_aside(frame, faults, first_row)
+    set_aside = _set_aside(frame, faults, reasons, first_row)
     problems = dict(set_aside["reason"].value_counts(sort=True).iter_rows())
     if strict and problems:
         raise BadInputError(_strict_sentence(name, problems, set_aside))
@@ -127,8 +112,25 @@ def votes_of(
         contexts=contexts,
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
     )
-    both_bad = int((winner == _BOTH_BAD).sum())
-    return Reading(votes, problems, set_aside, len(frame), found, both_bad, tuple(warnings))
+    both_bad, told = int((winner == _BOTH_BAD).sum()), tuple(warnings)
+    return Reading(votes, problems, set_aside, rows=len(frame), columns=found, both_bad=both_bad, warnings=told)
+
+
+def as_table(votes: Votes) -> pl.DataFrame:
+    """Votes as a file has them: first, second, winner (first, second or tie) and voter.
+
+    >>> as_table(Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5])).rows()
+    [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
+    """
+    items = np.array(votes.items)
+    columns = {
+        "first": items[votes.first],
+        "second": items[votes.second],
+        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
+    }
+    if votes.voter is not None:
+        columns["voter"] = np.array(votes.voters)[votes.voter]
+    return pl.DataFrame(columns)
 
 
 def _text(column: pl.Series) -> pl.Series:
@@ -203,11 +205,12 @@ def _read_winners(
 
 def _faults(
     frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
-) -> NDArray[np.uint8]:
-    """Place in ``_REASONS`` of why each row cannot be used, 0 where it can, shape (n,)."""
-    empty = (first < 0) & (second < 0) & no_winner
+) -> tuple[Codes, list[str]]:
+    """Place of why each row cannot be used among the reasons, 0 where it can, shape (n,); and these reasons."""
+    said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
     conditions = {
-        "the row is empty": empty,
+        **{reason: said.eq_missing(reason).to_numpy() for reason in said.unique().drop_nulls()},
+        "the row is empty": (first < 0) & (second < 0) & no_winner,
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
@@ -215,16 +218,14 @@ def _faults(
         "an item against itself": first == second,
         "the weight is no number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
     }
-    faults = np.zeros(len(frame), dtype=np.uint8)
-    for reason, holds in reversed(conditions.items()):
-        faults[holds] = _REASONS.index(reason)
-    if FAULT in frame.columns:
-        for reason in (TOO_MANY, BAD_QUOTE, NOT_UTF8, NOT_JSON):
-            faults[(frame[FAULT] == reason).fill_null(value=False).to_numpy()] = _REASONS.index(reason)
-    return faults
+    faults = np.zeros(len(frame), dtype=np.int32)
+    reasons = ["", *conditions]
+    for reason, holds in reversed(conditions.items()):  # the first that holds is said
+        faults[holds] = reasons.index(reason)
+    return faults, reasons
 
 
-def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -> pl.DataFrame:
+def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], first_row: int) -> pl.DataFrame:
     places = np.flatnonzero(faults)
     values = frame.drop(FAULT, LINE, strict=False)[places]
     for name in {"row", "reason", "line"} & set(values.columns):
@@ -233,7 +234,7 @@ def _set_aside(frame: pl.DataFrame, faults: NDArray[np.uint8], first_row: int) -
             other += " (column)"
         values = values.rename({name: other})
     row = pl.Series("row", places + first_row, dtype=pl.Int64)
-    reason = pl.Series("reason", [_REASONS[fault] for fault in faults[places]], dtype=pl.String)
+    reason = pl.Series("reason", [reasons[fault] for fault in faults[places]], dtype=pl.String)
     broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
     return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
 
@@ -256,7 +257,7 @@ def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
 
 
 def _voters(
-    column: pl.Series, good: Places | slice, row: Places, warnings: list[str]
+    column: pl.Series, good: Indices | slice, row: Indices, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
     """Who cast the good votes; a vote without a voter is one of its own."""
     text = _text(column)
@@ -274,7 +275,7 @@ def _voters(
     return codes, (*people, *(f"(row {number})" for number in row[nobody]))
 
 
-def _contexts(column: pl.Series, good: Places | slice) -> tuple[Codes, tuple[str, ...]]:
+def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[str, ...]]:
     text = _text(column)
     names = _sorted_names(text)
     codes = _coded(text, names)[good]

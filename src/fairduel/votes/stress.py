@@ -11,13 +11,12 @@ from scipy.special import expit
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import Ties, fit_scores, wins
+from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.ranking import rank
 from fairduel.votes.voters import audit_voters
-from fairduel.votes.votes import Mask, Votes
+from fairduel.votes.votes import Mask, Ties, Votes
 
 Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresent"]
-ATTACKS: tuple[Attack, ...] = get_args(Attack)
 FLIPS = ("random flips", "early flips")
 """Attacks that flip recorded votes; the others add votes of new voters."""
 _STEPS = 10  # of an omnipresent attack, which looks at the fit again after each
@@ -54,8 +53,8 @@ def inject(
     >>> len(attacked.votes), attacked.liars, int(attacked.fake.sum())
     (7, ('liar 1', 'liar 2'), 4)
     """
-    if attack not in ATTACKS:
-        raise unknown_name("attack", str(attack), ATTACKS)
+    if attack not in get_args(Attack):
+        raise unknown_name("attack", str(attack), get_args(Attack))
     integer("votes of an attack", size)
     integer("voters of an attack", voters, least=1)
     rng = np.random.default_rng(seed)
@@ -106,34 +105,59 @@ def stress(
     rows: list[dict[str, Any]] = []
     for size in sizes:
         attacked = inject(votes, attack, votes.items[followed], size=size, voters=max(1, min(voters, size)), seed=seed)
-        row: dict[str, Any] = {
-            "size": size,
-            "voters": len(attacked.liars) if size else 0,
-            "target": votes.items[followed],
-        }
-        compared = _compared(attacked.votes, ties, followed)
-        fits = {
-            "plain": (_plain(attacked.votes, ties), compared),
-            "weighted": (_weighted(attacked.votes, ties), compared),
-        }
-        if votes.voter is not None:
-            evidence = audit_voters(attacked.votes, level=level, duels_assigned=duels_assigned)
-            flagged = evidence.flagged_votes(attacked.votes)
-            left = attacked.votes.without(flagged)
-            fits["set_aside"] = _weighted(left, ties), _compared(left, ties, followed)
-            names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
-            row |= {
-                "liars_flagged": len(names & set(attacked.liars)),
-                "others_flagged": len(names - set(attacked.liars)),
-                "fake_votes_left": int((attacked.fake & ~flagged).sum()),
-            }
-        for name, (scores, among) in fits.items():
-            row[f"rank_{name}"] = rank_of(scores[among], int(among[:followed].sum())) if among.sum() > 1 else None
-            row[f"leader_{name}"] = votes.items[_leader(scores, among)]
-        rows.append(row)
+        row = {"size": size, "voters": len(attacked.liars) if size else 0, "target": votes.items[followed]}
+        rows.append(row | _outcome(attacked, followed, ties=ties, level=level, duels_assigned=duels_assigned))
         if progress:
             progress(1)
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_assigned: bool) -> dict[str, Any]:
+    """Where the item stands after an attack, and whom the audit caught; columns as in :func:`stress`."""
+    votes, caught = attacked.votes, dict[str, int]()
+    compared = _compared(votes, ties, item)
+    fits = {"plain": (_plain(votes, ties), compared), "weighted": (_weighted(votes, ties), compared)}
+    if votes.voter is not None:
+        evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
+        flagged = evidence.flagged_votes(votes)
+        left = votes.without(flagged)
+        fits["set_aside"] = _weighted(left, ties), _compared(left, ties, item)
+        names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
+        caught = {
+            "liars_flagged": len(names & set(attacked.liars)),
+            "others_flagged": len(names - set(attacked.liars)),
+            "fake_votes_left": int((attacked.fake & ~flagged).sum()),
+        }
+    ranks: dict[str, Any] = {}
+    for name, (scores, among) in fits.items():
+        ranks[f"rank_{name}"] = rank_of(scores[among], int(among[:item].sum())) if among.sum() > 1 else None
+        ranks[f"leader_{name}"] = votes.items[_leader(scores, among)]
+    return caught | ranks
+
+
+def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
+    """What the attack of the largest size did, from the ``frame`` of :func:`stress`, in a few sentences."""
+    clean, worst = (
+        {key: "none" if value is None else value for key, value in frame.row(place, named=True).items()}
+        for place in (0, -1)
+    )
+    moved = (
+        f"{worst['size']:,} false votes ({attack}) move {worst['target']} from rank {clean['rank_plain']} to "
+        f"{worst['rank_plain']} under plain Bradley–Terry, and from {clean['rank_weighted']} to "
+        f"{worst['rank_weighted']} with uncertainty weights."
+    )
+    if "rank_set_aside" not in worst:
+        return [moved, "The file does not say who voted, so no voter can be flagged."]
+    if attack in FLIPS:
+        return [
+            moved,
+            f"{worst['others_flagged']} voters are flagged; without them the rank is {worst['rank_set_aside']}.",
+        ]
+    return [
+        moved,
+        f"{worst['liars_flagged']} of {worst['voters']} liars are flagged, and {worst['others_flagged']} others; with "
+        f"these set aside the rank is {worst['rank_set_aside']}.",
+    ]
 
 
 def rank_of(scores: Vector, item: int) -> int:
@@ -147,7 +171,7 @@ def rank_of(scores: Vector, item: int) -> int:
 
 def _compared(votes: Votes, ties: Ties, item: int) -> Mask:
     """The items that votes compare with this one, perhaps through others, and itself, shape (K,)."""
-    component = votes.select((votes.result != 0.5) | (ties == "half")).components()
+    component = votes.components(ties)
     return np.asarray(component == component[item])
 
 
@@ -172,7 +196,7 @@ def _item(votes: Votes, name: str | None) -> int:
 
 
 def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> Injected:
-    decisive = np.flatnonzero(votes.result != 0.5)
+    decisive = np.flatnonzero(~votes.is_tie)
     if size > len(decisive):
         raise BadInputError(f"{size} votes cannot be flipped: only {len(decisive)} have a winner.")
     chosen = decisive[:size] if early else rng.choice(decisive, size, replace=False)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.checks import integer
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Indices, Votes
 
 ITEMS = (
     "Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine", "Rowan", "Willow",
@@ -38,48 +39,52 @@ def arena(
     >>> len(votes.items), len(votes.voters), sorted(set(liars.values()))
     (12, 150, ['inverts', 'one side', 'promotes'])
     """
-    kinds = LIARS if liars is None else dict(liars)
-    for kind in kinds:
-        if kind not in LIES:
-            raise unknown_name("kind of liar", kind, LIES)
     if target not in ITEMS:
         raise unknown_name("item", target, ITEMS)
-    lies = [kind for kind, count in kinds.items() for _ in range(integer(kind, count))]
-    if len(lies) > integer("voters", voters, least=1):
-        raise BadInputError(f"{len(lies)} of {voters} voters cannot lie: make more voters or fewer liars.")
+    lies = _lies(LIARS if liars is None else liars, integer("voters", voters, least=1))
     world, people, duels = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3))
-    count, aim = len(ITEMS), ITEMS.index(target)
-    scores = spread * world.standard_normal(count)
-    care, tastes = np.exp(0.3 * people.standard_normal(voters)), taste * people.standard_normal((voters, count))
-    names = tuple(f"voter {number}" for number in range(1, voters + 1))
+    scores = spread * world.standard_normal(len(ITEMS))
+    care, tastes = np.exp(0.3 * people.standard_normal(voters)), taste * people.standard_normal((voters, len(ITEMS)))
     liar_of = dict(zip(people.permutation(voters)[: len(lies)].tolist(), lies, strict=True))
 
     cast = duels.integers(2, 2 * integer("votes_each", votes_each, least=1) + 1, voters)
     cast[list(liar_of)] = np.maximum(cast[list(liar_of)], votes_each)
     voter = np.repeat(np.arange(voters), cast)
-    first = duels.integers(count, size=len(voter))
-    second = (first + duels.integers(1, count, len(voter))) % count
-    lie = np.array([LIES.index(liar_of[v]) if v in liar_of else -1 for v in range(voters)])[voter]
-    pushes = (lie == LIES.index("promotes")) | (lie == LIES.index("demotes"))
-    at_first = duels.random(len(voter)) < 0.5
-    opponent = np.where(first == aim, second, first)
-    first = np.where(pushes, np.where(at_first, aim, opponent), first)
-    second = np.where(pushes, np.where(at_first, opponent, aim), second)
-
+    lie = np.array([liar_of.get(each, "") for each in range(voters)])[voter]
+    first, second = _duels(duels, lie, ITEMS.index(target))
     own = care[:, None] * scores + tastes
     wins = duels.random(len(voter)) < special.expit(own[voter, first] - own[voter, second])
-    wins = np.where(lie == LIES.index("inverts"), ~wins, wins)
-    wins = np.where(lie == LIES.index("one side"), True, wins)
-    wins = np.where(lie == LIES.index("promotes"), first == aim, wins)
-    wins = np.where(lie == LIES.index("demotes"), first != aim, wins)
-    tie = (lie < 0) & (duels.random(len(voter)) < 0.1)
+    for_target = first == ITEMS.index(target)
+    lying = {"promotes": for_target, "demotes": ~for_target, "inverts": ~wins, "one side": np.ones_like(wins)}
+    wins = np.select([lie == kind for kind in LIES], [lying[kind] for kind in LIES], wins)
+    tie = (lie == "") & (duels.random(len(voter)) < 0.1)
     order = duels.permutation(len(voter))
-    votes = Votes.from_arrays(
-        ITEMS,
-        first[order],
-        second[order],
-        np.where(tie, 0.5, wins.astype(np.float64))[order],
-        voter=voter[order],
-        voters=names,
+    result = np.where(tie, 0.5, wins.astype(np.float64))[order]
+    names = tuple(f"voter {number}" for number in range(1, voters + 1))
+    votes = Votes.from_arrays(ITEMS, first[order], second[order], result, voter=voter[order], voters=names)
+    return votes, {names[each]: kind for each, kind in liar_of.items()}
+
+
+def _lies(liars: Mapping[str, int], voters: int) -> list[str]:
+    """What each liar does."""
+    for kind in liars:
+        if kind not in LIES:
+            raise unknown_name("kind of liar", kind, LIES)
+    lies = [kind for kind, count in liars.items() for _ in range(integer(kind, count))]
+    if len(lies) > voters:
+        raise BadInputError(f"{len(lies)} of {voters} voters cannot lie: make more voters or fewer liars.")
+    return lies
+
+
+def _duels(rng: np.random.Generator, lie: NDArray[np.str_], target: int) -> tuple[Indices, Indices]:
+    """First and second item of each vote, both (n,); whoever pushes the target votes only where it is shown."""
+    count, size = len(ITEMS), len(lie)
+    first = rng.integers(count, size=size)
+    second = (first + rng.integers(1, count, size)) % count
+    pushes = np.isin(lie, ("promotes", "demotes"))
+    at_first = rng.random(size) < 0.5
+    opponent = np.where(first == target, second, first)
+    return (
+        np.where(pushes, np.where(at_first, target, opponent), first),
+        np.where(pushes, np.where(at_first, opponent, target), second),
     )
-    return votes, {names[v]: kind for v, kind in liar_of.items()}

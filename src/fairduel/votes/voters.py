@@ -1,6 +1,6 @@
 """Whom to trust: evidence against each voter, valid however often one looks, and the flags that follow from it.
 
-Evidence is an e-value: under honesty (see ``honest``) it is 1 on average, so that E ≥ 1000 has a chance of at most
+Evidence is an e-value: under honesty (see ``null_model``) it is 1 on average, so that E ≥ 1000 has a chance of at most
 1 in 1000. Five kinds of liar are looked for, and a voter's evidence is the mean of the five:
 
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
@@ -23,7 +23,7 @@ others are measured by: a campaign must not become the consensus. That choice lo
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,7 @@ from scipy import special
 from fairduel.checks import positive
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.campaign import Cells, find_cells, find_meetings, over_targets, pushing, voter_of
+from fairduel.votes.campaign import Cells, Meetings, find_cells, find_meetings, over_targets, pushing
 from fairduel.votes.collusion import (
     OCCASIONAL,
     AlikePairs,
@@ -44,18 +44,18 @@ from fairduel.votes.collusion import (
     group_evidence,
     shared_evidence,
 )
-from fairduel.votes.honest import (
+from fairduel.votes.null_model import (
     Decisive,
-    Places,
     best_honest,
     best_honest_slope,
     consensus,
     consensus_variance,
-    sums,
+    log_mean,
     taste_size,
 )
-from fairduel.votes.votes import Votes
+from fairduel.votes.votes import Indices, Mask, Votes
 
+LOG_10 = math.log(10.0)
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
 LEAST_OF_OTHERS = 3
@@ -70,9 +70,9 @@ class Evidence:
     """What is known of each of V voters, and who is flagged. Logs are natural."""
 
     voters: tuple[str, ...]
-    votes: Places
+    votes: Indices
     """Votes, ties included, shape (V,)."""
-    decisive: Places
+    decisive: Indices
     """Votes with a winner, shape (V,)."""
     agreement: Vector
     """Share of the decisive votes that the consensus of the others agrees with, shape (V,); NaN without any."""
@@ -82,12 +82,12 @@ class Evidence:
     """Log E of each kind, each (V,)."""
     total: Vector
     """Log of the mean E over the kinds, shape (V,)."""
-    flagged: NDArray[np.bool_]
+    flagged: Mask
     flagged_by: tuple[str, ...]
     """``own votes``, ``pair`` or ``crowd`` for each flagged voter, else empty."""
     why: tuple[str, ...]
     """One sentence for each flagged voter, else empty."""
-    target: Places
+    target: Indices
     """Item that the voter pushes most, as far as any, shape (V,)."""
     seconds: Vector
     """Median seconds for a vote, shape (V,); NaN where unknown."""
@@ -109,7 +109,7 @@ class Evidence:
         return float(np.median(known)) if len(known) else math.nan
 
     @property
-    def hasty(self) -> NDArray[np.bool_]:
+    def hasty(self) -> Mask:
         """Who needs less than a fifth of the usual time for a vote, over five votes or more, shape (V,).
 
         That is careless, not false, so it flags nobody. Where times are too coarse to tell, nobody is hasty.
@@ -117,9 +117,14 @@ class Evidence:
         limit = _HASTE * self.usual_seconds
         return (self.votes >= _ENOUGH_VOTES) & (self.seconds < limit) & (self.clock_step <= limit)
 
-    def flagged_votes(self, votes: Votes) -> NDArray[np.bool_]:
+    def flagged_votes(self, votes: Votes) -> Mask:
         """Which votes flagged voters cast, shape (n,)."""
-        return self.flagged[voter_of(votes)]
+        return self.flagged[votes.cast_by]
+
+    def flagged_rows(self, votes: Votes) -> pl.DataFrame:
+        """The row of the file and the voter of each of these votes."""
+        flagged = self.flagged_votes(votes)
+        return pl.DataFrame({"row": votes.row[flagged], "voter": np.array(self.voters)[votes.cast_by[flagged]]})
 
     def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
         """One row for each voter, the most suspicious first; evidence as log10."""
@@ -133,8 +138,8 @@ class Evidence:
             "agreement": self.agreement,
             "agreement_low": self.agreement_interval[:, 0],
             "agreement_high": self.agreement_interval[:, 1],
-            "log10_evidence": self.total / np.log(10.0),
-            **{f"log10_{kind.replace(' ', '_')}": log / np.log(10.0) for kind, log in self.log_evidence.items()},
+            "log10_evidence": self.total / LOG_10,
+            **{f"log10_{kind.replace(' ', '_')}": log / LOG_10 for kind, log in self.log_evidence.items()},
             "target": [items[k] if k >= 0 else None for k in self.target],
             "seconds_per_vote": self.seconds,
             "hasty": self.hasty,
@@ -157,6 +162,59 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     """
     if positive("level", level) >= 1.0:
         raise BadInputError(f"the level must lie between 0 and 1, not {level}.")
+    base = _baseline(votes, level=level, duels_assigned=duels_assigned)
+    cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
+    ups, downs = cells.pushes(duels_assigned=duels_assigned)
+    log_evidence, pushed = _by_kind(base, cells, ups, downs)
+    total = log_mean(np.stack(list(log_evidence.values())))
+    flags = _flags(base, total, level)
+    agreed = base.decisive.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
+    with np.errstate(invalid="ignore"):
+        agreement = agreed / base.cast
+    seconds, clock_step = _seconds(votes)
+    strongest = _strongest(cells, np.maximum(ups, downs), base.decisive.voters)
+    return Evidence(
+        voters=votes.voters,
+        votes=np.bincount(votes.cast_by, minlength=base.decisive.voters),
+        decisive=base.cast,
+        agreement=agreement,
+        agreement_interval=_wilson(agreed, base.cast),
+        log_evidence=log_evidence,
+        total=total,
+        flagged=flags.by != "",
+        flagged_by=tuple(flags.by.tolist()),
+        why=_sentences(base, cells, strongest, log_evidence, agreement, flags),
+        target=np.append(cells.item, -1)[strongest],
+        seconds=seconds,
+        clock_step=clock_step,
+        pushed=pushed,
+        pairs=flags.pairs,
+        crowd=flags.crowd,
+        crowd_flagged=flags.crowd_flagged,
+        settings=_settings(base, flags, level),
+    )
+
+
+class _Baseline(NamedTuple):
+    """What all kinds of evidence are measured by."""
+
+    votes: Votes
+    decisive: Decisive
+    cast: Indices
+    """Decisive votes of each voter, shape (V,)."""
+    duels_assigned: bool
+    meetings: Meetings
+    choosers: Mask
+    """Who chooses their duels, shape (V,)."""
+    z: Vector
+    """The consensus of the others on each decisive vote, shape (n,)."""
+    taste_for_items: float
+    taste_for_a_side: float
+    variance: Vector
+    """τ² of each cell of ``decisive.cells()``, shape (c,)."""
+
+
+def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
     decisive = Decisive.of(votes)
     if len(decisive.sign) == 0:
         raise BadInputError("no vote has a winner and a weight above 0, so there is nothing to audit.")
@@ -167,100 +225,109 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         choosers, _ = e_bh(chosen, level)
     z = consensus(decisive, choosers)
     typical = ~choosers[decisive.voter]
-    tastes = {
-        "item": taste_size(decisive.cells()[1][np.tile(typical, 2)], *_sides_of(decisive, z, typical)),
-        "side": taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
-    }
-    variance = tastes["item"] ** 2 + consensus_variance(decisive, typical, tastes["item"])
-    cells = find_cells(decisive, z, variance, meetings)
-    ups, downs = cells.pushes(duels_assigned=duels_assigned)
-    targets = {"voter": np.tile(cells.voter, 2), "target": np.concatenate([cells.item, cells.item + decisive.items])}
-    sizes = {"voters": decisive.voters, "targets": 2 * decisive.items}
-    pushes = np.concatenate([ups, downs])
+    sides = np.tile(typical, 2)
+    for_items = taste_size(decisive.cells()[1][sides], decisive.sides(z)[sides], decisive.sides(decisive.sign)[sides])
+    return _Baseline(
+        votes=votes,
+        decisive=decisive,
+        cast=np.bincount(decisive.voter, minlength=decisive.voters),
+        duels_assigned=duels_assigned,
+        meetings=meetings,
+        choosers=choosers,
+        z=z,
+        taste_for_items=for_items,
+        taste_for_a_side=taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
+        variance=for_items**2 + consensus_variance(decisive, typical, for_items),
+    )
+
+
+def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> tuple[dict[str, Vector], Vector]:
+    """Log E of each of the ``KINDS``, each (V,), and that somebody pushes each item, up or down (K,)."""
+    items = base.decisive.items
+    voter, target = np.tile(cells.voter, 2), np.concatenate([cells.item, cells.item + items])
+    pushes, sizes = np.concatenate([ups, downs]), {"voters": base.decisive.voters, "targets": 2 * items}
     log_evidence = {
-        "inverts": _inverts(decisive, z, variance),
-        "one side": _one_side(decisive, z, tastes["side"]),
+        "inverts": _inverts(base),
+        "one side": _one_side(base),
         "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
         "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
-        "group": shared_evidence(targets["voter"], targets["target"], pushes, **sizes),
+        "group": shared_evidence(voter, target, pushes, **sizes),
     }
-    total = np.asarray(special.logsumexp(np.stack(list(log_evidence.values())), axis=0) - np.log(len(KINDS)))
-    voted = np.bincount(decisive.voter, minlength=decisive.voters)
-    flagged = np.zeros(decisive.voters, dtype=np.bool_)
-    judged = (voted > 0) & (len(decisive.sign) - voted >= LEAST_OF_OTHERS * decisive.items)
-    flagged[judged], needed = e_bh(total[judged], level / 3.0)
-    pairs = alike_pairs(decisive, z, level=level / 3.0)
+    return log_evidence, log_mean(group_evidence(target, pushes, **sizes).reshape(2, items))
+
+
+class _Flags(NamedTuple):
+    """Who is flagged, and by what."""
+
+    judged: Mask
+    """Whose own votes could be judged, shape (V,)."""
+    alone: Mask
+    """Who is flagged by their own votes, shape (V,)."""
+    needed: float
+    """Log evidence that this needed."""
+    pairs: AlikePairs
+    crowd: Crowd | None
+    crowd_flagged: bool
+    by: NDArray[np.str_]
+    """As ``Evidence.flagged_by``, shape (V,)."""
+
+
+def _flags(base: _Baseline, total: Vector, level: float) -> _Flags:
+    """Flag by the ``total`` evidence (V,), by pairs and by crowds, at a third of the level each."""
+    decisive, share = base.decisive, level / 3.0
+    judged = (base.cast > 0) & (len(decisive.sign) - base.cast >= LEAST_OF_OTHERS * decisive.items)
+    alone = np.zeros(decisive.voters, dtype=np.bool_)
+    alone[judged], needed = e_bh(total[judged], share)
+    pairs = alike_pairs(decisive, base.z, level=share)
     crowds = [
         find_crowd(
-            votes,
+            base.votes,
             decisive,
-            choosers,
+            base.choosers,
             most=most,
-            taste=tastes["item"],
-            unevenness=meetings.unevenness,
-            duels_assigned=duels_assigned,
+            taste=base.taste_for_items,
+            unevenness=base.meetings.unevenness,
+            duels_assigned=base.duels_assigned,
         )
         for most in OCCASIONAL
     ]
     crowd = max((each for each in crowds if each), key=lambda each: each.log_evidence, default=None)
     crowd_flagged = crowd is not None and crowd.log_evidence >= np.log(3.0 * len(OCCASIONAL) / level)
-    by = np.where(flagged, "own votes", "").astype("U9")
+    by = np.where(alone, "own votes", "").astype("U9")
     for who in (pairs.one[pairs.flagged], pairs.other[pairs.flagged]):
         by[who] = np.where(by[who] == "", "pair", by[who])
     if crowd is not None and crowd_flagged:
         by[crowd.pushers & (by == "")] = "crowd"
-    pushed = group_evidence(targets["target"], pushes, **sizes).reshape(2, decisive.items)
-    agreed = sums(decisive.voter, decisive.voters, (z * decisive.sign > 0) + 0.5 * (z == 0))
-    with np.errstate(invalid="ignore"):
-        agreement = agreed / voted
-    seconds, clock_step = _seconds(votes)
-    strongest = _strongest(cells, np.maximum(ups, downs), decisive.voters)
-    return Evidence(
-        voters=votes.voters,
-        votes=np.bincount(voter_of(votes), minlength=decisive.voters),
-        decisive=voted,
-        agreement=agreement,
-        agreement_interval=_wilson(agreed, voted),
-        log_evidence=log_evidence,
-        total=total,
-        flagged=by != "",
-        flagged_by=tuple(by.tolist()),
-        why=_sentences(
-            votes, decisive, cells, strongest, log_evidence, flagged, agreement, pairs, crowd if crowd_flagged else None
-        ),
-        target=np.append(cells.item, -1)[strongest],
-        seconds=seconds,
-        clock_step=clock_step,
-        pushed=np.asarray(special.logsumexp(pushed, axis=0) - np.log(2.0)),
-        pairs=pairs,
-        crowd=crowd,
-        crowd_flagged=crowd_flagged,
-        settings={
-            "level": level,
-            "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
-            "needed_log10_evidence": (needed if judged.any() else np.log(3.0 / level)) / np.log(10.0),
-            "voters_tested": int(judged.sum()),
-            "voters_not_tested": int(((voted > 0) & ~judged).sum()),
-            "needed_votes_of_others": f"{LEAST_OF_OTHERS} an item",
-            "duels_assigned": duels_assigned,
-            "taste_for_items": tastes["item"],
-            "taste_for_a_side": tastes["side"],
-            "unevenness_of_exposure": meetings.unevenness,
-            "voters_who_choose_their_duels": int(choosers.sum()),
-        },
-    )
+    return _Flags(judged, alone, needed, pairs, crowd, crowd_flagged=crowd_flagged, by=by)
 
 
-def evidence_text(log_evidence: float) -> str:
+def _settings(base: _Baseline, flags: _Flags, level: float) -> dict[str, Any]:
+    return {
+        "level": level,
+        "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
+        "needed_log10_evidence": (flags.needed if flags.judged.any() else np.log(3.0 / level)) / LOG_10,
+        "voters_tested": int(flags.judged.sum()),
+        "voters_not_tested": int(((base.cast > 0) & ~flags.judged).sum()),
+        "needed_votes_of_others": f"{LEAST_OF_OTHERS} an item",
+        "duels_assigned": base.duels_assigned,
+        "taste_for_items": base.taste_for_items,
+        "taste_for_a_side": base.taste_for_a_side,
+        "unevenness_of_exposure": base.meetings.unevenness,
+        "voters_who_choose_their_duels": int(base.choosers.sum()),
+    }
+
+
+def evidence_text(log10_evidence: float) -> str:
     """E as people read it.
 
-    >>> evidence_text(np.log(1234.0)), evidence_text(60.0), evidence_text(-3.0)
+    >>> evidence_text(np.log10(1234.0)), evidence_text(26.1), evidence_text(-1.3)
     ('1,234', '10²⁶', 'none')
     """
-    power = log_evidence / np.log(10.0)
-    if power < 0.0:
+    if log10_evidence < 0.0:
         return "none"
-    return "10" + f"{power:.0f}".translate(_RAISED) if power >= 6.0 else f"{np.exp(log_evidence):,.0f}"
+    if log10_evidence >= 6.0:
+        return "10" + f"{log10_evidence:.0f}".translate(_RAISED)
+    return f"{10.0**log10_evidence:,.0f}"
 
 
 def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
@@ -273,29 +340,23 @@ def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
     )
 
 
-def _sides_of(decisive: Decisive, z: Vector, which: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    return decisive.sides(z)[np.tile(which, 2)], decisive.sides(decisive.sign)[np.tile(which, 2)]
-
-
-def _inverts(decisive: Decisive, z: Vector, variance: Vector) -> Vector:
+def _inverts(base: _Baseline) -> Vector:
     """Log evidence for s < 0, shape (V,)."""
-
-    def likelihood(slope: float) -> Vector:
-        return sums(decisive.voter, decisive.voters, -np.logaddexp(0.0, -slope * decisive.sign * z))
-
-    lying = special.logsumexp(np.stack([likelihood(-s) for s in _INVERTED]), axis=0) - np.log(len(_INVERTED))
-    return np.asarray(lying - best_honest_slope(decisive, z, variance))
+    right = base.decisive.sign * base.z
+    lying = np.stack([base.decisive.per_voter(-np.logaddexp(0.0, slope * right)) for slope in _INVERTED])
+    return np.asarray(log_mean(lying) - best_honest_slope(base.decisive, base.z, base.variance))
 
 
-def _one_side(decisive: Decisive, z: Vector, taste: float) -> Vector:
+def _one_side(base: _Baseline) -> Vector:
     """Log evidence that the voter looks at the side only, shape (V,): the mean over first and second."""
-    cast = sums(decisive.voter, decisive.voters)
-    first = sums(decisive.voter, decisive.voters, decisive.sign > 0)
-    honest = best_honest(decisive.voter, decisive.voters, z, decisive.sign, taste)
-    return np.asarray(np.logaddexp(pushing(first, cast), pushing(cast - first, cast)) - np.log(2.0) - honest)
+    voter, voters, sign = base.decisive.voter, base.decisive.voters, base.decisive.sign
+    first, cast = base.decisive.per_voter(sign > 0), base.cast.astype(np.float64)
+    honest = best_honest(voter, voters, base.z, sign, base.taste_for_a_side)
+    one_way = np.logaddexp(pushing(first, cast), pushing(cast - first, cast))
+    return np.asarray(one_way - np.log(2.0) - honest)
 
 
-def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Places:
+def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
     """The cell of each voter with the most evidence, shape (V,); −1 without any."""
     order = np.lexsort((log_evidence, cells.voter))
     last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
@@ -304,7 +365,7 @@ def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Places:
     return result
 
 
-def _wilson(agreed: Vector, cast: Places) -> NDArray[np.float64]:
+def _wilson(agreed: Vector, cast: Indices) -> NDArray[np.float64]:
     """95 % interval of a share, shape (V, 2)."""
     z2 = special.ndtri(0.975) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -335,23 +396,15 @@ def _seconds(votes: Votes) -> tuple[Vector, float]:
 
 
 def _sentences(
-    votes: Votes,
-    decisive: Decisive,
-    cells: Cells,
-    strongest: Places,
-    log_evidence: dict[str, Vector],
-    alone: NDArray[np.bool_],
-    agreement: Vector,
-    pairs: AlikePairs,
-    crowd: Crowd | None,
+    base: _Baseline, cells: Cells, strongest: Indices, log_evidence: dict[str, Vector], agreement: Vector, flags: _Flags
 ) -> tuple[str, ...]:
     """Why each flagged voter is flagged; shape (V,), empty for the others."""
-    sentences = [""] * decisive.voters
-    first = np.bincount(decisive.voter, decisive.sign > 0, decisive.voters)
-    cast = np.bincount(decisive.voter, minlength=decisive.voters)
-    if crowd is not None:
-        of_crowd = f"{crowd_sentence(crowd, votes.items)}; which of them lie cannot be told"
-        for voter in np.flatnonzero(crowd.pushers):
+    votes, pairs, cast = base.votes, flags.pairs, base.cast
+    sentences = [""] * len(cast)
+    first = base.decisive.per_voter(base.decisive.sign > 0)
+    if flags.crowd is not None and flags.crowd_flagged:
+        of_crowd = f"{crowd_sentence(flags.crowd, votes.items)}; which of them lie cannot be told"
+        for voter in np.flatnonzero(flags.crowd.pushers):
             sentences[voter] = of_crowd
     for place in np.flatnonzero(pairs.flagged)[::-1]:
         for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
@@ -359,7 +412,7 @@ def _sentences(
                 f"answered {pairs.same[place]} of {pairs.shared[place]} shared duels like {votes.voters[twin]} "
                 f"(any two voters: {pairs.expected[place]:.0f})"
             )
-    for voter in np.flatnonzero(alone):
+    for voter in np.flatnonzero(flags.alone):
         kind = max(KINDS, key=lambda name: float(log_evidence[name][voter]))
         met, pushes = _push_sentences(votes, cells, int(strongest[voter]))
         sentences[voter] = {
@@ -378,7 +431,7 @@ def _push_sentences(votes: Votes, cells: Cells, cell: int) -> tuple[str, str]:
     name, up = votes.items[cells.item[cell]], cells.up[cell] > cells.down[cell]
     wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
     expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
-    cast = int(np.sum(voter_of(votes) == cells.voter[cell]))
+    cast = int(np.sum(votes.cast_by == cells.voter[cell]))
     return (
         f"met {name} in {cells.met[cell]:.0f} of {cast} duels (others in {cells.rate[cell]:.1%})",
         f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "

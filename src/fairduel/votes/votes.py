@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +10,13 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from fairduel.duel import Vector
-from fairduel.errors import BadInputError
+from fairduel.errors import BadInputError, unknown_name
 
 Codes = NDArray[np.int32]
+Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Ties = Literal["half", "drop"]
+"""A tie is half a win for each, or is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class Votes:
     """1 where the first won, 0 where the second won, ½ for a tie, shape (n,)."""
     weight: Vector
     """How often each vote counts, shape (n,)."""
-    row: NDArray[np.int64]
+    row: Indices
     """Row of the file, shape (n,): the first vote under a header is row 2, as an editor shows it."""
     voter: Codes | None = None
     """Place in ``voters`` of who voted, shape (n,)."""
@@ -100,24 +103,35 @@ class Votes:
         kept = np.asarray(chosen)
         if kept.shape != (len(self),) or kept.dtype != np.bool_:
             raise BadInputError(f"votes are selected by one true or false for each of the {len(self)} votes.")
-        return replace(
-            self,
-            first=self.first[kept],
-            second=self.second[kept],
-            result=self.result[kept],
-            weight=self.weight[kept],
-            row=self.row[kept],
-            voter=None if self.voter is None else self.voter[kept],
-            context=None if self.context is None else self.context[kept],
-            time=None if self.time is None else self.time[kept],
-        )
+        arrays: dict[str, Any] = {n: each[kept] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        return replace(self, **arrays)
 
     def without(self, left_out: Mask) -> Self:
         """All votes but those where ``left_out`` (n,) is true."""
         return self.select(~np.asarray(left_out))
 
-    def components(self) -> Codes:
-        """Number of each item's component of the comparison graph, shape (K,).
+    @property
+    def is_tie(self) -> Mask:
+        """Which votes have no winner, shape (n,)."""
+        return tied(self.result)
+
+    @property
+    def cast_by(self) -> Codes:
+        """``voter``, which must be known."""
+        if self.voter is None:
+            raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
+        return self.voter
+
+    def counts(self, ties: Ties) -> Vector:
+        """How often each vote counts, shape (n,): its weight, but 0 for a tie that is dropped.
+
+        >>> Votes.from_arrays("ab", [0, 0], [1, 1], [1, 0.5]).counts("drop").tolist()
+        [1.0, 0.0]
+        """
+        return counted(self.weight, self.result, ties)
+
+    def components(self, ties: Ties = "half") -> Codes:
+        """Number of each item's component of the comparison graph of the votes that count, shape (K,).
 
         Items of two components never met, not even through others: nothing says which is better. Component 0
         holds most items, and so on.
@@ -125,14 +139,55 @@ class Votes:
         >>> Votes.from_arrays("abcde", first=[0, 1], second=[4, 3], result=[1, 1]).components().tolist()
         [0, 1, 2, 1, 0]
         """
-        counted = self.weight > 0.0
-        edges = np.ones(int(counted.sum())), (self.first[counted], self.second[counted])
-        graph = sparse.coo_array(edges, shape=(len(self.items), len(self.items)))
-        count, labels = csgraph.connected_components(graph.tocsr(), directed=False)
-        by_size = np.argsort(-np.bincount(labels, minlength=count), kind="stable")
-        rank = np.empty(count, dtype=np.int32)
-        rank[by_size] = np.arange(count)
+        used = self.counts(ties) > 0.0
+        labels = linked(self.first[used], self.second[used], len(self.items))
+        by_size = np.argsort(-np.bincount(labels), kind="stable")
+        rank = np.empty(len(by_size), dtype=np.int32)
+        rank[by_size] = np.arange(len(by_size))
         return rank[labels]
+
+
+def tied(result: Vector) -> Mask:
+    """Which of the results (n,) are ties."""
+    return np.asarray(result == 0.5)
+
+
+def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
+    """How often votes of a weight and a result, both (n,), count: as :meth:`Votes.counts`."""
+    if ties not in get_args(Ties):
+        raise unknown_name("treatment of ties", str(ties), get_args(Ties))
+    return weight if ties == "half" else weight * ~tied(result)
+
+
+def linked(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
+    """Label of each of ``count`` items, which those share that these pairs (r,) link, perhaps through others."""
+    graph = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(count, count))
+    return np.asarray(csgraph.connected_components(graph.tocsr(), directed=False)[1])
+
+
+def distinct_duels(
+    first: Indices | Codes, second: Indices | Codes, count: int, context: Indices | Codes | None = None
+) -> tuple[Indices, Indices, Indices, Indices, Mask]:
+    """Each two of ``count`` items that met, once in each context: context, lower and higher code, all (r,).
+
+    Then, for each of the n duels, which of these it is, and whether its first item has the higher code, both (n,).
+
+    >>> [each.tolist() for each in distinct_duels(np.array([2, 0]), np.array([0, 2]), 3)]
+    [[0], [0], [2], [0, 0], [True, False]]
+    """
+    where = np.zeros(len(first), np.int64) if context is None else context.astype(np.int64)
+    keys = (where * count + np.minimum(first, second)) * count + np.maximum(first, second)
+    keys, row = np.unique(keys, return_inverse=True)
+    return keys // count**2, keys // count % count, keys % count, row, first > second
+
+
+def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None) -> Vector:
+    """Sum of ``values`` (n,), or number of entries, at each of ``count`` places.
+
+    >>> sums(np.array([0, 2, 2]), 3).tolist()
+    [1.0, 0.0, 2.0]
+    """
+    return np.bincount(place, values, count).astype(np.float64)
 
 
 def _names(kind: str, names: Sequence[str]) -> tuple[str, ...]:

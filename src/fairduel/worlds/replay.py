@@ -14,15 +14,14 @@ from fairduel.checks import needs_extra, positive
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import TINY_RIDGE, Ties
-from fairduel.votes.differences import Rows
-from fairduel.votes.votes import Votes
+from fairduel.votes.bradley_terry import TINY_RIDGE
+from fairduel.votes.design import Rows
+from fairduel.votes.votes import Indices, Mask, Ties, Votes, distinct_duels, sums
 from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan
 from fairduel.worlds.preferences import borda_scores
 
 Missing = Literal["refuse", "model"]
 ReplayedTies = Literal["half", "keep", "drop"]
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +45,11 @@ class Context:
 class Pairs:
     """Every pair that was voted on, once: p rows of an item i and an item j."""
 
-    context: Places
+    context: Indices
     """Place of its context, shape (p,)."""
-    first: Places
+    first: Indices
     """Code of i, shape (p,)."""
-    second: Places
+    second: Indices
     """Code of j, shape (p,)."""
     difference: Matrix
     """x_i − x_j, shape (p, d)."""
@@ -61,13 +60,13 @@ class Pairs:
     tied: Vector
     """How many of these were ties, shape (p,)."""
 
-    def fit(self, chosen: NDArray[np.bool_] | None = None) -> Vector:
+    def fit(self, chosen: Mask | None = None) -> Vector:
         """θ of the logistic model P(i beats j) = σ((x_i − x_j)ᵀθ) for the ``chosen`` (p,) pairs or all, shape (d,)."""
         kept = slice(None) if chosen is None else chosen
         rows = Rows(np.ascontiguousarray(self.difference[kept]))
         return rows.estimate(self.count[kept], self.won[kept], TINY_RIDGE)[0]
 
-    def among(self, context: int) -> tuple[Places, Matrix, Matrix, Matrix]:
+    def among(self, context: int) -> tuple[Indices, Matrix, Matrix, Matrix]:
         """Codes of a context's items (K,), and the votes on each two of them, wins of row over column, ties (K, K)."""
         inside = self.context == context
         items, codes = np.unique(np.concatenate([self.first[inside], self.second[inside]]), return_inverse=True)
@@ -145,7 +144,7 @@ class Replay(DuelingWorld):
         self._rng = rng
         self._current = self.contexts[0]
 
-    def places(self, horizon: int) -> Places:
+    def places(self, horizon: int) -> Indices:
         """Draw the place among ``contexts`` of each round's, shape (T,)."""
         return np.array([self._draw() for _ in range(horizon)])
 
@@ -240,27 +239,18 @@ def _load(
 
 def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
     """One row for each pair of a context, by features (contexts, items, d)."""
-    size = len(votes.items)
-    context = np.zeros(len(votes), np.int64) if votes.context is None else votes.context.astype(np.int64)
-    low, high = np.minimum(votes.first, votes.second), np.maximum(votes.first, votes.second)
-    result = np.where(votes.first == low, votes.result, 1.0 - votes.result)
-    is_tie = votes.result == 0.5
-    weight = votes.weight if ties == "half" else votes.weight * ~is_tie
-    keys, row = np.unique((context * size + low) * size + high, return_inverse=True)
-    place, one, other = keys // size**2, keys // size % size, keys % size
+    place, one, other, row, turned = distinct_duels(votes.first, votes.second, len(votes.items), votes.context)
+    result = np.where(turned, 1.0 - votes.result, votes.result)
+    weight = votes.counts(ties)
     return Pairs(
         context=place,
         first=one,
         second=other,
         difference=features[place, one] - features[place, other],
-        count=_sums(row, weight),
-        won=_sums(row, weight * result),
-        tied=_sums(row, weight * is_tie),
+        count=sums(row, len(place), weight),
+        won=sums(row, len(place), weight * result),
+        tied=sums(row, len(place), weight * votes.is_tie),
     )
-
-
-def _sums(row: Places, values: Vector) -> Vector:
-    return np.bincount(row, values).astype(np.float64)
 
 
 def _chosen(contexts: Iterable[Context], wanted: str) -> tuple[Context, ...]:

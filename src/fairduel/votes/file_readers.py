@@ -1,4 +1,8 @@
-"""From a file to a table of text: CSV, JSON Lines or Parquet; broken lines keep their row, and say what is wrong."""
+"""From a file to a table of text: CSV, JSON Lines or Parquet; broken lines keep their row, and say what is wrong.
+
+A reader is a function of the path and of the columns that were named (as in :func:`fairduel.votes.reading.read_votes`).
+It returns the table and the number of its first row, as an editor counts. ``READERS`` says which reads what.
+"""
 
 import codecs
 import csv
@@ -6,7 +10,7 @@ import gzip
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -14,32 +18,29 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from fairduel.errors import BadInputError
-from fairduel.votes.columns import find_columns
+from fairduel.votes.column_roles import find_columns
 
 FAULT, LINE = "\x00fault", "\x00line"
-"""Columns for lines that are no rows: one of the sentences below, and the line as it stands in the file."""
-TOO_MANY, BAD_QUOTE, NOT_UTF8, NOT_JSON = "more values than columns", "a quote is out of place", "not UTF-8", "not JSON"
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".jsonl", ".ndjson", ".parquet")
+"""Columns that a reader may add for lines that are no rows: what is wrong, and the line as it stands in the file."""
+_NOT_UTF8 = "not UTF-8"
+Columns = Mapping[str, str | None]
 _LONGEST_VALUE = 100  # lines within quotes; beyond, a quote was never closed
 
 
-def read_table(path: Path, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, int]:
-    """Read the table in a file, and the number of its first row as an editor counts; ``columns`` as in read_votes."""
-    suffix = next((ending for ending in _SUFFIXES if path.name.lower().endswith(ending)), None)
-    if suffix is None:
-        raise BadInputError(f"{path.name} is none of the files that are read: {', '.join(_SUFFIXES)}.")
+def read_table(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
+    """Read a file by the reader of its ending."""
+    read = next((reader for ending, reader in READERS.items() if path.name.lower().endswith(ending)), None)
+    if read is None:
+        raise BadInputError(f"{path.name} is none of the files that are read: {', '.join(READERS)}.")
     try:
-        if suffix == ".parquet":
-            return _parquet(path, columns), 1
-        if suffix in (".jsonl", ".ndjson"):
-            return _json_lines(path, columns), 1
-        return _csv(path)
+        return read(path, columns)
     except (OSError, PolarsError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise BadInputError(f"cannot read {path}: {reason}.") from error
 
 
-def _csv(path: Path) -> tuple[pl.DataFrame, int]:
+def read_csv(path: Path, _: Columns) -> tuple[pl.DataFrame, int]:
+    """Read values between commas, semicolons or tabs, also compressed."""
     with _opened(path) as file:
         start = file.readline().removeprefix(codecs.BOM_UTF8)
         blank = 0
@@ -111,13 +112,14 @@ def _one_record(lines: Sequence[str], separator: str, width: int) -> tuple[list[
 
 def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | None:
     if values is None:
-        return BAD_QUOTE
+        return "a quote is out of place"
     if len(values) > width:
-        return TOO_MANY
-    return NOT_UTF8 if "\ufffd" in line else None
+        return "more values than columns"
+    return _NOT_UTF8 if "\ufffd" in line else None
 
 
-def _json_lines(path: Path, columns: Mapping[str, str | None]) -> pl.DataFrame:
+def read_json_lines(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
+    """Read one JSON object a line."""
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     names = _json_names(content)
     if not names:
@@ -126,20 +128,18 @@ def _json_lines(path: Path, columns: Mapping[str, str | None]) -> pl.DataFrame:
     try:
         frame = pl.read_ndjson(content, schema=dict.fromkeys(wanted, pl.String))
         if len(frame) == content.count(b"\n") + (not content.endswith(b"\n")):
-            return frame  # else some lines are empty, and rows would have wrong numbers
+            return frame, 1  # else some lines are empty, and rows would have wrong numbers
     except PolarsError:
         pass
     text = content.decode(errors="replace").removesuffix("\n")
     lines = pl.Series("line", [line.removesuffix("\r") for line in text.split("\n")], dtype=pl.String)
     whole = pl.col("line").str.json_path_match("$")
     is_object = whole.str.starts_with("{").fill_null(value=False)
-    fault = pl.when(pl.col("line") == "").then(None).when(~is_object).then(pl.lit(NOT_JSON))
-    fault = fault.when(whole.str.contains("\ufffd", literal=True)).then(pl.lit(NOT_UTF8))
-    return lines.to_frame().select(
-        *(pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in wanted),
-        fault.alias(FAULT),
-        pl.when(fault.is_not_null()).then(pl.col("line")).alias(LINE),
-    )
+    fault = pl.when(pl.col("line") == "").then(None).when(~is_object).then(pl.lit("not JSON"))
+    fault = fault.when(whole.str.contains("\ufffd", literal=True)).then(pl.lit(_NOT_UTF8))
+    values = [pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in wanted]
+    broken = pl.when(fault.is_not_null()).then(pl.col("line"))
+    return lines.to_frame().select(*values, fault.alias(FAULT), broken.alias(LINE)), 1
 
 
 def _json_names(content: bytes) -> list[str]:
@@ -158,6 +158,18 @@ def _keys(line: bytes) -> Iterable[str]:
     return record if isinstance(record, dict) else ()
 
 
-def _parquet(path: Path, columns: Mapping[str, str | None]) -> pl.DataFrame:
+def read_parquet(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
+    """Read the columns that are needed, with their types."""
     names = list(pl.read_parquet_schema(path))
-    return pl.read_parquet(path, columns=list(find_columns(names, columns, path.name).values()))
+    return pl.read_parquet(path, columns=list(find_columns(names, columns, path.name).values())), 1
+
+
+READERS: dict[str, Callable[[Path, Columns], tuple[pl.DataFrame, int]]] = {
+    ".csv": read_csv,
+    ".csv.gz": read_csv,
+    ".tsv": read_csv,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".parquet": read_parquet,
+}
+"""The endings of the files that are read, in small letters, and the reader of each."""

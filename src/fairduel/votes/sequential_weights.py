@@ -13,14 +13,13 @@ from fairduel.core.compiling import compiled
 from fairduel.core.information import gram_rank_one, rank_one, squared_width
 from fairduel.core.selection import uncertainty_weight
 from fairduel.duel import Matrix, Vector
+from fairduel.votes.votes import Indices
 
 _AFRESH = 1024
 
 
 @compiled
-def weigh_rows(
-    rows: Matrix, row: NDArray[np.int64], counts: Vector, trust: float, matrix: Matrix, inverse: Matrix
-) -> Vector:
+def weigh_rows(rows: Matrix, row: Indices, counts: Vector, trust: float, matrix: Matrix, inverse: Matrix) -> Vector:
     """Weights (n,) of votes whose differences are ``rows[row]``; Σ and Σ⁻¹ (d, d) are brought up to date in place."""
     weights = np.ones(row.size)
     for vote in range(row.size):
@@ -35,7 +34,7 @@ def weigh_rows(
 def weigh_pairs(
     first: NDArray[np.int32],
     second: NDArray[np.int32],
-    row: NDArray[np.int64],
+    row: Indices,
     counts: Vector,
     trust: float,
     matrix: Matrix,

@@ -3,7 +3,7 @@ r"""The robust fit: weights, estimate and covariance of many votes at once.
 The weight of a vote is the paper's, w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight): a vote counts less where little else is known,
 because there a lie would move the estimate most. Offline it comes in two forms.
 
-*Sequential*: Σ holds the votes before this one, as in the paper (:mod:`fairduel.votes.sequential`).
+*Sequential*: Σ holds the votes before this one, as in the paper (:mod:`fairduel.votes.sequential_weights`).
 
 *Fixed point*: Σ(w) = λI + Σ_i s_i w_i φ_i φ_iᵀ holds all votes, and w is that of eq. (weight) for this very Σ(w). There
 is exactly one such w. Write T(w)_i = min(1, α/‖φ_i‖_Σ(w)⁻¹). More weight is more information, so T grows with w; and
@@ -29,8 +29,8 @@ from fairduel.core.radius import rcdb_trust
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
-from fairduel.votes.differences import Pairs, Places, Rows
-from fairduel.votes.votes import Codes
+from fairduel.votes.design import Pairs, Rows
+from fairduel.votes.votes import Codes, Indices, sums
 
 Weights = Literal["none", "sequential", "fixed-point"]
 _CLOSE = 1e-8  # D(w, w*) that a fixed point is good to
@@ -61,7 +61,7 @@ class Fit:
 
 def robust_fit(
     differences: Rows | Pairs,
-    row: Places,
+    row: Indices,
     won: Vector,
     counts: Vector,
     *,
@@ -86,14 +86,14 @@ def robust_fit(
     sigma = (ridge or TINY_RIDGE) * np.eye(differences.dimension)
     weight, rounds, residual = vote_weights(differences, row, counts, weights, trust, sigma)
     theta, covariance, steps, ridge = weighted_fit(differences, row, won, counts * weight, ridge, group)
-    return Fit(theta, covariance, weight, trust, ridge, steps, rounds, residual)
+    return Fit(theta, covariance, weight, trust, ridge, steps=steps, rounds=rounds, residual=residual)
 
 
 def weighted_fit(
-    differences: Rows | Pairs, row: Places, won: Vector, counted: Vector, ridge: float | None, group: Codes | None
+    differences: Rows | Pairs, row: Indices, won: Vector, counted: Vector, ridge: float | None, group: Codes | None
 ) -> tuple[Vector, Matrix, int, float]:
     """Estimate θ of votes that count ``counted`` (n,): θ (d,), its covariance (d, d), Newton steps and λ."""
-    totals, wins = (_sums(row, values, len(differences)) for values in (counted, counted * won))
+    totals, wins = (sums(row, len(differences), values) for values in (counted, counted * won))
     with one_thread():
         theta, steps, ridge = differences.estimate(totals, wins, ridge)
         return theta, sandwich(differences, theta, row, won, counted, ridge=ridge, group=group), steps, ridge
@@ -105,7 +105,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 
 def vote_weights(
-    differences: Rows | Pairs, row: Places, counts: Vector, form: Weights, trust: float, sigma: Matrix
+    differences: Rows | Pairs, row: Indices, counts: Vector, form: Weights, trust: float, sigma: Matrix
 ) -> tuple[Vector, int, float]:
     """Weigh votes; returns w (n,), and the rounds and residual of a fixed point.
 
@@ -118,7 +118,7 @@ def vote_weights(
     with one_thread():
         if form == "sequential":
             return differences.in_order(row, counts, trust, sigma), 0, 0.0
-        weights, rounds, residual = fixed_point(differences, _sums(row, counts, len(differences)), trust, sigma)
+        weights, rounds, residual = fixed_point(differences, sums(row, len(differences), counts), trust, sigma)
         return weights[row], rounds, residual
 
 
@@ -160,7 +160,7 @@ def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, sigma: 
 def sandwich(
     differences: Rows | Pairs,
     theta: Vector,
-    row: Places,
+    row: Indices,
     won: Vector,
     counted: Vector,
     *,
@@ -175,23 +175,18 @@ def sandwich(
     """
     chance = special.expit(differences.margins(theta))
     slope, prior = chance * (1.0 - chance), ridge * np.eye(len(theta))
-    hessian = differences.information(_sums(row, counted, len(differences)) * slope) + prior
+    hessian = differences.information(sums(row, len(differences), counted) * slope) + prior
     gradients = counted * (chance[row] - won)
     if group is None:
-        scatter = differences.information(_sums(row, gradients**2, len(differences)))
+        scatter = differences.information(sums(row, len(differences), gradients**2))
     else:
         groups = int(group.max(initial=0)) + 1
         by_group = sparse.coo_array((gradients, (group, row)), shape=(groups, len(differences))).tocsr()
         scatter = differences.scatter(by_group) * _small_sample(group)
-    expected = differences.information(_sums(row, counted**2, len(differences)) * slope)
+    expected = differences.information(sums(row, len(differences), counted**2) * slope)
     inverse = linalg.pinvh(hessian)
     covariance = inverse @ (_larger(scatter, expected) + prior) @ inverse
     return 0.5 * (covariance + covariance.T)
-
-
-def _sums(row: Places, values: Vector, count: int) -> Vector:
-    """Sum of the ``values`` (n,) of each row, shape (r,)."""
-    return np.asarray(np.bincount(row, values, count), dtype=np.float64)
 
 
 def _larger(one: Matrix, other: Matrix) -> Matrix:

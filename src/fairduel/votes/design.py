@@ -15,11 +15,10 @@ from fairduel.core.likelihood import Problem, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
-from fairduel.votes.sequential import weigh_pairs, weigh_rows
-from fairduel.votes.votes import Codes
+from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
+from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels
 
 _BLOCK = 4096
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class Rows:
     """One difference a row, shape (r, d)."""
 
     @classmethod
-    def collapse(cls, differences: Matrix) -> tuple[Self, Places, NDArray[np.bool_]]:
+    def collapse(cls, differences: Matrix) -> tuple[Self, Indices, Mask]:
         """Keep each of the ``differences`` (n, d) once, φ and −φ being one.
 
         Returns the rows, the row of each difference (n,), and whether it stands there with the other sign (n,).
@@ -79,7 +78,7 @@ class Rows:
             result[start : start + _BLOCK] = np.sqrt(np.einsum("ij,ij->i", points, points))
         return result
 
-    def in_order(self, row: Places, counts: Vector, trust: float, matrix: Matrix) -> Vector:
+    def in_order(self, row: Indices, counts: Vector, trust: float, matrix: Matrix) -> Vector:
         """Weigh votes in their order, starting from Σ = ``matrix``, which is brought up to date, shape (n,)."""
         return weigh_rows(self.values, row, counts, trust, matrix, np.ascontiguousarray(linalg.inv(matrix)))
 
@@ -114,17 +113,15 @@ class Pairs:
     """How many items there are, K."""
 
     @classmethod
-    def collapse(cls, first: Codes, second: Codes, count: int) -> tuple[Self, Places, NDArray[np.bool_]]:
+    def collapse(cls, first: Codes, second: Codes, count: int) -> tuple[Self, Indices, Mask]:
         """As :meth:`Rows.collapse`, for the codes (n,) of two of ``count`` items.
 
         >>> pairs, row, turned = Pairs.collapse(np.array([2, 0], np.int32), np.array([0, 2], np.int32), 3)
         >>> pairs.first.tolist(), row.tolist(), turned.tolist()
         ([0], [0, 0], [True, False])
         """
-        turned = first > second
-        low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
-        keys, row = np.unique(low * count + high, return_inverse=True)
-        return cls((keys // count).astype(np.int32), (keys % count).astype(np.int32), count), row, turned
+        _, low, high, row, turned = distinct_duels(first, second, count)
+        return cls(low.astype(np.int32), high.astype(np.int32), count), row, turned
 
     def __len__(self) -> int:
         return len(self.first)
@@ -144,7 +141,7 @@ class Pairs:
         squared = own[self.first] + own[self.second] - 2.0 * inverse[self.first, self.second]
         return np.sqrt(np.maximum(squared, 0.0))
 
-    def in_order(self, row: Places, counts: Vector, trust: float, matrix: Matrix) -> Vector:
+    def in_order(self, row: Indices, counts: Vector, trust: float, matrix: Matrix) -> Vector:
         """As :meth:`Rows.in_order`."""
         inverse = np.ascontiguousarray(linalg.inv(matrix))
         return weigh_pairs(self.first, self.second, row, counts, trust, matrix, inverse)
@@ -170,9 +167,13 @@ class Pairs:
         return np.asarray((sums.T @ sums).toarray())
 
 
+Design = tuple[Rows | Pairs, Indices, Mask]
+"""Distinct differences, the row of each vote among them (n,), and whether it stands there with the other sign (n,)."""
+
+
 def with_features(
     first: Codes, second: Codes, features: NDArray[np.float64], context: Codes | None = None
-) -> tuple[Rows, Places, NDArray[np.bool_]]:
+) -> tuple[Rows, Indices, Mask]:
     """As :meth:`Pairs.collapse`, where items have ``features`` beside themselves: the unit vectors, then the features.
 
     ``features`` are (K, d), or (contexts, K, d) with the ``context`` of each vote (n,).
@@ -181,16 +182,10 @@ def with_features(
     >>> rows.values.tolist()
     [[1.0, -1.0, 0.25]]
     """
-    count = features.shape[-2]
-    turned = first > second
-    where = np.zeros(len(first), np.int64) if context is None or features.ndim == 2 else context.astype(np.int64)
-    keys, row = np.unique(
-        (where * count + np.minimum(first, second)) * count + np.maximum(first, second), return_inverse=True
-    )
-    low, high, where = keys // count % count, keys % count, keys // count**2
-    table = features[None] if features.ndim == 2 else features
-    values = np.zeros((len(keys), count + table.shape[-1]))
-    values[np.arange(len(keys)), low] = 1.0
-    values[np.arange(len(keys)), high] = -1.0
+    table, count = features[None] if features.ndim == 2 else features, features.shape[-2]
+    where, low, high, row, turned = distinct_duels(first, second, count, None if features.ndim == 2 else context)
+    values = np.zeros((len(low), count + table.shape[-1]))
+    values[np.arange(len(low)), low] = 1.0
+    values[np.arange(len(low)), high] = -1.0
     values[:, count:] = table[where, low] - table[where, high]
     return Rows(values), row, turned

@@ -10,7 +10,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.honest import (
+from fairduel.votes.null_model import (
     CONSENSUS_RIDGE,
     SLOPES,
     Decisive,

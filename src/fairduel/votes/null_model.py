@@ -26,11 +26,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import fit_scores
-from fairduel.votes.votes import Votes
-
-Places = NDArray[np.int64]
+from fairduel.votes.votes import Indices, Mask, Votes, sums
 
 SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """The care s that honest voters may have, relative to the consensus."""
@@ -47,67 +44,54 @@ _SAMPLE = 40_000  # votes that are enough to estimate one number from
 _BATCH = 4_000_000  # numbers held at a time
 
 
-def sums(place: Places, count: int, values: NDArray[Any] | None = None) -> Vector:
-    """Sum of ``values`` (n,), or number of entries, at each of ``count`` places.
-
-    >>> sums(np.array([0, 2, 2]), 3).tolist()
-    [1.0, 0.0, 2.0]
-    """
-    return np.bincount(place, values, count).astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Decisive:
     """The n votes that have a winner, a voter and a weight above 0: what evidence is made of."""
 
-    first: Places
-    second: Places
+    first: Indices
+    second: Indices
     sign: Vector
     """+1 where the first won, −1 where the second won, shape (n,)."""
-    voter: Places
-    context: Places | None
+    voter: Indices
+    context: Indices | None
     items: int
     voters: int
 
     @classmethod
     def of(cls, votes: Votes) -> "Decisive":
         """Take them out of ``votes``; each counts once, whatever its weight."""
-        if votes.voter is None:
-            raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
-        kept = (votes.result != 0.5) & (votes.weight > 0.0)
+        kept = votes.counts("drop") > 0.0
         return cls(
             first=votes.first[kept].astype(np.int64),
             second=votes.second[kept].astype(np.int64),
             sign=2.0 * votes.result[kept] - 1.0,
-            voter=votes.voter[kept].astype(np.int64),
+            voter=votes.cast_by[kept].astype(np.int64),
             context=None if votes.context is None else votes.context[kept].astype(np.int64),
             items=len(votes.items),
             voters=len(votes.voters),
         )
 
-    def select(self, chosen: NDArray[np.bool_]) -> "Decisive":
+    def select(self, chosen: Mask) -> "Decisive":
         """Only the votes where ``chosen`` (n,) is true."""
-        return replace(
-            self,
-            first=self.first[chosen],
-            second=self.second[chosen],
-            sign=self.sign[chosen],
-            voter=self.voter[chosen],
-            context=None if self.context is None else self.context[chosen],
-        )
+        arrays: dict[str, Any] = {n: each[chosen] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        return replace(self, **arrays)
 
     def sides(self, values: Vector) -> Vector:
         """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""
         return np.concatenate([values, -values])
 
-    def cells(self) -> tuple[Places, Places]:
+    def per_voter(self, values: NDArray[Any]) -> Vector:
+        """Sum of the ``values`` (n,) of each voter's votes, shape (V,)."""
+        return sums(self.voter, self.voters, values)
+
+    def cells(self) -> tuple[Indices, Indices]:
         """The (voter, item) that occur, as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
         keys = np.concatenate([self.voter * self.items + self.first, self.voter * self.items + self.second])
         cells, places = np.unique(keys, return_inverse=True)
         return cells, places
 
 
-def consensus(votes: Decisive, left_out: NDArray[np.bool_], *, only_left_out: bool = False) -> Vector:
+def consensus(votes: Decisive, left_out: Mask, *, only_left_out: bool = False) -> Vector:
     """Log-odds z (n,) that the first wins, according to everybody but the voter and the voters ``left_out`` (V,).
 
     With ``only_left_out`` it is right for the votes of these only, and sooner there.
@@ -124,7 +108,7 @@ def consensus(votes: Decisive, left_out: NDArray[np.bool_], *, only_left_out: bo
     return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit)[counts].sum()))
 
 
-def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
+def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
     """The largest τ, at 95 %, that votes (n,) allow if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
 
     It is where the likelihood has fallen from its maximum by half the 90 % quantile of χ²; at most 3 log-odds.
@@ -162,7 +146,7 @@ def taste_size(group: Places, logit: Vector, sign: Vector) -> float:
     return float(optimize.brentq(lambda taste: loss(taste) - allowed, found.x, _MOST_TASTE, xtol=1e-3))
 
 
-def consensus_variance(votes: Decisive, counts: NDArray[np.bool_], taste: float) -> Vector:
+def consensus_variance(votes: Decisive, counts: Mask, taste: float) -> Vector:
     """How far the others' score of an item may be off, for each cell of ``votes.cells()``, shape (c,).
 
     Of the others, only votes where ``counts`` (n,) is true are in the consensus. With N of them on the item, n by each
@@ -176,7 +160,7 @@ def consensus_variance(votes: Decisive, counts: NDArray[np.bool_], taste: float)
 
 
 def best_honest(
-    group: Places,
+    group: Indices,
     count: int,
     logit: Vector,
     sign: Vector,
@@ -207,6 +191,11 @@ def best_honest(
     return best
 
 
+def log_mean(logs: Matrix) -> Vector:
+    """Log of the mean along the first axis, of numbers given by their logs."""
+    return np.asarray(special.logsumexp(logs, axis=0) - np.log(len(logs)))
+
+
 def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     """Log of the honest maximum for all votes of each voter, who has a taste for *every* item, shape (V,).
 
@@ -219,16 +208,16 @@ def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     weight = p * (1.0 - p)
     cells, place = votes.cells()
     along = sums(place, len(cells), votes.sides(z * weight))
-    scale = np.maximum(sums(votes.voter, votes.voters, z**2 * weight), 1e-12)
+    scale = np.maximum(votes.per_voter(z**2 * weight), 1e-12)
     of_slope = sums(cells // votes.items, votes.voters, variance * along**2) / scale**2
     best = np.full(votes.voters, -np.inf)
     for slope in (*SLOPES, *_NEGATIVE_SLOPES):
         price = min(slope, 0.0) ** 2 / (2.0 * np.maximum(of_slope, 1e-12))
-        best = np.maximum(best, sums(votes.voter, votes.voters, -np.logaddexp(0.0, -slope * votes.sign * z)) - price)
+        best = np.maximum(best, votes.per_voter(-np.logaddexp(0.0, -slope * votes.sign * z)) - price)
     return best
 
 
-def _without_voter(votes: Decisive, counts: NDArray[np.bool_], *, step_back: bool) -> Vector:
+def _without_voter(votes: Decisive, counts: Mask, *, step_back: bool) -> Vector:
     count = votes.items
     winner = np.where(votes.sign > 0, votes.first, votes.second)[counts]
     loser = np.where(votes.sign > 0, votes.second, votes.first)[counts]
@@ -251,7 +240,7 @@ def _without_voter(votes: Decisive, counts: NDArray[np.bool_], *, step_back: boo
     return z
 
 
-def _small_step(scores: Vector, covariance: Matrix, first: Places, second: Places, sign: Matrix) -> Matrix:
+def _small_step(scores: Vector, covariance: Matrix, first: Indices, second: Indices, sign: Matrix) -> Matrix:
     """z of g voters with m votes each (g, m), by Woodbury in the space of their votes.
 
     With A = Φ H⁻¹ Φᵀ, D = diag(p(1 − p)) and residuals r of their votes, Φ(H − ΦᵀDΦ)⁻¹Φᵀ r = A (I − D A)⁻¹ r.
@@ -266,7 +255,7 @@ def _small_step(scores: Vector, covariance: Matrix, first: Places, second: Place
     return np.asarray(z - (a @ np.linalg.solve(left, residual[:, :, None]))[:, :, 0])
 
 
-def _large_step(scores: Vector, covariance: Matrix, first: Places, second: Places, sign: Matrix) -> Matrix:
+def _large_step(scores: Vector, covariance: Matrix, first: Indices, second: Indices, sign: Matrix) -> Matrix:
     """The same in the space of the items, (I − H⁻¹ΦᵀDΦ)⁻¹ H⁻¹Φᵀr, for voters with more votes than there are items."""
     count = len(scores)
     result = np.empty(first.shape)
@@ -283,7 +272,7 @@ def _large_step(scores: Vector, covariance: Matrix, first: Places, second: Place
     return result
 
 
-def _in_context(votes: Decisive, context: Places, z: Vector, counts: NDArray[np.bool_], variance: float) -> Vector:
+def _in_context(votes: Decisive, context: Indices, z: Vector, counts: Mask, variance: float) -> Vector:
     """How far the other voters' votes in the same context move z, shape (n,): gradient over (Hessian + 1/variance)."""
     if variance == 0.0:
         return np.zeros(len(z))

@@ -26,18 +26,18 @@ ends there. Where r* exists there is a finite θ' without a ridge too: otherwise
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from fairduel.duel import Vector
 from fairduel.votes.bradley_terry import Scores
-from fairduel.votes.kinds import How, Kinds, standard_gaps
+from fairduel.votes.vote_counts import How, VoteCounts, standard_gaps
+from fairduel.votes.votes import Indices
 
 _RADII = np.geomspace(1e-3, 1e4, 400)
 _STRIDE = 8
 
 
-def least_needed(kinds: Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How) -> int:
+def lower_bound(kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How) -> int:
     """The smallest m that the proof above cannot rule out for any (inside, outside) pair."""
     low, high = 1, int(kinds.count.sum()) + 1  # low cannot be ruled out only if nothing below can
     proof = _Proof(kinds, fitted, how)
@@ -54,7 +54,7 @@ def least_needed(kinds: Kinds, fitted: Scores, pairs: Sequence[tuple[int, int]],
 class _Proof:
     """The quantities of the proof for one set of votes."""
 
-    def __init__(self, kinds: Kinds, fitted: Scores, how: How) -> None:
+    def __init__(self, kinds: VoteCounts, fitted: Scores, how: How) -> None:
         self._kinds, self._fitted, self._how = kinds, fitted, how
         variance = np.diag(fitted.covariance)
         kappa = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * fitted.covariance, 0.0))
@@ -68,7 +68,7 @@ class _Proof:
         slope = expit(fitted.scores[self._one] - fitted.scores[self._other])
         self._slope = slope * (1.0 - slope)
 
-    def possible(self, size: int, pairs: NDArray[np.int64]) -> bool:
+    def possible(self, size: int, pairs: Indices) -> bool:
         """Whether the proof leaves it open that ``size`` votes let one of the ``pairs`` (p, 2) change places."""
         radius = self._radius(size)
         if radius is None:

@@ -5,30 +5,29 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.bradley_terry import Scores, Ties
-from fairduel.votes.votes import Votes
+from fairduel.votes.bradley_terry import Scores
+from fairduel.votes.votes import Indices, Mask, Ties, Votes
 
 How = Literal["dropped", "flipped"]
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class VoteCounts:
     """Votes that are alike: the same winner, loser and weight. All (q,) but the order."""
 
-    winner: NDArray[np.int64]
-    loser: NDArray[np.int64]
-    tie: NDArray[np.bool_]
+    winner: Indices
+    loser: Indices
+    tie: Mask
     weight: Vector
-    count: NDArray[np.int64]
-    order: NDArray[np.int64]
+    count: Indices
+    order: Indices
     """All votes that count, kind by kind."""
     items: int
 
-    def won(self, count: NDArray[np.int64]) -> Matrix:
+    def won(self, count: Indices) -> Matrix:
         """Matrix of wins if each kind had ``count`` votes, shape (K, K)."""
         mass, size = self.weight * count, self.items**2
         forth, back = self.winner * self.items + self.loser, self.loser * self.items + self.winner
@@ -36,31 +35,30 @@ class Kinds:
         won += np.bincount(back[self.tie], 0.5 * mass[self.tie], size)
         return np.asarray(won.reshape(self.items, self.items))
 
-    def after(self, taken: NDArray[np.int64], how: How) -> Matrix:
+    def after(self, taken: Indices, how: How) -> Matrix:
         """Matrix of wins once ``taken`` (q,) votes of each kind are dropped or flipped."""
         left = self.won(self.count - taken)
         return left if how == "dropped" else left + self.won(taken).T
 
-    def members(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places of the first ``taken`` (q,) votes of each kind."""
+    def members(self, taken: Indices) -> Indices:
+        """Indices of the first ``taken`` (q,) votes of each kind."""
         starts = np.cumsum(self.count) - self.count
         chosen = [self.order[start : start + many] for start, many in zip(starts, taken, strict=True) if many]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen]))
 
 
-def kinds_of(votes: Votes, ties: Ties) -> Kinds:
+def count_votes(votes: Votes, ties: Ties) -> VoteCounts:
     """Put votes that are alike together."""
-    counts = (votes.weight > 0.0) & ((votes.result != 0.5) | (ties == "half"))
-    places = np.flatnonzero(counts)
+    places = np.flatnonzero(votes.counts(ties))
     if len(places) == 0:
         raise BadInputError("no vote counts, so there is nothing that could change.")
     first, second, result = votes.first[places], votes.second[places], votes.result[places]
-    tie = result == 0.5
+    tie = votes.is_tie[places]
     ahead = np.where(tie, np.minimum(first, second), np.where(result == 1.0, first, second))
     behind = np.where(tie, np.maximum(first, second), np.where(result == 1.0, second, first))
     keys = np.stack([ahead, behind, tie, votes.weight[places]])
     found, kind, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    return Kinds(
+    return VoteCounts(
         winner=found[0].astype(np.int64),
         loser=found[1].astype(np.int64),
         tie=found[2] > 0.0,
@@ -71,7 +69,7 @@ def kinds_of(votes: Votes, ties: Ties) -> Kinds:
     )
 
 
-def standard_gaps(fitted: Scores, pairs: Sequence[tuple[int, int]] | NDArray[np.int64]) -> Vector:
+def standard_gaps(fitted: Scores, pairs: Sequence[tuple[int, int]] | Indices) -> Vector:
     """g/κ: the gap of each of p pairs in standard errors, shape (p,)."""
     inside, outside = np.asarray(pairs).T
     variance = np.diag(fitted.covariance)

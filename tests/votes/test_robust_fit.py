@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from fairduel import LOGISTIC, BadInputError
-from fairduel.votes.differences import Pairs, Rows, with_features
-from fairduel.votes.robust import fixed_point, robust_fit, sandwich, trust_for, vote_weights
+from fairduel.votes.design import Pairs, Rows, with_features
+from fairduel.votes.robust_fit import fixed_point, robust_fit, sandwich, trust_for, vote_weights
 
 RIDGE = 0.05
 

@@ -1,0 +1,89 @@
+"""The recipes "Add a reader" and "Add a report section" of CONTRIBUTING.md, followed step by step."""
+
+import polars as pl
+import pytest
+
+from fairduel.cli import main
+from fairduel.errors import BadInputError
+from fairduel.report import audit_page, votes_page
+from fairduel.report.votes_page import Section
+from fairduel.report.votes_tables import TextTable, fragility_cells, standing_cells
+from fairduel.votes import file_readers, read_votes
+from fairduel.votes.file_readers import FAULT, LINE
+
+LINES = ["tea > milk (Ann)", "milk > tea (Bob)", "tea > juice (Ann)", "juice or tea?", "juice > milk (Bob)"]
+
+
+def read_chevrons(path, _):
+    """Read lines like  tea > milk (Ann)."""
+    text = pl.Series("line", path.read_text().splitlines())
+    pattern = r"^(?<first>\w+) > (?<second>\w+) \((?<voter>\w+)\)$"
+    table = text.to_frame().select(pl.col("line").str.extract_groups(pattern)).unnest("line")
+    broken = pl.col("first").is_null()
+    return table.with_columns(
+        pl.when(~broken).then(pl.lit("first")).alias("winner"),
+        pl.when(broken).then(pl.lit("no chevron")).alias(FAULT),
+        pl.when(broken).then(text).alias(LINE),
+    ), 1
+
+
+@pytest.fixture
+def votes_file(tmp_path):
+    path = tmp_path / "votes.chevrons"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    monkeypatch.setitem(file_readers.READERS, ".chevrons", read_chevrons)
+
+
+def fairduel(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["fairduel", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+def test_without_the_entry_the_file_is_refused(votes_file):
+    with pytest.raises(BadInputError, match=r"votes\.chevrons is none of the files that are read"):
+        read_votes(votes_file)
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_reader_is_a_function_and_an_entry(votes_file):
+    reading = read_votes(votes_file)
+    assert reading.votes.items == ("juice", "milk", "tea")
+    assert reading.votes.voters == ("Ann", "Bob")
+    assert reading.votes.row.tolist() == [1, 2, 3, 5]
+    assert reading.set_aside.select("row", "reason", "line").rows() == [(4, "no chevron", "juice or tea?")]
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
+    def lower_half(ranking, votes):
+        last = ranking.standings[len(votes.items) // 2 :]
+        cells = [standing_cells(standing, digits=1) for standing in last]
+        return Section("The lower half", [f"{len(last)} items."], [TextTable.of(cells, ["item", "won"])])
+
+    monkeypatch.setattr(votes_page, "RANKING_SECTIONS", [lower_half, *votes_page.RANKING_SECTIONS])
+    assert fairduel(monkeypatch, "rank", votes_file, "--out", tmp_path) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index("<h2>The lower half</h2>") < page.index("<h2>Ranking</h2>")
+    assert "<p>2 items.</p>" in page
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_section_of_an_audit_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
+    def in_short(audit):
+        return Section("Fragile", tables=[TextTable.of(map(fragility_cells, audit.fragility), ["votes are", "share"])])
+
+    def silent(_):
+        return None
+
+    monkeypatch.setattr(audit_page, "AUDIT_SECTIONS", [*audit_page.AUDIT_SECTIONS, silent, in_short])
+    assert fairduel(monkeypatch, "audit", votes_file, "--top", "1", "--out", tmp_path) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index("<h2>How far to trust it</h2>") < page.index("<h2>Fragile</h2>")
+    assert page.count("<h2>") == 6  # four of every audit, this one, and the settings
