@@ -6,11 +6,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.round import RADIUS, Moment
+from fairduel.agents.round import RADIUS, Plan
 from fairduel.checks import positive
 from fairduel.core.compiling import inlined
 from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius
 from fairduel.core.selection import View, perturbations, perturbed_pair
+from fairduel.duel import Vector
 from fairduel.errors import unknown_name
 
 Coupling = Literal["paper", "vacdb"]
@@ -20,14 +21,14 @@ _MIXING, _THRESHOLD, _IS_PAPER, _IS_GAUSSIAN = range(RADIUS + 1, RADIUS + 5)
 
 
 @inlined
-def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
     """The leader under random perturbation, and its toughest rival."""
-    numbers, count = now.numbers, seen.rewards.size
+    count = seen.rewards.size
     own = (rng.random() < numbers[_MIXING]) == (numbers[_IS_PAPER] != 0.0)
     gaussian = numbers[_IS_GAUSSIAN] != 0.0
     draws = rng.standard_normal(count) if gaussian else rng.random(count)
     noise = perturbations(draws, own, gaussian, numbers[_THRESHOLD])
-    return perturbed_pair(seen, numbers[RADIUS], noise, now.plan.self_duels, (rng.random(), rng.random()))
+    return perturbed_pair(seen, numbers[RADIUS], noise, plan.self_duels, (rng.random(), rng.random()))
 
 
 @dataclass(kw_only=True, eq=False)

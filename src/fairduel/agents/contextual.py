@@ -3,7 +3,7 @@
 import math
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
-from fairduel.agents.round import Choice, Moment, Plan, RunPlan, State, choose, steps, tell_step, weigh
+from fairduel.agents.round import Plan, RunPlan, State, Steps, choose, steps, tell_step, weigh
 from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName
 from fairduel.core.information import Information
@@ -95,9 +95,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self._information.look_at(table, few=not self._has_local_information)
         if self._has_local_information:
             self._local_information.look_at(table)
-        return self._asking(
-            steps(self._choose, self._weigh).ask(self._now(np.asarray(table, dtype=np.float64)), self._rng)
-        )
+        table = np.asarray(table, dtype=np.float64)
+        is_warmup = self._asked < self.warmup
+        return Duel(self._asked, *self._steps.ask(*self._now(), table, is_warmup, self._rng))
 
     def _duel_in(self, actions: ActionSet) -> Duel:
         """The next duel of a set that is not listed."""
@@ -115,20 +115,16 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
                 second = actions.random(self._rng)
         else:
             inverse = (self._local_information if self._has_local_information else self._information).inverse
-            pair = actions.best_pair(
+            best = actions.best_pair(
                 self._estimator.theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels
             )
-            first, second, gap = pair.first, pair.second, pair.gap
+            first, second, gap = best.first, best.second, best.gap
         if self._rng.random() < 0.5:
             first, second = second, first
-        now = self._now(np.empty((0, self.dimension)))
-        duel = self._asking(
-            steps(self._choose, self._weigh).commit(now, *actions.indices(first, second), first - second)
-        )
-        return replace(duel, features=np.array([first, second]), gap=gap)
-
-    def _asking(self, choice: Choice) -> Duel:
-        return Duel(self._asked, *choice)
+        pair = actions.indices(first, second)
+        known = self._steps.commit(*self._now(), *pair, first - second)
+        features = np.array([first, second])
+        return Duel(self._asked, *pair, first - second, *known, features=features, gap=gap)
 
     def _tell(self, asked: Duel, answer: Outcome) -> None:
         plan, arrays = self._estimator.plan, self._estimator.arrays
@@ -244,11 +240,14 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _plan(self) -> Plan:
         return Plan(0, 0, self._trust, self._design_slope, self._kappa, self.self_duels, self._estimator.plan)
 
-    def _now(self, actions: Matrix) -> Moment:
-        """Say what there is to choose by, with these actions (K, d)."""
+    @property
+    def _steps(self) -> Steps:
+        return steps(self._choose, self._weigh)
+
+    def _now(self) -> tuple[Plan, Vector, State]:
+        """What every step of the next round needs."""
         state = State(self._information.arrays, self._local_information.arrays, self._estimator.theta)
-        numbers = np.array(self._numbers_at(self._asked + 1), dtype=np.float64)
-        return Moment(self._plan, numbers, state, actions, self._asked < self.warmup)
+        return self._plan, np.array(self._numbers_at(self._asked + 1), dtype=np.float64), state
 
     def plan_run(self, horizon: int) -> RunPlan | None:
         """What a compiled run of this agent needs, or ``None`` where the agent has asked already.

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.round import RADIUS, Moment
+from fairduel.agents.round import RADIUS, Plan
 from fairduel.core.compiling import inlined
 from fairduel.core.radius import maxinp_radius, practical_radius
 from fairduel.core.selection import View, informative_pair
+from fairduel.duel import Vector
 
 
 @inlined
-def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
     """The most informative pair of promising actions."""
-    return informative_pair(seen, now.numbers[RADIUS], now.plan.self_duels, rng.random())
+    return informative_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
 @dataclass(kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
-from fairduel.agents.round import RADIUS, Moment
+from fairduel.agents.round import RADIUS, Plan
 from fairduel.checks import number_or_name
 from fairduel.core.compiling import inlined
 from fairduel.core.information import Information, dot
@@ -20,11 +20,11 @@ SLOPE_RADIUS = RADIUS + 1
 
 
 @inlined
-def weigh(now: Moment, difference: Vector, width: float) -> tuple[float, float]:
+def weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width: float) -> tuple[float, float]:
     """The weight of line 12, and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
-    largest = abs(dot(difference, now.state.theta)) + now.numbers[SLOPE_RADIUS] * width  # Δ̂_t
-    link = now.plan.estimator.link
-    return uncertainty_weight(now.plan.trust, width), max(now.plan.kappa, slope(link.kind, link.scale, largest))
+    largest = abs(dot(difference, theta)) + numbers[SLOPE_RADIUS] * width  # Δ̂_t
+    link = plan.estimator.link
+    return uncertainty_weight(plan.trust, width), max(plan.kappa, slope(link.kind, link.scale, largest))
 
 
 @dataclass(kw_only=True, eq=False)

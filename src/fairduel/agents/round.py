@@ -12,7 +12,7 @@ import numpy as np
 
 from fairduel.core.compiling import inlined, specialised
 from fairduel.core.estimators import EstimatorArrays, EstimatorPlan, learn
-from fairduel.core.information import FEW, InformationArrays, add_difference, width_between, with_gram
+from fairduel.core.information import FEW, InformationArrays, add_difference, fill_gram, width_between, with_gram
 from fairduel.core.selection import View, random_pair, symmetric_pair, uncertainty_weight, view
 from fairduel.duel import Matrix, Vector
 
@@ -56,71 +56,68 @@ class Choice(NamedTuple):
     slope: float
 
 
-class Moment(NamedTuple):
-    """All that an agent has to choose by in one round."""
-
-    plan: Plan
-    numbers: Vector
-    """The agent's numbers of this round, shape (m,): the radius, and what a subclass puts behind it."""
-    state: State
-    actions: Matrix
-    """The actions to choose from, shape (K, d); (0, d) where they are not listed."""
-    is_warmup: bool
-
-
 RADIUS = 0
-"""Where the radius stands among the numbers of a round."""
+"""Where the radius stands among an agent's numbers of a round (m,); a subclass may put more behind it."""
 
 
 @inlined
-def choose(now: Moment, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
     """Which pair to ask: argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, unless an agent has another rule."""
-    return symmetric_pair(seen, now.numbers[RADIUS], now.plan.self_duels, rng.random())
+    return symmetric_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
 @inlined
-def weigh(now: Moment, difference: Vector, width: float) -> tuple[float, float]:  # noqa: ARG001
+def weigh(
+    plan: Plan,
+    numbers: Vector,  # noqa: ARG001
+    theta: Vector,  # noqa: ARG001
+    difference: Vector,  # noqa: ARG001
+    width: float,
+) -> tuple[float, float]:
     """How much to trust a duel, and how much it informs: eq. (weight) and 1 or κ, unless an agent has it otherwise."""
-    return uncertainty_weight(now.plan.trust, width), now.plan.design_slope
-
-
-@inlined
-def steering(state: State) -> InformationArrays:
-    """What the agent explores by: Λ if it has one, else Σ."""
-    return state.local if state.local.matrix.size else state.information
+    return uncertainty_weight(plan.trust, width), plan.design_slope
 
 
 @inlined
 def looking_at(state: State, count: int) -> State:
     """The same state with room for the Gram matrix of another set of so many actions, if these are few."""
-    dimension = state.information.matrix.shape[0]
-    kept = count if count <= max(FEW, dimension) else 0
-    if state.local.matrix.size:
-        return State(state.information, with_gram(state.local, kept), state.theta)
-    return State(with_gram(state.information, kept), state.local, state.theta)
+    information, local, theta = state
+    kept = count if count <= max(FEW, theta.size) else 0
+    if local.matrix.size:
+        return State(information, with_gram(local, kept), theta)
+    return State(with_gram(information, kept), local, theta)
 
 
-def commit_step(now: Moment, first: int, second: int, difference: Vector) -> Choice:
-    """Weigh the duel with this difference (d,), and add it to Σ, which needs no outcome."""
-    plan, state = now.plan, now.state
-    width = width_between(state.information, difference, first, second)
-    weight, slope = weigh(now, difference, width)
+def commit_step(
+    plan: Plan, numbers: Vector, state: State, first: int, second: int, difference: Vector
+) -> tuple[float, float, float]:
+    """Weigh the duel with this difference (d,), and add it to Σ; return its weight, width and slope."""
+    information, local, theta = state
+    width = width_between(information, difference, first, second)
+    weight, slope = weigh(plan, numbers, theta, difference, width)
     if first != second:
-        add_difference(state.information, difference, weight * plan.design_slope, first, second)
-        if state.local.matrix.size:
-            add_difference(state.local, difference, weight * slope, first, second)
-    return Choice(first, second, difference, weight, width, slope)
+        add_difference(information, difference, weight * plan.design_slope, first, second)
+        if local.matrix.size:
+            add_difference(local, difference, weight * slope, first, second)
+    return weight, width, slope
 
 
-def ask_step(now: Moment, rng: np.random.Generator) -> Choice:
-    """Choose the next duel of listed actions."""
-    if now.is_warmup:
-        first, second = random_pair(len(now.actions), rng.random())
+def ask_step(
+    plan: Plan, numbers: Vector, state: State, actions: Matrix, is_warmup: bool, rng: np.random.Generator
+) -> Choice:
+    """Choose the next duel among ``actions`` (K, d): by Λ if the agent has one, else by Σ."""
+    information, local, theta = state
+    steering = local if local.matrix.size else information
+    fill_gram(steering, actions)
+    if is_warmup:
+        first, second = random_pair(len(actions), rng.random())
     else:
-        first, second = choose(now, view(steering(now.state), now.actions, now.state.theta), rng)
+        first, second = choose(plan, numbers, view(steering, actions, theta), rng)
     if rng.random() < 0.5:
         first, second = second, first
-    return commit_step(now, first, second, now.actions[first] - now.actions[second])
+    difference = actions[first] - actions[second]
+    weight, width, slope = commit_step(plan, numbers, state, first, second, difference)
+    return Choice(first, second, difference, weight, width, slope)
 
 
 @inlined
@@ -141,8 +138,8 @@ def tell_step(
 class Steps(NamedTuple):
     """The two halves of ``ask`` for agents that choose and weigh alike."""
 
-    ask: Callable[[Moment, np.random.Generator], Choice]
-    commit: Callable[..., Choice]
+    ask: Callable[..., Choice]
+    commit: Callable[..., tuple[float, float, float]]
 
 
 @functools.cache

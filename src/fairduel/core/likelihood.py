@@ -48,11 +48,11 @@ class Problem(NamedTuple):
 @compiled
 def loss(theta: Vector, problem: Problem) -> float:
     """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows."""
-    margins = problem.differences @ theta
-    total: float = 0.5 * problem.ridge * np.dot(theta, theta)
+    differences, weights, wins, ridge, link = problem
+    margins = differences @ theta
+    total: float = 0.5 * ridge * np.dot(theta, theta)
     for i in range(margins.size):
-        total += problem.weights[i] * potential(problem.link.kind, problem.link.scale, margins[i])
-        total -= problem.wins[i] * margins[i]
+        total += weights[i] * potential(link.kind, link.scale, margins[i]) - wins[i] * margins[i]
     return total
 
 
@@ -62,14 +62,14 @@ def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: V
 
     One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
     """
-    weights, wins = problem.weights, problem.wins
+    differences, weights, wins, ridge, link = problem
     for j in range(theta.size):
-        gradient[j] = problem.ridge * theta[j]
+        gradient[j] = ridge * theta[j]
     for start in range(0, weights.size, _BLOCK):
-        rows = problem.differences[start : start + _BLOCK]
+        rows = differences[start : start + _BLOCK]
         residuals = products(rows, theta)
         for i in range(residuals.size):
-            p, s = probability_and_slope(problem.link.kind, problem.link.scale, residuals[i])
+            p, s = probability_and_slope(link.kind, link.scale, residuals[i])
             residuals[i] = weights[start + i] * p - wins[start + i]
             curvatures[start + i] = weights[start + i] * s
         sums = combination(residuals, rows)
@@ -131,13 +131,13 @@ class Estimate(NamedTuple):
 
 
 @compiled
-def _tolerance(problem: Problem) -> float:
+def _tolerance(differences: Matrix, weights: Vector) -> float:
     total = 1.0
-    for i in range(problem.weights.size):
+    for i in range(weights.size):
         longest = 1.0
-        for j in range(problem.differences.shape[1]):
-            longest = max(longest, abs(problem.differences[i, j]))
-        total += problem.weights[i] * longest
+        for j in range(differences.shape[1]):
+            longest = max(longest, abs(differences[i, j]))
+        total += weights[i] * longest
     return total * TOLERANCE
 
 
@@ -163,7 +163,7 @@ def newton(start: Vector, problem: Problem) -> Estimate:
     otherwise the step is halved until the loss itself falls enough. A Hessian serves for another step where that should
     be the last: where the gradient, if it falls by the same factor again, is small enough.
     """
-    tolerance = _tolerance(problem)
+    tolerance = _tolerance(problem.differences, problem.weights)
     theta = start.copy()
     gradient, curvatures = np.empty_like(start), np.empty_like(problem.weights)
     next_gradient, next_curvatures = np.empty_like(start), np.empty_like(problem.weights)
@@ -200,18 +200,19 @@ def newton(start: Vector, problem: Problem) -> Estimate:
 @inlined
 def _solve(start: Vector, problem: Problem) -> Estimate:
     """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
-    rows, dimension = problem.differences.shape
+    differences, weights, wins, ridge, link = problem
+    rows, dimension = differences.shape
     in_span = dimension >= HIGH_DIMENSION and rows < dimension
-    differences, basis = problem.differences, np.empty((0, 0))
+    basis = differences
     if in_span:  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
         orthonormal, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
         basis, differences = np.ascontiguousarray(orthonormal), np.ascontiguousarray(triangle.T)
         start = start @ basis
-    solution = newton(start, Problem(differences, problem.weights, problem.wins, problem.ridge, problem.link))
+    solution = newton(start, Problem(differences, weights, wins, ridge, link))
     if not in_span:
         return solution
-    theta, _, gradient, tolerance, steps, ridge = solution
     longest = math.sqrt(rows)  # no entry of the gradient is larger than its length, which Q keeps
+    theta, _, gradient, tolerance, steps, _ = solution
     return Estimate(basis @ theta, np.empty((0, 0)), longest * gradient, longest * tolerance, steps, ridge)
 
 

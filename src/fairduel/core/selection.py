@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import FEW, InformationArrays, dot, products
+from fairduel.core.information import FEW, InformationArrays, products
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
@@ -330,7 +330,8 @@ def widths_of(view: View, first: int) -> Vector:
 @inlined
 def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
-    scores = view.rewards - view.rewards[first] + radius * widths_of(view, first)
+    rewards = view.rewards
+    scores = rewards - rewards[first] + radius * widths_of(view, first)
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -373,6 +374,15 @@ def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) ->
     return noise
 
 
+@compiled
+def _lengths_in(gram: Matrix) -> Vector:
+    """‖x_i‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    result = np.empty(len(gram))
+    for i in range(result.size):
+        result[i] = math.sqrt(max(gram[i, i], 0.0))
+    return result
+
+
 @inlined
 def perturbed_pair(
     view: View, radius: float, noise: Vector, self_duels: bool, ties: tuple[float, float]
@@ -381,11 +391,9 @@ def perturbed_pair(
 
     a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each has its own of the ``ties``.
     """
-    scores = np.empty_like(view.rewards)
-    for i in range(scores.size):
-        squared = view.gram[i, i] if view.gram.size else dot(view.points[i], view.points[i])
-        scores[i] = view.rewards[i] + noise[i] * math.sqrt(max(squared, 0.0))
-    first = pick(scores, ties[0])
+    rewards, gram, points = view
+    lengths = _lengths_in(gram) if gram.size else widths_from(points, np.zeros(points.shape[1]))
+    first = pick(rewards + noise * lengths, ties[0])
     return first, toughest_rival(view, radius, first, self_duels, ties[1])
 
 

@@ -15,10 +15,10 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.round import Moment, RunPlan, State, looking_at, steering, steps, tell_step
+from fairduel.agents.round import Plan, RunPlan, State, looking_at, steps, tell_step
 from fairduel.core.compiling import compiled, later, one_of, place, this
 from fairduel.core.estimators import EXCESS, EstimatorArrays, refit
-from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, fill_gram
+from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT
 from fairduel.core.likelihood import check_converged, converging
 from fairduel.core.links import probability
 from fairduel.core.selection import View
@@ -39,12 +39,14 @@ _FLIP_STEPS = {
 }
 
 
-def _choose(now: Moment, seen: View, rng: np.random.Generator) -> Any:
-    return this(now, seen, rng) if now.plan.chooser == place else later(now, seen, rng)
+def _choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> Any:
+    return this(plan, numbers, seen, rng) if plan.chooser == place else later(plan, numbers, seen, rng)
 
 
-def _weigh(now: Moment, difference: Vector, width: float) -> Any:
-    return this(now, difference, width) if now.plan.weigher == place else later(now, difference, width)
+def _weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width: float) -> Any:
+    if plan.weigher == place:
+        return this(plan, numbers, theta, difference, width)
+    return later(plan, numbers, theta, difference, width)
 
 
 def _wants_flip(case: FlipCase) -> Any:
@@ -79,6 +81,7 @@ def run(
     pairs, marked = np.empty((2, horizon), np.int32), np.zeros((2, horizon), np.bool_)
     current, actions, rewards, best_reward = -1, world.actions, world.rewards, 0.0
     spent, worst = 0, 0.0
+    plan, information_marks = agent.plan, state.information.marks
     for t in range(horizon):
         if world.is_fresh:
             actions = unit_rows(world_rng.standard_normal(actions.shape))
@@ -90,9 +93,7 @@ def run(
             current, best_reward = shown[t], np.max(rewards)
             state = looking_at(state, len(actions))
 
-        fill_gram(steering(state), actions)
-        now = Moment(agent.plan, agent.schedule[t], state, actions, t < agent.warmup)
-        duel = ask_step(now, agent_rng)
+        duel = ask_step(plan, agent.schedule[t], state, actions, t < agent.warmup, agent_rng)
         first, second = duel.first, duel.second
 
         low, high = min(first, second), max(first, second)
@@ -110,8 +111,8 @@ def run(
             spent += marked[0, t]
 
         told = 1.0 - share if marked[0, t] else share
-        tell_step(agent.plan.estimator, estimator, first, second, duel.difference, duel.weight, told)
-        refit(agent.plan.estimator, estimator, state.information.marks[LOG_DETERMINANT])
+        tell_step(plan.estimator, estimator, first, second, duel.difference, duel.weight, told)
+        refit(plan.estimator, estimator, information_marks[LOG_DETERMINANT])
         worst = max(worst, estimator.marks[EXCESS])
 
         pairs[0, t], pairs[1, t] = first, second
