@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
-from fairduel.agents.round import Plan, RunPlan, State, Steps, choose, steps, tell_step, weigh
+from fairduel.agents.round import Known, Plan, RunPlan, Steps, choose, steps, weigh
 from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
-from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName
+from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName, tell_step
 from fairduel.core.information import Information
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import rcdb_ridge
@@ -122,13 +122,13 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self._rng.random() < 0.5:
             first, second = second, first
         pair = actions.indices(first, second)
-        known = self._steps.commit(*self._now(), *pair, first - second)
+        weighed = self._steps.commit(*self._now(), pair, first - second)
         features = np.array([first, second])
-        return Duel(self._asked, *pair, first - second, *known, features=features, gap=gap)
+        return Duel(self._asked, *pair, first - second, *weighed, features=features, gap=gap)
 
     def _tell(self, asked: Duel, answer: Outcome) -> None:
         plan, arrays = self._estimator.plan, self._estimator.arrays
-        tell_step(plan, arrays, asked.first, asked.second, asked.difference, asked.weight, answer.first_share)
+        tell_step(plan, arrays, (asked.first, asked.second), asked.difference, asked.weight, answer.first_share)
 
     def _cancel(self, asked: Duel) -> None:
         if not asked.is_self_duel:
@@ -244,10 +244,10 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _steps(self) -> Steps:
         return steps(self._choose, self._weigh)
 
-    def _now(self) -> tuple[Plan, Vector, State]:
+    def _now(self) -> tuple[Plan, Vector, Known]:
         """What every step of the next round needs."""
-        state = State(self._information.arrays, self._local_information.arrays, self._estimator.theta)
-        return self._plan, np.array(self._numbers_at(self._asked + 1), dtype=np.float64), state
+        known = Known(self._information.arrays, self._local_information.arrays, self._estimator.theta)
+        return self._plan, np.array(self._numbers_at(self._asked + 1), dtype=np.float64), known
 
     def plan_run(self, horizon: int) -> RunPlan | None:
         """What a compiled run of this agent needs, or ``None`` where the agent has asked already.
@@ -261,11 +261,11 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         schedule = np.array([self._numbers_at(t) for t in rounds], dtype=np.float64)
         return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
 
-    def new_state(self, room: int) -> tuple[State, EstimatorArrays]:
+    def new_arrays(self, room: int) -> tuple[Known, EstimatorArrays]:
         """What such an agent knows that has asked nothing yet, with room for so many different duels."""
         local = self.dimension if self._has_local_information else 0
         estimator = self._new_estimator(room).arrays
-        return State(
+        return Known(
             Information(self.dimension, self._ridge).arrays, Information(local, self._ridge).arrays, estimator.theta
         ), estimator
 

@@ -1,6 +1,7 @@
 """The round from ask to tell of agents with features, written once.
 
-Its steps are compiled functions over a plan (settings as numbers) and a state (arrays). An agent calls them once a
+Its steps are compiled functions over a plan (settings as numbers) and what is known (arrays). ``tell_step`` is
+the estimator's. An agent calls them once a
 round; a compiled run calls them T times. What an agent does in its own way, to choose or to weigh, is filled into them.
 """
 
@@ -11,8 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairduel.core.compiling import inlined, specialised
-from fairduel.core.estimators import EstimatorArrays, EstimatorPlan, learn
-from fairduel.core.information import FEW, InformationArrays, add_difference, fill_gram, width_between, with_gram
+from fairduel.core.estimators import EstimatorPlan
+from fairduel.core.information import (
+    AFRESH,
+    FEW,
+    GRAM_UPDATES,
+    InformationArrays,
+    add_difference,
+    fill_gram,
+    width_between,
+)
 from fairduel.core.selection import View, random_pair, symmetric_pair, uncertainty_weight, view
 from fairduel.duel import Matrix, Vector
 
@@ -33,7 +42,7 @@ class Plan(NamedTuple):
     estimator: EstimatorPlan
 
 
-class State(NamedTuple):
+class Known(NamedTuple):
     """What an agent knows when it asks, as arrays."""
 
     information: InformationArrays
@@ -79,20 +88,37 @@ def weigh(
 
 
 @inlined
-def looking_at(state: State, count: int) -> State:
-    """The same state with room for the Gram matrix of another set of so many actions, if these are few."""
-    information, local, theta = state
+def looking_at(known: Known, count: int) -> Known:
+    """The same with room for the Gram matrix of so many actions where the agent explores, if these are few."""
+    information, local, theta = known
     kept = count if count <= max(FEW, theta.size) else 0
+    gram = np.empty((kept, kept))
     if local.matrix.size:
-        return State(information, with_gram(local, kept), theta)
-    return State(with_gram(information, kept), local, theta)
+        local = InformationArrays(local.matrix, local.inverse, gram, local.waiting, local.marks)
+    else:
+        matrix, inverse, _, waiting, marks = information
+        information = InformationArrays(matrix, inverse, gram, waiting, marks)
+    known = Known(information, local, theta)
+    forget_gram(known)
+    return known
+
+
+@inlined
+def forget_gram(known: Known) -> None:
+    """Have the Gram matrix computed again, because its actions are others now."""
+    known.information.marks[GRAM_UPDATES] = known.local.marks[GRAM_UPDATES] = AFRESH
 
 
 def commit_step(
-    plan: Plan, numbers: Vector, state: State, first: int, second: int, difference: Vector
+    plan: Plan,
+    numbers: Vector,
+    known: Known,
+    pair: tuple[int, int],
+    difference: Vector,
 ) -> tuple[float, float, float]:
-    """Weigh the duel with this difference (d,), and add it to Σ; return its weight, width and slope."""
-    information, local, theta = state
+    """Weigh the duel of a ``pair`` with this difference (d,), and add it to Σ and Λ; return weight, width and slope."""
+    first, second = pair
+    information, local, theta = known
     width = width_between(information, difference, first, second)
     weight, slope = weigh(plan, numbers, theta, difference, width)
     if first != second:
@@ -103,36 +129,23 @@ def commit_step(
 
 
 def ask_step(
-    plan: Plan, numbers: Vector, state: State, actions: Matrix, is_warmup: bool, rng: np.random.Generator
+    plan: Plan, numbers: Vector, known: Known, actions: Matrix, is_warmup: bool, rng: np.random.Generator
 ) -> Choice:
     """Choose the next duel among ``actions`` (K, d): by Λ if the agent has one, else by Σ."""
-    information, local, theta = state
-    steering = local if local.matrix.size else information
-    fill_gram(steering, actions)
+    information, local, theta = known
+    gram, inverse, marks = information.gram, information.inverse, information.marks
+    if local.matrix.size:
+        gram, inverse, marks = local.gram, local.inverse, local.marks
+    fill_gram(gram, marks, inverse, actions)
     if is_warmup:
         first, second = random_pair(len(actions), rng.random())
     else:
-        first, second = choose(plan, numbers, view(steering, actions, theta), rng)
+        first, second = choose(plan, numbers, view(gram, inverse, actions, theta), rng)
     if rng.random() < 0.5:
         first, second = second, first
     difference = actions[first] - actions[second]
-    weight, width, slope = commit_step(plan, numbers, state, first, second, difference)
+    weight, width, slope = commit_step(plan, numbers, known, (first, second), difference)
     return Choice(first, second, difference, weight, width, slope)
-
-
-@inlined
-def tell_step(
-    plan: EstimatorPlan,
-    estimator: EstimatorArrays,
-    first: int,
-    second: int,
-    difference: Vector,
-    weight: float,
-    share: float,
-) -> None:
-    """Learn the outcome of a duel; a self-duel teaches nothing."""
-    if first != second:
-        learn(plan, estimator, difference, weight, share)
 
 
 class Steps(NamedTuple):

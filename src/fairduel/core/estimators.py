@@ -66,8 +66,20 @@ def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
 
 
 @inlined
-def learn(plan: EstimatorPlan, arrays: EstimatorArrays, difference: Vector, weight: float, share: float) -> None:
-    """Take in the outcome of a duel: φ (d,), w, and o = ``share``; there must be room for one more row."""
+def tell_step(
+    plan: EstimatorPlan,
+    arrays: EstimatorArrays,
+    pair: tuple[int, int],
+    difference: Vector,
+    weight: float,
+    share: float,
+) -> None:
+    """Learn the outcome of a duel: φ (d,), w, and o = ``share``; there must be room for one more row.
+
+    A self-duel teaches nothing.
+    """
+    if pair[0] == pair[1]:
+        return
     arrays.marks[_OUTCOMES] += 1
     if plan.kind == _ONE_PASS:
         arrays.theta[:] = mirror_step(
@@ -148,7 +160,7 @@ class Estimator:
 
     def learn(self, difference: Vector, *, weight: float, share: float) -> None:
         """Take in the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
-        learn(self.plan, self.arrays, difference, weight, share)
+        tell_step(self.plan, self.arrays, (0, 1), difference, weight, share)
 
     def fitted(self, log_determinant: float) -> Vector:
         """θ (d,) on all that was told, or, of a lazy estimator, on as much as log det Σ calls for."""

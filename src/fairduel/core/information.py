@@ -133,18 +133,11 @@ LOG_DETERMINANT, UPDATES, GRAM_UPDATES, WAITING = range(4)
 
 
 @inlined
-def with_gram(arrays: InformationArrays, count: int) -> InformationArrays:
-    """The same arrays with room for the Gram matrix of so many actions, still to be filled; none for 0."""
-    arrays.marks[GRAM_UPDATES] = AFRESH
-    return InformationArrays(arrays.matrix, arrays.inverse, np.empty((count, count)), arrays.waiting, arrays.marks)
-
-
-@inlined
-def fill_gram(arrays: InformationArrays, actions: Matrix) -> None:
-    """Compute the Gram matrix of ``actions`` (K, d) if it is due, so that rounding cannot pile up."""
-    if arrays.gram.size and arrays.marks[GRAM_UPDATES] >= AFRESH:
-        arrays.gram[:] = (actions @ arrays.inverse) @ actions.T
-        arrays.marks[GRAM_UPDATES] = 0
+def fill_gram(gram: Matrix, marks: Vector, inverse: Matrix, actions: Matrix) -> None:
+    """Compute the Gram matrix (K, K) of ``actions`` (K, d) if it is due, so that rounding cannot pile up."""
+    if gram.size and marks[GRAM_UPDATES] >= AFRESH:
+        gram[:] = (actions @ inverse) @ actions.T
+        marks[GRAM_UPDATES] = 0
 
 
 @inlined
@@ -162,29 +155,28 @@ def add_difference(arrays: InformationArrays, difference: Vector, coefficient: f
 
     Where updates may wait there must be room for one more.
     """
-    marks = arrays.marks
-    if arrays.gram.size and arrays.waiting.size:
-        pivot = 1.0 + coefficient * width_between(arrays, difference, first, second) ** 2
-        marks[LOG_DETERMINANT] += math.log(pivot)
+    matrix, inverse, gram, waiting, marks = arrays
+    if gram.size and waiting.size:
+        squared = gram[first, first] + gram[second, second] - 2.0 * gram[first, second]
+        marks[LOG_DETERMINANT] += math.log(1.0 + coefficient * max(squared, 0.0))
         place = int(marks[WAITING])
-        arrays.waiting[place, :-1], arrays.waiting[place, -1] = difference, coefficient
+        waiting[place, :-1], waiting[place, -1] = difference, coefficient
         marks[WAITING] += 1
     else:
-        add_direction(arrays, difference, coefficient)
-    if arrays.gram.size:
-        gram_rank_one(arrays.gram, first, second, coefficient)
+        add_direction(matrix, inverse, marks, difference, coefficient)
+    if gram.size:
+        gram_rank_one(gram, first, second, coefficient)
         marks[GRAM_UPDATES] += 1
 
 
 @inlined
-def add_direction(arrays: InformationArrays, direction: Vector, coefficient: float) -> None:
+def add_direction(matrix: Matrix, inverse: Matrix, marks: Vector, direction: Vector, coefficient: float) -> None:
     """Add cφφᵀ to Σ, its inverse and its determinant; the Gram matrix is left alone.
 
     Where c < 0 leaves next to nothing of a direction, the determinant must be computed afresh.
     """
-    marks = arrays.marks
     marks[UPDATES] += 1
-    pivot = rank_one(arrays.matrix, arrays.inverse, direction, coefficient, int(marks[UPDATES]))
+    pivot = rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
     marks[LOG_DETERMINANT] += math.log(max(pivot, _SMALLEST_PIVOT))
 
 
@@ -311,9 +303,10 @@ class Information:
     def add(self, direction: Vector, coefficient: float) -> None:
         """Add ``coefficient`` · φφᵀ; a kept Gram matrix is dropped, and made afresh when its actions are looked at."""
         self._forget_actions()
-        add_direction(self.arrays, direction, coefficient)
+        matrix, inverse, _, _, marks = self.arrays
+        add_direction(matrix, inverse, marks, direction, coefficient)
         if coefficient < 0.0:
-            self.arrays.marks[LOG_DETERMINANT] = np.linalg.slogdet(self.arrays.matrix)[1]
+            marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`from_state` needs.

@@ -51,7 +51,8 @@ def mirror_step(
                 tilted[i, j] += step * weight * s * (difference[i] * difference[j])
         result = _into_ball(result, tilted, ball)
     margin = dot(difference, result)
-    add_direction(curvature, difference, weight * slope(link.kind, link.scale, margin))
+    gain = weight * slope(link.kind, link.scale, margin)
+    add_direction(curvature.matrix, curvature.inverse, curvature.marks, difference, gain)
     return result
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import FEW, InformationArrays, products
+from fairduel.core.information import FEW, products
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
@@ -38,12 +38,12 @@ class View(NamedTuple):
 
 
 @inlined
-def view(information: InformationArrays, actions: Matrix, theta: Vector) -> View:
-    """What is known about ``actions`` (K, d), by the Gram matrix that is kept of few."""
+def view(gram: Matrix, inverse: Matrix, actions: Matrix, theta: Vector) -> View:
+    """What is known about ``actions`` (K, d): by their Gram matrix if it is kept, else by Σ⁻¹ = ``inverse`` (d, d)."""
     rewards = products(actions, theta)
-    if information.gram.size:
-        return View(rewards, information.gram, actions[:0])
-    return View(rewards, information.gram, actions @ np.linalg.cholesky(information.inverse))
+    if gram.size:
+        return View(rewards, gram, actions[:0])
+    return View(rewards, gram, actions @ np.linalg.cholesky(inverse))
 
 
 @compiled

@@ -6,7 +6,7 @@ are the same.
 """
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.round import Plan, RunPlan, State, looking_at, steps, tell_step
-from fairduel.core.compiling import compiled, later, one_of, place, this
-from fairduel.core.estimators import EXCESS, EstimatorArrays, refit
+from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, looking_at, steps
+from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
+from fairduel.core.estimators import EXCESS, EstimatorArrays, refit, tell_step
 from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT
 from fairduel.core.likelihood import check_converged, converging
 from fairduel.core.links import probability
@@ -57,10 +57,90 @@ ask_step = steps(one_of(_choose, _CHOOSERS), one_of(_weigh, _WEIGHERS)).ask
 wants_flip = one_of(_wants_flip, list(_FLIP_STEPS.values()))
 
 
+class Record(NamedTuple):
+    """What happened in each round, as :class:`Trace` has it."""
+
+    columns: Matrix
+    """Regret, weak regret, weight, width and slope, shape (5, T)."""
+    estimates: Matrix
+    """Shape (T, d)."""
+    pairs: NDArray[np.int32]
+    """Both actions of each duel, shape (2, T)."""
+    marked: NDArray[np.bool_]
+    """Which duels were flipped, and which were ties, shape (2, T)."""
+    excess: Vector
+    """The largest of a gradient over its tolerance, shape (1,)."""
+
+
+class Streams(NamedTuple):
+    """The random streams of a run."""
+
+    world: np.random.Generator
+    labels: np.random.Generator
+    adversary: np.random.Generator
+    agent: np.random.Generator
+
+
+@inlined
+def _chances(world: WorldPlan, place: int, rewards: Vector, low: int, high: int) -> tuple[float, float]:
+    """P(low wins) and P(tie) for two actions of the set at this place."""
+    if world.chance_starts.size:
+        row = world.chances[world.chance_starts[place] + low * rewards.size + high]
+        return row[0], row[1]
+    p = probability(world.link.kind, world.link.scale, rewards[low] - rewards[high])
+    return win_and_tie(world.ties, p)
+
+
+@inlined
+def _play(
+    rounds: tuple[int, int],
+    agent: RunPlan,
+    known: Known,
+    estimator: EstimatorArrays,
+    attack: AttackPlan,
+    world: WorldPlan,
+    place: int,
+    streams: Streams,
+    record: Record,
+) -> None:
+    """Play rounds that offer the same set, from the first up to the second; nothing that is passed on is made anew.
+
+    For then the reference counts of all its arrays would be changed in every round.
+    """
+    columns, estimates, pairs, marked, excess = record
+    plan, estimator_plan, marks = agent.plan, agent.plan.estimator, known.information.marks
+    begin, end = world.starts[place], world.starts[place + 1]
+    actions, rewards = world.actions[begin:end], world.rewards[begin:end]
+    spent, best_reward = np.sum(marked[0]), np.max(rewards)
+    for t in range(*rounds):
+        if world.is_fresh:
+            actions = unit_rows(streams.world.standard_normal(actions.shape))
+            rewards = rewards_of(actions, world.parameter)
+            best_reward = np.max(rewards)
+            forget_gram(known)
+        duel = ask_step(plan, agent.schedule[t], known, actions, t < agent.warmup, streams.agent)
+        first, second = duel.first, duel.second
+        low_wins, ties = _chances(world, place, rewards, min(first, second), max(first, second))
+        share, chance = true_share(streams.labels.random(), first, second, low_wins, ties)
+        if may_flip(attack.budget, spent, share):
+            seen = DuelSeen(t + 1, rewards, first, second, share, chance)
+            marked[0, t] = wants_flip(FlipCase(attack, seen, streams.adversary))
+            spent += marked[0, t]
+        told = 1.0 - share if marked[0, t] else share
+        tell_step(estimator_plan, estimator, (first, second), duel.difference, duel.weight, told)
+        refit(estimator_plan, estimator, marks[LOG_DETERMINANT])
+
+        pairs[0, t], pairs[1, t], marked[1, t] = first, second, share == 0.5
+        columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)
+        columns[2, t], columns[3, t], columns[4, t] = duel.weight, duel.width, duel.slope
+        estimates[t] = estimator.theta
+        excess[0] = max(excess[0], estimator.marks[EXCESS])
+
+
 @compiled
 def run(
     agent: RunPlan,
-    state: State,
+    known: Known,
     estimator: EstimatorArrays,
     attack: AttackPlan,
     world: WorldPlan,
@@ -69,57 +149,26 @@ def run(
     label_rng: np.random.Generator,
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
-) -> tuple[Matrix, Matrix, NDArray[np.int32], NDArray[np.bool_], float]:
-    """Play all rounds; return the columns of :class:`Trace` and the largest excess of a gradient over its tolerance.
-
-    ``shown`` (T,) says which of the world's sets is offered in each round. The float columns are (5, T): regret, weak
-    regret, weight, width, slope; then come the estimates (T, d), both actions of each duel (2, T), and whether it was
-    flipped or a tie (2, T).
-    """
-    horizon = shown.size
-    columns, estimates = np.empty((5, horizon)), np.empty((horizon, world.actions.shape[1]))
-    pairs, marked = np.empty((2, horizon), np.int32), np.zeros((2, horizon), np.bool_)
-    current, actions, rewards, best_reward = -1, world.actions, world.rewards, 0.0
-    spent, worst = 0, 0.0
-    plan, information_marks = agent.plan, state.information.marks
-    for t in range(horizon):
-        if world.is_fresh:
-            actions = unit_rows(world_rng.standard_normal(actions.shape))
-            rewards = rewards_of(actions, world.parameter)
-        elif shown[t] != current:
-            begin, end = world.starts[shown[t]], world.starts[shown[t] + 1]
-            actions, rewards = world.actions[begin:end], world.rewards[begin:end]
-        if world.is_fresh or shown[t] != current:
-            current, best_reward = shown[t], np.max(rewards)
-            state = looking_at(state, len(actions))
-
-        duel = ask_step(plan, agent.schedule[t], state, actions, t < agent.warmup, agent_rng)
-        first, second = duel.first, duel.second
-
-        low, high = min(first, second), max(first, second)
-        if world.chance_starts.size:
-            chances = world.chances[world.chance_starts[current] + low * len(actions) + high]
-            low_wins, ties = chances[0], chances[1]
-        else:
-            p = probability(world.link.kind, world.link.scale, rewards[low] - rewards[high])
-            low_wins, ties = win_and_tie(world.ties, p)
-        share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
-        marked[1, t] = share == 0.5
-        if may_flip(attack.budget, spent, share):
-            seen = DuelSeen(t + 1, rewards, first, second, share, chance)
-            marked[0, t] = wants_flip(FlipCase(attack, seen, adversary_rng))
-            spent += marked[0, t]
-
-        told = 1.0 - share if marked[0, t] else share
-        tell_step(plan.estimator, estimator, first, second, duel.difference, duel.weight, told)
-        refit(plan.estimator, estimator, information_marks[LOG_DETERMINANT])
-        worst = max(worst, estimator.marks[EXCESS])
-
-        pairs[0, t], pairs[1, t] = first, second
-        columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)
-        columns[2, t], columns[3, t], columns[4, t] = duel.weight, duel.width, duel.slope
-        estimates[t] = estimator.theta
-    return columns, estimates, pairs, marked, worst
+) -> Record:
+    """Play all rounds; ``shown`` (T,) says which of the world's sets is offered in each."""
+    horizon, dimension = shown.size, world.actions.shape[1]
+    record = Record(
+        np.empty((5, horizon)),
+        np.empty((horizon, dimension)),
+        np.empty((2, horizon), np.int32),
+        np.zeros((2, horizon), np.bool_),
+        np.zeros(1),
+    )
+    streams = Streams(world_rng, label_rng, adversary_rng, agent_rng)
+    begin = 0
+    while begin < horizon:
+        place, end = shown[begin], begin + 1
+        while end < horizon and shown[end] == place:
+            end += 1
+        looking = looking_at(known, world.starts[place + 1] - world.starts[place])
+        _play((begin, end), agent, looking, estimator, attack, world, place, streams, record)
+        begin = end
+    return record
 
 
 def play_compiled(
@@ -140,17 +189,17 @@ def play_compiled(
         raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
     if not world_plan.is_fresh:
         checked_actions(world_plan.actions, agent.dimension)
-    state, estimator = agent.new_state(room=horizon + 1)
+    known, estimator = agent.new_arrays(room=horizon + 1)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = getattr(world, "rng", agent_rng)  # unless it draws actions, it needs none
     shown = world.places(horizon)
     began = time.thread_time()
     ridge = agent_plan.plan.estimator.ridge
     with converging(ridge):
-        columns, estimates, pairs, marked, worst = run(
-            agent_plan, state, estimator, attack_plan, world_plan, shown, world_rng, labels, adversary.rng, agent_rng
+        columns, estimates, pairs, marked, excess = run(
+            agent_plan, known, estimator, attack_plan, world_plan, shown, world_rng, labels, adversary.rng, agent_rng
         )
-    check_converged(worst, ridge)
+    check_converged(float(excess[0]), ridge)
     return Trace(
         regret=columns[0],
         weak_regret=columns[1],
