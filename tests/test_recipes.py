@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.round import Moment
+from fairduel.agents.round import Plan
 from fairduel.core.compiling import inlined
 from fairduel.core.selection import View, random_pair
+from fairduel.duel import Vector
 """,
     "worlds/ladder.py": """
 import numpy as np

@@ -233,8 +233,10 @@ def test_a_set_that_is_not_listed_is_asked_like_its_list():
     cube, theta = hypercube(4), np.array([1.0, -0.5, 0.2, 0.9])
     for t in range(40):
         duel = described.ask(HypercubeSet(4))
-        twin = score(cube[duel.first], cube[duel.second], described._theta, described.information.inverse, 0.0)
-        assert twin == pytest.approx(duel.features.sum(axis=0) @ described._theta)
+        twin = score(
+            cube[duel.first], cube[duel.second], described._estimator.theta, described.information.inverse, 0.0
+        )
+        assert twin == pytest.approx(duel.features.sum(axis=0) @ described._estimator.theta)
         described.tell(duel, Outcome.FIRST if duel.difference @ theta > 0 else Outcome.SECOND)
         other = listed.ask(cube)
         listed.tell(other, Outcome.FIRST if other.difference @ theta > 0 else Outcome.SECOND)

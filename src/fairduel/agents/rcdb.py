@@ -14,9 +14,9 @@ from fairduel.errors import BadInputError
 class RCDB(RobustAgent):
     """Learn from duels although up to C of their outcomes are flipped.
 
-    Everything but the radius and α is the base class's: the order of the loop is ``ask_step`` and ``tell_step`` of
-    :mod:`~fairduel.agents.round`, line 6 its ``choose``, line 8 (eq. weight) its ``weigh``, line 3 (Σ) its
-    ``commit_step``, line 4 (the MLE) its estimator.
+    Everything but the radius and α is what all agents with features share (:mod:`~fairduel.agents.round`): the order of
+    the loop is ``ask_step``, line 6 ``choose``, line 8 (eq. weight) ``weigh``, line 3 (Σ) ``commit_step``; line 4 (the
+    MLE) is the estimator.
 
     ``radius="theory"`` is Theorem main: κ design, λ = 1/B², α = √d/(C√κ), β of Lemma MLE;
     ``radius="determinant"`` is the same with β before its determinant is bounded. ``radius="practical"``,

@@ -150,7 +150,8 @@ def _private_temporary_folder() -> Path | None:
 def _compiled_sources() -> list[Path]:
     """Every file with a compiled function in it: these call each other, and nothing else."""
     mark = f"from {__name__} import"
-    return [path for path in _PACKAGE.rglob("*.py") if mark in path.read_text(encoding="utf-8")]
+    users = [path for path in _PACKAGE.rglob("*.py") if mark in path.read_text(encoding="utf-8")]
+    return [Path(__file__), *users]
 
 
 def _digest(paths: list[Path]) -> str:

@@ -82,10 +82,10 @@ class Streams(NamedTuple):
 
 
 @inlined
-def _chances(world: WorldPlan, place: int, rewards: Vector, low: int, high: int) -> tuple[float, float]:
-    """P(low wins) and P(tie) for two actions of the set at this place."""
+def _chances(world: WorldPlan, current: int, rewards: Vector, low: int, high: int) -> tuple[float, float]:
+    """P(low wins) and P(tie) for two actions of the current set."""
     if world.chance_starts.size:
-        row = world.chances[world.chance_starts[place] + low * rewards.size + high]
+        row = world.chances[world.chance_starts[current] + low * rewards.size + high]
         return row[0], row[1]
     p = probability(world.link.kind, world.link.scale, rewards[low] - rewards[high])
     return win_and_tie(world.ties, p)
@@ -99,7 +99,7 @@ def _play(
     estimator: EstimatorArrays,
     attack: AttackPlan,
     world: WorldPlan,
-    place: int,
+    current: int,
     streams: Streams,
     record: Record,
 ) -> None:
@@ -109,7 +109,7 @@ def _play(
     """
     columns, estimates, pairs, marked, excess = record
     plan, estimator_plan, marks = agent.plan, agent.plan.estimator, known.information.marks
-    begin, end = world.starts[place], world.starts[place + 1]
+    begin, end = world.starts[current], world.starts[current + 1]
     actions, rewards = world.actions[begin:end], world.rewards[begin:end]
     spent, best_reward = np.sum(marked[0]), np.max(rewards)
     for t in range(*rounds):
@@ -120,7 +120,7 @@ def _play(
             forget_gram(known)
         duel = ask_step(plan, agent.schedule[t], known, actions, t < agent.warmup, streams.agent)
         first, second = duel.first, duel.second
-        low_wins, ties = _chances(world, place, rewards, min(first, second), max(first, second))
+        low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
         share, chance = true_share(streams.labels.random(), first, second, low_wins, ties)
         if may_flip(attack.budget, spent, share):
             seen = DuelSeen(t + 1, rewards, first, second, share, chance)
@@ -162,11 +162,11 @@ def run(
     streams = Streams(world_rng, label_rng, adversary_rng, agent_rng)
     begin = 0
     while begin < horizon:
-        place, end = shown[begin], begin + 1
-        while end < horizon and shown[end] == place:
+        current, end = shown[begin], begin + 1
+        while end < horizon and shown[end] == current:
             end += 1
-        looking = looking_at(known, world.starts[place + 1] - world.starts[place])
-        _play((begin, end), agent, looking, estimator, attack, world, place, streams, record)
+        looking = looking_at(known, world.starts[current + 1] - world.starts[current])
+        _play((begin, end), agent, looking, estimator, attack, world, current, streams, record)
         begin = end
     return record
 
