@@ -68,17 +68,8 @@ class Record(NamedTuple):
     """Both actions of each duel, shape (2, T)."""
     marked: NDArray[np.bool_]
     """Which duels were flipped, and which were ties, shape (2, T)."""
-    excess: Vector
-    """The largest of a gradient over its tolerance, shape (1,)."""
-
-
-class Streams(NamedTuple):
-    """The random streams of a run."""
-
-    world: np.random.Generator
-    labels: np.random.Generator
-    adversary: np.random.Generator
-    agent: np.random.Generator
+    totals: Vector
+    """How many flips were spent, and the largest excess of a gradient over its tolerance, shape (2,)."""
 
 
 @inlined
@@ -100,32 +91,35 @@ def _play(
     attack: AttackPlan,
     world: WorldPlan,
     current: int,
-    streams: Streams,
     record: Record,
+    world_rng: np.random.Generator,
+    label_rng: np.random.Generator,
+    adversary_rng: np.random.Generator,
+    agent_rng: np.random.Generator,
 ) -> None:
     """Play rounds that offer the same set, from the first up to the second; nothing that is passed on is made anew.
 
     For then the reference counts of all its arrays would be changed in every round.
     """
-    columns, estimates, pairs, marked, excess = record
+    columns, estimates, pairs, marked, totals = record
     plan, estimator_plan, marks = agent.plan, agent.plan.estimator, known.information.marks
     begin, end = world.starts[current], world.starts[current + 1]
     actions, rewards = world.actions[begin:end], world.rewards[begin:end]
-    spent, best_reward = np.sum(marked[0]), np.max(rewards)
+    best_reward = np.max(rewards)
     for t in range(*rounds):
         if world.is_fresh:
-            actions = unit_rows(streams.world.standard_normal(actions.shape))
+            actions = unit_rows(world_rng.standard_normal(actions.shape))
             rewards = rewards_of(actions, world.parameter)
             best_reward = np.max(rewards)
             forget_gram(known)
-        duel = ask_step(plan, agent.schedule[t], known, actions, t < agent.warmup, streams.agent)
+        duel = ask_step(plan, agent.schedule[t], known, actions, t < agent.warmup, agent_rng)
         first, second = duel.first, duel.second
         low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
-        share, chance = true_share(streams.labels.random(), first, second, low_wins, ties)
-        if may_flip(attack.budget, spent, share):
+        share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
+        if may_flip(attack.budget, totals[0], share):
             seen = DuelSeen(t + 1, rewards, first, second, share, chance)
-            marked[0, t] = wants_flip(FlipCase(attack, seen, streams.adversary))
-            spent += marked[0, t]
+            marked[0, t] = wants_flip(FlipCase(attack, seen, adversary_rng))
+            totals[0] += marked[0, t]
         told = 1.0 - share if marked[0, t] else share
         tell_step(estimator_plan, estimator, (first, second), duel.difference, duel.weight, told)
         refit(estimator_plan, estimator, marks[LOG_DETERMINANT])
@@ -134,7 +128,7 @@ def _play(
         columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)
         columns[2, t], columns[3, t], columns[4, t] = duel.weight, duel.width, duel.slope
         estimates[t] = estimator.theta
-        excess[0] = max(excess[0], estimator.marks[EXCESS])
+        totals[1] = max(totals[1], estimator.marks[EXCESS])
 
 
 @compiled
@@ -157,16 +151,29 @@ def run(
         np.empty((horizon, dimension)),
         np.empty((2, horizon), np.int32),
         np.zeros((2, horizon), np.bool_),
-        np.zeros(1),
+        np.zeros(2),
     )
-    streams = Streams(world_rng, label_rng, adversary_rng, agent_rng)
     begin = 0
     while begin < horizon:
         current, end = shown[begin], begin + 1
         while end < horizon and shown[end] == current:
             end += 1
         looking = looking_at(known, world.starts[current + 1] - world.starts[current])
-        _play((begin, end), agent, looking, estimator, attack, world, current, streams, record)
+        rounds = begin, end
+        _play(
+            rounds,
+            agent,
+            looking,
+            estimator,
+            attack,
+            world,
+            current,
+            record,
+            world_rng,
+            label_rng,
+            adversary_rng,
+            agent_rng,
+        )
         begin = end
     return record
 
@@ -196,10 +203,10 @@ def play_compiled(
     began = time.thread_time()
     ridge = agent_plan.plan.estimator.ridge
     with converging(ridge):
-        columns, estimates, pairs, marked, excess = run(
+        columns, estimates, pairs, marked, totals = run(
             agent_plan, known, estimator, attack_plan, world_plan, shown, world_rng, labels, adversary.rng, agent_rng
         )
-    check_converged(float(excess[0]), ridge)
+    check_converged(float(totals[1]), ridge)
     return Trace(
         regret=columns[0],
         weak_regret=columns[1],
