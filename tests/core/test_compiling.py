@@ -17,10 +17,10 @@ PACKAGE = Path(fairduel.__file__).parent
 
 CODE = """
 import numpy as np
-from fairduel.core.likelihood import Problem, loss
+from fairduel.core.likelihood import loss, problem_of
 from fairduel.core.links import LOGISTIC, potential
 one = np.array([1.0])
-print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, Problem(one[:, None], one, 0 * one, 0.0, LOGISTIC.numbers))) < 1e-9)
+print(abs(potential(0, 1.0, 0.5) - loss(0.5 * one, problem_of(one[:, None], one, 0 * one, 0.0, LOGISTIC))) < 1e-9)
 """
 
 

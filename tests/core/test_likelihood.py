@@ -12,13 +12,13 @@ from fairduel.core.estimators import Estimator
 from fairduel.core.likelihood import (
     TOLERANCE,
     Comparisons,
-    Problem,
     gradient_at,
     hessian_of,
     loss,
     maximum_likelihood,
     newton,
     predicted,
+    problem_of,
     solve_by_root,
 )
 from fairduel.core.links import potential
@@ -31,7 +31,7 @@ any_ridge = st.floats(0.05, 5.0)
 
 
 def loss_gradient_hessian(theta, differences, weights, wins, ridge, link):
-    problem = Problem(differences, weights, wins, ridge, link.numbers)
+    problem = problem_of(differences, weights, wins, ridge, link)
     gradient, curvatures = np.empty(theta.size), np.empty(len(weights))
     largest = gradient_at(theta, problem, gradient, curvatures)
     assert largest == np.abs(gradient).max()
@@ -196,7 +196,7 @@ def test_repeated_duels_share_a_row_and_change_nothing(seed, link):
     assert told.weights.sum() == pytest.approx(weights.sum())
     collapsed = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(3)).theta
     raw = (differences, weights, weights * outcomes)
-    one_row_each = newton(np.zeros(3), Problem(*raw, 0.25, link.numbers)).theta
+    one_row_each = newton(np.zeros(3), problem_of(*raw, 0.25, link)).theta
     np.testing.assert_allclose(collapsed, one_row_each, atol=1e-6)
 
 
@@ -292,7 +292,7 @@ def test_an_agent_surprised_by_an_outcome_still_finds_its_estimate():
 def test_heavy_rows_do_not_stall_the_last_steps():
     """The loss is lost in rounding there, and only the gradient tells that a step is good."""
     rows = np.array([[1.0], [0.1]]), np.array([4304.0, 23610.0]), np.array([4303.0, 23609.0])
-    estimate = newton(np.zeros(1), Problem(*rows, 0.25, LOGISTIC.numbers))
+    estimate = newton(np.zeros(1), problem_of(*rows, 0.25, LOGISTIC))
     assert estimate.gradient <= estimate.tolerance
     assert estimate.steps < 30
 
@@ -303,7 +303,7 @@ def test_long_differences_are_fitted_too(size):
         rng = np.random.default_rng(seed)
         rows = size * rng.uniform(-1, 1, (20, 5))
         wins = (rng.random(20) < 0.7).astype(float)
-        estimate = newton(np.zeros(5), Problem(rows, np.ones(20), wins, 0.01, LOGISTIC.numbers))
+        estimate = newton(np.zeros(5), problem_of(rows, np.ones(20), wins, 0.01, LOGISTIC))
         assert estimate.gradient <= estimate.tolerance
 
 

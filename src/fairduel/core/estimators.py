@@ -19,7 +19,9 @@ from fairduel.core.likelihood import (
     add_outcome,
     check_converged,
     converging,
+    longest_of,
     predicted,
+    size_of,
     solve,
 )
 from fairduel.core.links import Link, LinkNumbers
@@ -53,10 +55,10 @@ class EstimatorArrays(NamedTuple):
     """H of one-pass estimates."""
     marks: Vector
     """How many outcomes were told, and had been at the last fit; log det Σ at the last fit; whether outcomes came
-    since, and whether there is a root; the gradient's excess over its tolerance; shape (6,)."""
+    since, and whether there is a root; the gradient's excess over its tolerance; the problem's size; shape (7,)."""
 
 
-_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS = range(6)
+_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE = range(7)
 
 
 @inlined
@@ -87,6 +89,7 @@ def tell_step(
         )
         return
     add_outcome(arrays.told, difference, weight, share)
+    arrays.marks[_SIZE] += weight * longest_of(difference)
     arrays.marks[_IS_STALE] = 1
     if plan.kind == _EXACT and arrays.marks[_HAS_ROOT]:
         arrays.theta[:] = predicted(arrays.theta, arrays.root, difference, weight, share, plan.link)
@@ -98,14 +101,16 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
 
     A fit that is not reached changes nothing but its mark.
     """
-    marks, told = arrays.marks, arrays.told
+    marks = arrays.marks
     if not marks[_IS_STALE]:
         return
     gain = log_determinant - marks[_FITTED_AT]
     if plan.kind == _LAZY and not worth_a_fit(gain, marks[_FITTED_OUTCOMES], marks[_OUTCOMES]):
         return
+    told = arrays.told
     rows = told.size[0]
-    problem = Problem(told.differences[:rows], told.weights[:rows], told.wins[:rows], plan.ridge, plan.link)
+    differences, weights, wins = told.differences[:rows], told.weights[:rows], told.wins[:rows]
+    problem = Problem(differences, weights, wins, plan.ridge, plan.link, marks[_SIZE])
     estimate = solve(arrays.theta, problem, plan.ball)
     marks[EXCESS] = estimate.gradient / estimate.tolerance
     if not marks[EXCESS] <= 1.0:
@@ -142,7 +147,7 @@ class Estimator:
             root=np.zeros((side, side)),
             told=self._told.rows,
             curvature=self._curvature.arrays,
-            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0]),
+            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0, 1.0]),
         )
 
     @property
@@ -173,7 +178,7 @@ class Estimator:
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`restore` needs, as JSON values and arrays."""
-        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _ = self._arrays.marks.tolist()
+        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _ = self._arrays.marks.tolist()
         curvature = self._curvature.state()
         del curvature["log_determinant"]  # mirror descent has no use for it
         return {
@@ -210,5 +215,6 @@ class Estimator:
         if has_root:
             self._arrays.root[:] = root
         is_stale = boolean("stale", state["stale"])
-        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0
+        size = size_of(told.differences, told.weights)
+        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0, size
         self._arrays = self._arrays._replace(curvature=self._curvature.arrays)

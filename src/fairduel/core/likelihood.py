@@ -43,12 +43,14 @@ class Problem(NamedTuple):
     ridge: float
     """λ."""
     link: LinkNumbers
+    size: float
+    """1 + Σw·max(1, max|φ_j|), by which ``TOLERANCE`` is multiplied."""
 
 
 @compiled
 def loss(theta: Vector, problem: Problem) -> float:
     """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows."""
-    differences, weights, wins, ridge, link = problem
+    differences, weights, wins, ridge, link, _ = problem
     margins = differences @ theta
     total: float = 0.5 * ridge * np.dot(theta, theta)
     for i in range(margins.size):
@@ -62,7 +64,7 @@ def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: V
 
     One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
     """
-    differences, weights, wins, ridge, link = problem
+    differences, weights, wins, ridge, link, _ = problem
     for j in range(theta.size):
         gradient[j] = ridge * theta[j]
     for start in range(0, weights.size, _BLOCK):
@@ -131,14 +133,21 @@ class Estimate(NamedTuple):
 
 
 @compiled
-def _tolerance(differences: Matrix, weights: Vector) -> float:
+def longest_of(difference: Vector) -> float:
+    """max(1, max|φ_j|) of a difference (d,)."""
+    longest = 1.0
+    for j in range(difference.size):
+        longest = max(longest, abs(difference[j]))
+    return longest
+
+
+@compiled
+def size_of(differences: Matrix, weights: Vector) -> float:
+    """1 + Σw·max(1, max|φ_j|) over the rows (n, d), (n,)."""
     total = 1.0
     for i in range(weights.size):
-        longest = 1.0
-        for j in range(differences.shape[1]):
-            longest = max(longest, abs(differences[i, j]))
-        total += weights[i] * longest
-    return total * TOLERANCE
+        total += weights[i] * longest_of(differences[i])
+    return total
 
 
 @compiled
@@ -163,7 +172,7 @@ def newton(start: Vector, problem: Problem) -> Estimate:
     otherwise the step is halved until the loss itself falls enough. A Hessian serves for another step where that should
     be the last: where the gradient, if it falls by the same factor again, is small enough.
     """
-    tolerance = _tolerance(problem.differences, problem.weights)
+    tolerance = TOLERANCE * problem.size
     theta = start.copy()
     gradient, curvatures = np.empty_like(start), np.empty_like(problem.weights)
     next_gradient, next_curvatures = np.empty_like(start), np.empty_like(problem.weights)
@@ -200,15 +209,15 @@ def newton(start: Vector, problem: Problem) -> Estimate:
 @inlined
 def _solve(start: Vector, problem: Problem) -> Estimate:
     """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
-    differences, weights, wins, ridge, link = problem
+    differences, weights, wins, ridge, link, size = problem
     rows, dimension = differences.shape
     in_span = dimension >= HIGH_DIMENSION and rows < dimension
     basis = differences
     if in_span:  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
         orthonormal, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
         basis, differences = np.ascontiguousarray(orthonormal), np.ascontiguousarray(triangle.T)
-        start = start @ basis
-    solution = newton(start, Problem(differences, weights, wins, ridge, link))
+        start, size = start @ basis, size_of(differences, weights)
+    solution = newton(start, Problem(differences, weights, wins, ridge, link, size))
     if not in_span:
         return solution
     longest = math.sqrt(rows)  # no entry of the gradient is larger than its length, which Q keeps
@@ -223,16 +232,17 @@ def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
     By its optimality conditions the constrained estimate is the unconstrained one at a larger ridge λ + μ, and ‖θ(μ)‖
     falls with μ: so μ is a root, found by doubling and bisection.
     """
-    ridge = low = problem.ridge
+    differences, weights, wins, own_ridge, link, size = problem
+    ridge = low = own_ridge
     high = math.inf
     while True:
-        trial = _solve(start, Problem(problem.differences, problem.weights, problem.wins, ridge, problem.link))
+        trial = _solve(start, Problem(differences, weights, wins, ridge, link, size))
         norm = math.sqrt(dot(trial.theta, trial.theta))
         if norm > ball:
             low = ridge
         else:
             high = ridge
-            if high == problem.ridge or norm >= ball * (1.0 - 1e-10) or high - low <= 1e-14 * high:
+            if high == own_ridge or norm >= ball * (1.0 - 1e-10) or high - low <= 1e-14 * high:
                 return trial
         ridge = 2.0 * low if high == math.inf else 0.5 * (low + high)
         start = trial.theta
@@ -366,7 +376,7 @@ class Comparisons:
 
     def problem(self, ridge: float, link: Link) -> Problem:
         """Eq. (MLE) for all that was told."""
-        return Problem(self.differences, self.weights, self.wins, ridge, link.numbers)
+        return problem_of(self.differences, self.weights, self.wins, ridge, link)
 
     def state(self) -> dict[str, Matrix | Vector]:
         """Everything that :meth:`from_state` needs."""
@@ -391,6 +401,11 @@ class Comparisons:
         told._fill(differences, weights, wins)
         ensure(np.count_nonzero(told.rows.slots >= 0) == count, "a difference has two rows")
         return told
+
+
+def problem_of(differences: Matrix, weights: Vector, wins: Vector, ridge: float, link: Link) -> Problem:
+    """Eq. (MLE) for rows of differences (n, d), Σw (n,) and Σw·o (n,)."""
+    return Problem(differences, weights, wins, ridge, link.numbers, size_of(differences, weights))
 
 
 def maximum_likelihood(

@@ -375,11 +375,11 @@ def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) ->
 
 
 @compiled
-def _lengths_in(gram: Matrix) -> Vector:
-    """‖x_i‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    result = np.empty(len(gram))
+def _perturbed(rewards: Vector, noise: Vector, gram: Matrix) -> Vector:
+    """x_iᵀθ + ε_i‖x_i‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    result = np.empty_like(rewards)
     for i in range(result.size):
-        result[i] = math.sqrt(max(gram[i, i], 0.0))
+        result[i] = rewards[i] + noise[i] * math.sqrt(max(gram[i, i], 0.0))
     return result
 
 
@@ -392,8 +392,10 @@ def perturbed_pair(
     a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each has its own of the ``ties``.
     """
     rewards, gram, points = view
-    lengths = _lengths_in(gram) if gram.size else widths_from(points, np.zeros(points.shape[1]))
-    first = pick(rewards + noise * lengths, ties[0])
+    if gram.size:
+        first = pick(_perturbed(rewards, noise, gram), ties[0])
+    else:
+        first = pick(rewards + noise * widths_from(points, np.zeros(points.shape[1])), ties[0])
     return first, toughest_rival(view, radius, first, self_duels, ties[1])
 
 

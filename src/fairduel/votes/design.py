@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from fairduel.core.likelihood import Problem, solved
+from fairduel.core.likelihood import problem_of, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
@@ -92,7 +92,7 @@ class Rows:
         Returns θ (d,), the Newton steps and λ: ``ridge``, or for None ``TINY_RIDGE``.
         """
         ridge = TINY_RIDGE if ridge is None else ridge
-        estimate = solved(np.zeros(self.dimension), Problem(self.values, totals, wins, ridge, LOGISTIC.numbers))
+        estimate = solved(np.zeros(self.dimension), problem_of(self.values, totals, wins, ridge, LOGISTIC))
         return estimate.theta, estimate.steps, ridge
 
     def scatter(self, groups: sparse.csr_array) -> Matrix:
