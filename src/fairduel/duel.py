@@ -1,6 +1,7 @@
 """The words of every round: a duel or a pull that was asked, and the outcome of a duel."""
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass, field
 from enum import Enum
@@ -38,7 +39,12 @@ class Outcome(Enum):
         >>> Outcome.TIE.first_share
         0.5
         """
-        return {Outcome.FIRST: 1.0, Outcome.SECOND: 0.0}.get(self, 0.5)
+        return 0.5 if self is Outcome.TIE else float(self is Outcome.FIRST)
+
+
+@functools.cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 class Asked:
@@ -74,7 +80,7 @@ class Asked:
         return cls(**{name: _checked_field(name, types[name], value) for name, value in state.items()})
 
     def _fields(self) -> list[tuple[str, Any]]:
-        return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return [(name, getattr(self, name)) for name in _field_names(type(self))]
 
     def _arrays(self) -> list[tuple[str, Vector]]:
         return [(name, value) for name, value in self._fields() if isinstance(value, np.ndarray)]
