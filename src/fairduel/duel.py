@@ -1,7 +1,6 @@
 """The words of every round: a duel or a pull that was asked, and the outcome of a duel."""
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass, field
 from enum import Enum
@@ -42,11 +41,6 @@ class Outcome(Enum):
         return 0.5 if self is Outcome.TIE else float(self is Outcome.FIRST)
 
 
-@functools.cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
 class Asked:
     """What an agent asked. Keep it and hand it back to ``tell`` of that agent, at any time and in any order.
 
@@ -80,7 +74,7 @@ class Asked:
         return cls(**{name: _checked_field(name, types[name], value) for name, value in state.items()})
 
     def _fields(self) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in _field_names(type(self))]
+        return [(name, getattr(self, name)) for name in self.__dataclass_fields__]  # type: ignore[attr-defined]
 
     def _arrays(self) -> list[tuple[str, Vector]]:
         return [(name, value) for name, value in self._fields() if isinstance(value, np.ndarray)]
