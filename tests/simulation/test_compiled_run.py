@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fairduel import BadInputError, MaxPairUCB
-from fairduel.adversaries import Greedy, WeakAdversary
+from fairduel.adversaries import Greedy, Hiding, WeakAdversary
 from fairduel.simulation import Cell, Streams, play
 from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.worlds import FixedWorld, Hypercube
@@ -235,3 +235,14 @@ def test_a_radius_that_cannot_be_planned_is_left_to_the_plain_driver():
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=40, agent_settings={"radius": "determinant"})
     assert not cell.is_compiled
     assert len(cell.run(0).trace.regret) == 40
+
+
+def test_a_compiled_run_leaves_the_adversary_as_it_was():
+    world, adversary = Hypercube(rng=np.random.default_rng(0)), Hiding(budget=30)
+    traces = []
+    for _ in range(2):
+        adversary.rng = np.random.default_rng(1)
+        agent = MaxPairUCB(dimension=5, norm_bound=2.0, horizon=200)
+        traces.append(play_compiled(agent, world, adversary, horizon=200, labels=np.random.default_rng(2)))
+    assert traces[0].flipped.any()
+    np.testing.assert_array_equal(traces[0].flipped, traces[1].flipped)

@@ -163,7 +163,7 @@ class FlippingAdversary(Adversary):
 
     def plan_run(self) -> AttackPlan | None:
         """What a compiled run needs, or ``None`` where the attack has begun."""
-        return None if self._spent else self._plan
+        return None if self._spent else self._plan._replace(memory=self._plan.memory.copy())
 
     @classmethod
     @abstractmethod
