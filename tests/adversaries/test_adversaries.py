@@ -202,3 +202,21 @@ def test_an_attack_of_ones_own_takes_five_lines():
     adversary = Spoiler(budget=2, spared=3)
     assert [adversary.flips(sight(3, 4, winner=w)) for w in (3, 4, 4, 4)] == [False, True, True, False]
     assert adversary.spent == 2
+
+
+@pytest.mark.parametrize("kind", [WeakAdversary, StrongAdversary])
+def test_an_attack_without_wants_flip_cannot_be_made(kind):
+    class Forgetful(kind):
+        pass
+
+    with pytest.raises(TypeError, match="wants_flip"):
+        Forgetful(budget=1)
+
+
+def test_a_rule_overridden_in_python_is_not_run_compiled():
+    class Lazy(Greedy):
+        def wants_flip(self, round_number):
+            return round_number > 5
+
+    assert Greedy.flip_step() is not None
+    assert Lazy.flip_step() is None

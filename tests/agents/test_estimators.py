@@ -64,7 +64,7 @@ def test_lazy_fits_seldom_and_then_exactly():
     lazy._estimator.arrays.marks[_FITTED_OUTCOMES] = 0
     lazy._estimator.fitted(np.inf)  # as if det Σ had grown
     for row, weight, wins in zip(*lazy.state()["estimator"]["told"].values(), strict=True):
-        exact._estimator.learn(row, weight=float(weight), share=float(wins / weight))
+        exact._estimator.tell((0, 1), row, weight=float(weight), share=float(wins / weight))
     np.testing.assert_allclose(lazy.estimate, exact.estimate, atol=1e-6)
 
 

@@ -329,10 +329,10 @@ def test_estimates_are_exact_enough_to_see_ties():
 
 def test_without_a_fit_there_is_no_prediction():
     estimator = Estimator("exact", 2, ridge=0.25, link=LOGISTIC)
-    estimator.learn(np.array([1.0, 0.0]), weight=1.0, share=1.0)
+    estimator.tell((0, 1), np.array([1.0, 0.0]), weight=1.0, share=1.0)
     assert estimator.theta.tolist() == [0.0, 0.0]
     fitted = estimator.fitted(0.0).copy()
-    estimator.learn(np.array([1.0, 0.0]), weight=1.0, share=1.0)
+    estimator.tell((0, 1), np.array([1.0, 0.0]), weight=1.0, share=1.0)
     assert estimator.theta[0] > fitted[0] > 0
 
 

@@ -8,7 +8,7 @@ budget is kept here, out of their reach.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -139,13 +139,12 @@ class Adversary(ABC):
 class FlippingAdversary(Adversary):
     """Flips the outcomes of duels, at most ``budget`` of them.
 
-    One that can run compiled names in ``_rule`` a compiled function of a plan, what it sees and a random stream; this
-    then serves as ``wants_flip`` too.
+    Its ``wants_flip`` is a method, or made from a compiled rule by :func:`by_round` or :func:`by_sight`; with such a
+    rule it also takes part in compiled runs.
     """
 
     budget: int
     """C, the most outcomes that may be flipped."""
-    _rule: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,9 +165,13 @@ class FlippingAdversary(Adversary):
         return None if self._spent else self._plan._replace(memory=self._plan.memory.copy())
 
     @classmethod
-    @abstractmethod
     def flip_step(cls) -> Callable[[FlipCase], bool] | None:
         """The compiled rule, for a compiled run; ``None`` where only the plain driver serves."""
+        return getattr(cls.wants_flip, "flip_step", None)
+
+    @abstractmethod
+    def wants_flip(self, seen: Any) -> bool:
+        """Whether to flip, given what this adversary sees."""
 
     @final
     def flips(self, sight: Sight) -> bool:
@@ -181,53 +184,52 @@ class FlippingAdversary(Adversary):
     @abstractmethod
     def _decides(self, sight: Sight) -> bool: ...
 
-    def _by_rule(self, seen: DuelSeen | int) -> bool:
-        if self._rule is None:
-            raise NotImplementedError(f"{type(self).__name__} must write wants_flip.")
-        return bool(self._rule(self._plan, seen, self.rng))
-
 
 class WeakAdversary(FlippingAdversary):
     """Decides before it could see the duel: write :meth:`wants_flip` of the round alone."""
 
+    @abstractmethod
     def wants_flip(self, round_number: int) -> bool:
         """Whether to flip round t = 1, 2, and so on."""
-        return self._by_rule(round_number)
 
     @final
     def _decides(self, sight: Sight) -> bool:
         return self.wants_flip(sight.round_number)
 
-    @classmethod
-    def flip_step(cls) -> Callable[[FlipCase], bool] | None:
-        """The compiled rule, for a compiled run: what it must not see it is not shown."""
-        return specialised(_blindfolded, rule=cls._rule) if cls._rule else None
-
 
 class StrongAdversary(FlippingAdversary):
     """Sees the duel, its true outcome and the model: write :meth:`wants_flip` of that."""
 
+    @abstractmethod
     def wants_flip(self, sight: Sight) -> bool:
         """Whether to flip this outcome."""
-        self.check_actions(len(sight.rewards))
-        seen = DuelSeen(
-            sight.round_number,
-            sight.rewards,
-            sight.first,
-            sight.second,
-            sight.outcome.first_share,
-            sight.probability,
-        )
-        return self._by_rule(seen)
 
     @final
     def _decides(self, sight: Sight) -> bool:
         return self.wants_flip(sight)
 
-    @classmethod
-    def flip_step(cls) -> Callable[[FlipCase], bool] | None:
-        """The compiled rule, for a compiled run."""
-        return specialised(_seeing, rule=cls._rule) if cls._rule else None
+
+def by_round(rule: Callable[[AttackPlan, int, np.random.Generator], bool]) -> Any:
+    """Make a weak adversary's ``wants_flip`` of a compiled rule, which is given the round alone."""
+
+    def wants_flip(self: WeakAdversary, round_number: int) -> bool:
+        return bool(rule(self._plan, round_number, self.rng))
+
+    wants_flip.flip_step = specialised(_blindfolded, rule=rule)  # type: ignore[attr-defined]
+    return wants_flip
+
+
+def by_sight(rule: Callable[[AttackPlan, DuelSeen, np.random.Generator], bool]) -> Any:
+    """Make a strong adversary's ``wants_flip`` of a compiled rule, which is given the duel and its true outcome."""
+
+    def wants_flip(self: StrongAdversary, sight: Sight) -> bool:
+        self.check_actions(len(sight.rewards))
+        share = sight.outcome.first_share
+        duel = DuelSeen(sight.round_number, sight.rewards, sight.first, sight.second, share, sight.probability)
+        return bool(rule(self._plan, duel, self.rng))
+
+    wants_flip.flip_step = specialised(_seeing, rule=rule)  # type: ignore[attr-defined]
+    return wants_flip
 
 
 class RewardAdversary(Adversary):

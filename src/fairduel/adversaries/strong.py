@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fairduel.adversaries.base import AttackPlan, DuelSeen, StrongAdversary
+from fairduel.adversaries.base import AttackPlan, DuelSeen, StrongAdversary, by_sight
 from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
@@ -24,7 +24,7 @@ def against_the_model(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator
 class Adversarial(StrongAdversary):
     """Flips an outcome exactly when it agrees with the model, i.e. had probability over ½."""
 
-    _rule = staticmethod(against_the_model)
+    wants_flip = by_sight(against_the_model)
 
 
 @compiled
@@ -72,7 +72,7 @@ class Misleading(StrongAdversary):
     """
 
     target: Target | int = "random"
-    _rule = staticmethod(for_the_target)
+    wants_flip = by_sight(for_the_target)
 
     def __post_init__(self) -> None:
         if isinstance(self.target, str) and self.target not in get_args(Target):
@@ -112,7 +112,7 @@ def for_the_best(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> 
 class Hiding(StrongAdversary):
     """Hides the best action: its first C duels are answered by a fair coin (proof of Theorem kappa)."""
 
-    _rule = staticmethod(for_the_best)
+    wants_flip = by_sight(for_the_best)
 
 
 STRONG_ATTACKS: dict[str, type[StrongAdversary]] = {

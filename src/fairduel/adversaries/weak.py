@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.adversaries.base import AttackPlan, WeakAdversary
+from fairduel.adversaries.base import AttackPlan, WeakAdversary, by_round
 from fairduel.core.compiling import compiled
 from fairduel.errors import BadInputError
 
@@ -32,14 +32,14 @@ class NoAttack(WeakAdversary):
     """Flips nothing, whatever its budget."""
 
     budget: int = 0
-    _rule = staticmethod(never)
+    wants_flip = by_round(never)
 
 
 @dataclass(kw_only=True, eq=False)
 class Greedy(WeakAdversary):
     """Flips the first C rounds."""
 
-    _rule = staticmethod(always)
+    wants_flip = by_round(always)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Random(WeakAdversary):
     """Flips each round with the same probability until the budget is spent."""
 
     probability: float = 0.5
-    _rule = staticmethod(by_coin)
+    wants_flip = by_round(by_coin)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,7 @@ from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.round import Known, Plan, RunPlan, Steps, choose, steps, weigh
 from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
-from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName, tell_step
+from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName
 from fairduel.core.information import Information
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import rcdb_ridge
@@ -127,8 +127,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return Duel(self._asked, *pair, first - second, *weighed, features=features, gap=gap)
 
     def _tell(self, asked: Duel, answer: Outcome) -> None:
-        plan, arrays = self._estimator.plan, self._estimator.arrays
-        tell_step(plan, arrays, (asked.first, asked.second), asked.difference, asked.weight, answer.first_share)
+        pair, share = (asked.first, asked.second), answer.first_share
+        self._estimator.tell(pair, asked.difference, weight=asked.weight, share=share)
 
     def _cancel(self, asked: Duel) -> None:
         if not asked.is_self_duel:

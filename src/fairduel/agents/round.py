@@ -71,7 +71,7 @@ RADIUS = 0
 
 @inlined
 def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """Which pair to ask: argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖, unless an agent has another rule."""
+    """argmax over pairs of (x_a + x_b)ᵀθ + β‖x_a − x_b‖ (Algorithm 1, line 6), unless an agent has another rule."""
     return symmetric_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
@@ -116,7 +116,10 @@ def commit_step(
     pair: tuple[int, int],
     difference: Vector,
 ) -> tuple[float, float, float]:
-    """Weigh the duel of a ``pair`` with this difference (d,), and add it to Σ and Λ; return weight, width and slope."""
+    """Weigh the duel of a ``pair`` with this difference (d,) and add it to Σ and Λ; return its weight, width and slope.
+
+    Algorithm 1, lines 8 and 3; Algorithm 2, lines 12 to 15, 4 and 6.
+    """
     first, second = pair
     information, local, theta = known
     width = width_between(information, difference, first, second)

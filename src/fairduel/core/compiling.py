@@ -36,7 +36,7 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """The same for glue: it becomes part of the compiled functions that call it, which so take less time to compile."""
+    """The same for glue, which becomes part of the compiled functions that call it; that takes less time to compile."""
     return cast("Function", _compile(function, is_own=_is_own(function), inline="always"))
 
 

@@ -127,7 +127,7 @@ class Estimator:
     """θ, and what it is learned from.
 
     >>> estimator = Estimator("exact", 1, ridge=0.25, link=Link("logistic"))
-    >>> estimator.learn(np.array([1.0]), weight=1.0, share=1.0)
+    >>> estimator.tell((0, 1), np.array([1.0]), weight=1.0, share=1.0)
     >>> estimator.fitted(log_determinant=0.0).round(4)
     array([1.0426])
     """
@@ -163,9 +163,9 @@ class Estimator:
         """θ as of the last fit, shape (d,)."""
         return self._arrays.theta
 
-    def learn(self, difference: Vector, *, weight: float, share: float) -> None:
-        """Take in the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
-        tell_step(self.plan, self.arrays, (0, 1), difference, weight, share)
+    def tell(self, pair: tuple[int, int], difference: Vector, *, weight: float, share: float) -> None:
+        """Learn the outcome of a ``pair``'s duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
+        tell_step(self.plan, self.arrays, pair, difference, weight, share)
 
     def fitted(self, log_determinant: float) -> Vector:
         """θ (d,) on all that was told, or, of a lazy estimator, on as much as log det Σ calls for."""
