@@ -1,0 +1,227 @@
+"""What commands print: findings on stdout, progress and notices on stderr, or one JSON object."""
+
+import functools
+import inspect
+import json
+import math
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from fairduel.errors import FairduelError
+from fairduel.files import write_atomically
+from fairduel.report.votes_tables import TextTable
+from fairduel.simulation import Cell, compile_agents, versions
+
+console = Console()
+notices = Console(stderr=True)
+
+Record = dict[str, Any]
+PANEL = "Output"
+_Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Print one JSON object and nothing else.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors.")]
+_UNBOUNDED = 100_000
+_TEXT_WIDTH = 32
+"""A column of words is wrapped if it is wider than this and the terminal is too narrow."""
+
+
+def reporting(command: Callable[..., Record]) -> Callable[..., None]:
+    """Add ``--json`` and ``--quiet`` to a command that returns what it found."""
+
+    @functools.wraps(command)
+    def run(*, as_json: bool, quiet: bool, **arguments: Any) -> None:
+        console.quiet, notices.quiet = as_json or quiet, quiet
+        found = command(**arguments)
+        if as_json:
+            typer.echo(_json(found))
+
+    extra: dict[str, Any] = {"as_json": _Json, "quiet": _Quiet}
+    signature = inspect.signature(command)
+    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=extra[n]) for n in extra]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {**command.__annotations__, **extra}
+    return run
+
+
+def typed_command() -> str:
+    """The command line as typed, for the record."""
+    return shlex.join(["fairduel", *sys.argv[1:]])
+
+
+def record(**found: Any) -> Record:
+    """Return the findings with the command and the versions that made them; NaN and infinity become null."""
+    plain: Record = _finite({"command": typed_command(), "versions": versions(), **found})
+    return plain
+
+
+def write_record(path: Path, found: Mapping[str, Any]) -> None:
+    """Write a record as JSON."""
+    write_atomically(path, (_json(found) + "\n").encode())
+
+
+def _json(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(*sentences: str, style: str = "") -> None:
+    """Print sentences literally, wrapped between words in a terminal."""
+    for sentence in sentences:
+        _say(console, sentence, style)
+
+
+def notify(sentence: str) -> None:
+    """Print a sentence on stderr."""
+    _say(notices, sentence)
+
+
+def say_report(path: Path) -> None:
+    """Say where the report is."""
+    console.print(Text.assemble("Report: ", (str(path), "bold")), soft_wrap=True, highlight=False)
+
+
+def _say(to: Console, sentence: str, style: str = "") -> None:
+    if to.is_terminal:  # rich would break long words, such as paths
+        wrapped = textwrap.wrap(sentence, to.width, break_long_words=False, break_on_hyphens=False)
+        sentence = "\n".join(wrapped)
+    to.print(Text(sentence, style), soft_wrap=True, highlight=False)
+
+
+def print_table(
+    table: TextTable, *, text: Collection[str] = (), optional: Sequence[str] = (), file: Path | None = None
+) -> None:
+    """Print a table in full, or without some ``optional`` columns if the terminal is too narrow for them.
+
+    Args:
+        table: Its rows; a row of one cell is a heading.
+        text: Columns of words, aligned left and wrapped if need be; the others are numbers.
+        optional: Columns to leave out, the least useful first.
+        file: Has every column.
+    """
+    width = console.width if console.is_terminal else _UNBOUNDED
+    shown = [name for name in table.columns if name not in _dropped(table, width, text, optional)]
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in shown:
+        grid.add_column(
+            Text(name), justify="left" if name in text else "right", no_wrap=name not in text, overflow="fold"
+        )
+    for row in table.rows:
+        if len(row) == 1:
+            grid.add_row(Text(row[0], "bold"))
+        else:
+            grid.add_row(*(Text(cell) for name, cell in zip(table.columns, row, strict=True) if name in shown))
+    if table.caption:
+        say("", table.caption, style="bold")
+    console.print()
+    _at_width(width).print(grid, crop=False)
+    hidden = [name for name in table.columns if name not in shown]
+    if hidden:
+        say("", f"Too narrow to show: {', '.join(hidden)}" + (f" (see {file})." if file else "."))
+    console.print()
+
+
+def _at_width(width: int) -> Console:
+    return Console(file=console.file, width=width, quiet=console.quiet) if width == _UNBOUNDED else console
+
+
+def _dropped(table: TextTable, width: int, text: Collection[str], optional: Sequence[str]) -> list[str]:
+    """The optional columns that have to go so that the others fit into the width."""
+    rows = [row for row in table.rows if len(row) > 1]
+    widths = {
+        name: max(cell_len(name), *(cell_len(row[place]) for row in rows), 0)
+        for place, name in enumerate(table.columns)
+    }
+    widths |= {name: min(widths[name], _TEXT_WIDTH) for name in text if name in widths}
+    dropped: list[str] = []
+    for name in optional:
+        if sum(widths.values()) + 3 * (len(widths) - 1) <= width:
+            break
+        if widths.pop(name, None) is not None:
+            dropped.append(name)
+    return dropped
+
+
+def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows one below another, one line per value."""
+    longest = max(map(len, columns), default=0)
+    for number, row in enumerate(rows, start=1):
+        say("", f"Row {number}", style="bold")
+        for name, value in zip(columns, row, strict=True):
+            console.print(Text(f"  {name:{longest}}  {value}"), soft_wrap=True, highlight=False)
+
+
+def fits(table: TextTable, text: Collection[str]) -> bool:
+    """Whether all columns of a table fit into the terminal."""
+    return not console.is_terminal or not _dropped(table, console.width, text, table.columns)
+
+
+def compile_first(cells: Iterable[Cell]) -> None:
+    """Compile the agents before workers start, so that they find the code on disk."""
+    began = time.monotonic()
+    with notices.status("Compiling (first use only) …"):
+        compile_agents(cells)
+    seconds = time.monotonic() - began
+    if seconds > 5:
+        notify(f"Compiled in {seconds:.0f} s (cached).")
+
+
+class StoppedError(FairduelError):
+    """Ctrl-C was pressed during long work."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"stopped: {state}")
+
+
+RUNS_SAVED = "finished runs are saved; rerun to resume."
+
+
+@contextmanager
+def progress_bar(
+    what: str, total: int, *, unit: str = "runs", on_stop: str = RUNS_SAVED
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar with the time left; yields the function to call with each number done.
+
+    ``on_stop`` tells the user what Ctrl-C leaves behind.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notices) as progress:
+        task = progress.add_task(what, total=total)
+        try:
+            yield lambda done: progress.advance(task, done)
+        except KeyboardInterrupt:
+            raise StoppedError(on_stop) from None
