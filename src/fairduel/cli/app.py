@@ -1,5 +1,6 @@
 """All commands, in the order of the help."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from fairduel.cli.citation import BIBTEX
 from fairduel.cli.demo import demo
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
-from fairduel.cli.output import reporting
+from fairduel.cli.output import Record, reporting
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
@@ -58,8 +59,15 @@ def fairduel_command(
     """
 
 
-for name, command in {"rank": rank_command, "audit": audit_command, "stress": stress_command, "demo": demo}.items():
+_VOTES: dict[str, Callable[..., Record]] = {
+    "rank": rank_command,
+    "audit": audit_command,
+    "stress": stress_command,
+    "demo": demo,
+}
+_BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]
+for name, command in _VOTES.items():
     app.command(name, cls=Command, rich_help_panel="Votes")(reporting(command))
-for command in (reproduce, simulate, tune, verify, leaderboard, sweep):
+for command in _BENCHMARKS:
     app.command(cls=Command, rich_help_panel="Benchmarks")(reporting(command))
 app.add_typer(results.app, name="results", rich_help_panel="Benchmarks")

@@ -22,7 +22,7 @@ from fairduel.votes.audit import Audit, audit, tops
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="Check what changes the top 1, 2, …, N.")]
 _MAX_ROWS = 20
 _VOTER_COLUMNS = ("voter", "votes", "agreement", "evidence", "why")
-_FRAGILITY_COLUMNS = ("what changes", "votes", "found", "proven minimum", "of")
+_FRAGILITY_COLUMNS = ("what changes", "votes are", "found", "proven minimum", "of")
 
 
 def audit_command(
@@ -76,8 +76,7 @@ def audit_command(
     )
     say(*summary)
     _print_audit(found, folder)
-    say(*problems, *found.advice())
-    say_report(page)
+    say_report(page, *problems, *found.advice())
     return {**written, "report": str(page)}
 
 
@@ -101,4 +100,4 @@ def _print_audit(found: Audit, folder: Path) -> None:
         if len(flagged) > _MAX_ROWS:
             say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
     table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, "Votes that change the ranking")
-    print_table(table, text=["what changes", "votes"])
+    print_table(table, text=["what changes", "votes are"])

@@ -21,7 +21,7 @@ def claim(folder: Path, command: str) -> None:
     if before and before["name"] != command:
         raise BadInputError(f"{folder} holds the results of fairduel {before['name']}: choose another --out.")
     if before and _arguments(before["command"]) != _arguments(typed):
-        notify(f"Replacing the report of {before['command']!r} in {folder}.")
+        notify(f"Replacing the results of {before['command']!r} in {folder}.")
     elif not before and any(folder.glob("*.html")):
         notify(f"Replacing the report in {folder}.")
     try:

@@ -42,7 +42,9 @@ _Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Prin
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors.")]
 _UNBOUNDED = 100_000
 _TEXT_WIDTH = 32
-"""A column of words is wrapped if it is wider than this and the terminal is too narrow."""
+"""A column of words may be wrapped to this width."""
+_TITLE_WIDTH = 9
+"""A column's title may be wrapped to this width."""
 
 
 def reporting(command: Callable[..., Record]) -> Callable[..., None]:
@@ -102,8 +104,11 @@ def notify(sentence: str) -> None:
     _say(notices, sentence)
 
 
-def say_report(path: Path) -> None:
-    """Say where the report is."""
+def say_report(path: Path, *closing: str) -> None:
+    """End with some sentences, if any, and where the report is."""
+    if closing:
+        say("", *closing)
+    say("")
     console.print(Text.assemble("Report: ", (str(path), "bold")), soft_wrap=True, highlight=False)
 
 
@@ -126,46 +131,49 @@ def print_table(
         file: Has every column.
     """
     width = console.width if console.is_terminal else _UNBOUNDED
-    shown = [name for name in table.columns if name not in _dropped(table, width, text, optional)]
+    titles, dropped = _layout(table, width, text, optional)
+    shown = [place for place, name in enumerate(table.columns) if name not in dropped]
     grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in shown:
+    for name in (table.columns[place] for place in shown):
+        is_text = name in text
         grid.add_column(
-            Text(name), justify="left" if name in text else "right", no_wrap=name not in text, overflow="fold"
+            Text(titles[name]), justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold"
         )
     for row in table.rows:
         if len(row) == 1:
             grid.add_row(Text(row[0], "bold"))
         else:
-            grid.add_row(*(Text(cell) for name, cell in zip(table.columns, row, strict=True) if name in shown))
-    if table.caption:
-        say("", table.caption, style="bold")
-    console.print()
-    _at_width(width).print(grid, crop=False)
-    hidden = [name for name in table.columns if name not in shown]
-    if hidden:
-        say("", f"Too narrow to show: {', '.join(hidden)}" + (f" (see {file})." if file else "."))
-    console.print()
+            grid.add_row(*(Text(row[place]) for place in shown))
+    say("", *([table.caption] if table.caption else []), style="bold")
+    to = console if console.is_terminal else Console(file=console.file, width=width, quiet=console.quiet)
+    to.print(grid)
+    if dropped:
+        say(f"Too narrow to show: {', '.join(dropped)}" + (f" (see {file})." if file else "."))
 
 
-def _at_width(width: int) -> Console:
-    return Console(file=console.file, width=width, quiet=console.quiet) if width == _UNBOUNDED else console
-
-
-def _dropped(table: TextTable, width: int, text: Collection[str], optional: Sequence[str]) -> list[str]:
-    """The optional columns that have to go so that the others fit into the width."""
+def _layout(
+    table: TextTable, width: int, text: Collection[str], optional: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """The titles, folded if that helps the table to fit, and the optional columns that still have to go."""
     rows = [row for row in table.rows if len(row) > 1]
-    widths = {
-        name: max(cell_len(name), *(cell_len(row[place]) for row in rows), 0)
-        for place, name in enumerate(table.columns)
-    }
-    widths |= {name: min(widths[name], _TEXT_WIDTH) for name in text if name in widths}
+    cells = {name: max([cell_len(row[place]) for row in rows], default=0) for place, name in enumerate(table.columns)}
+    cells |= {name: min(cells[name], _TEXT_WIDTH) for name in text if name in cells}
+    titles = {name: name for name in table.columns}
+    if _width(titles, cells) > width:
+        titles = {name: textwrap.fill(name, max(cells[name], _TITLE_WIDTH)) for name in table.columns}
     dropped: list[str] = []
     for name in optional:
-        if sum(widths.values()) + 3 * (len(widths) - 1) <= width:
+        if _width(titles, cells) <= width:
             break
-        if widths.pop(name, None) is not None:
+        if titles.pop(name, None) is not None:
             dropped.append(name)
-    return dropped
+    return titles, dropped
+
+
+def _width(titles: Mapping[str, str], cells: Mapping[str, int]) -> int:
+    """The width of a table with these titles over cells of this width."""
+    widths = [max(cells[name], *map(cell_len, title.split("\n"))) for name, title in titles.items()]
+    return sum(widths) + 3 * (len(widths) - 1)
 
 
 def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -179,7 +187,7 @@ def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None
 
 def fits(table: TextTable, text: Collection[str]) -> bool:
     """Whether all columns of a table fit into the terminal."""
-    return not console.is_terminal or not _dropped(table, console.width, text, table.columns)
+    return not console.is_terminal or not _layout(table, console.width, text, table.columns)[1]
 
 
 def compile_first(cells: Iterable[Cell]) -> None:

@@ -30,7 +30,8 @@ Weights = Annotated[
     typer.Option(metavar="METHOD", help="How votes are weighted: fixed-point, sequential or none (all alike)."),
 ]
 Lies = Annotated[
-    float | None, typer.Option(min=0, metavar="N", help="Number of false votes to guard against.", show_default="√votes")
+    float | None,
+    typer.Option(min=0, metavar="N", help="Number of false votes to guard against.", show_default="√votes"),
 ]
 FeaturesFile = Annotated[
     Path | None,
@@ -93,8 +94,7 @@ def rank_command(
     )
     say(*summary)
     _print_ranking(ranking, folder / "ranking.csv")
-    say(*problems, *ranking.notes)
-    say_report(page)
+    say_report(page, *problems, *ranking.notes)
     return {**found, "report": str(page)}
 
 

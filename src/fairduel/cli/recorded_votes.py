@@ -62,7 +62,7 @@ def default_folder(command: str, file: Path) -> Path:
     """
     endings = sorted(READERS, key=len, reverse=True)
     ending = next((ending for ending in endings if file.name.lower().endswith(ending)), "")
-    return Path("results") / command / (file.name.removesuffix(file.name[len(file.name) - len(ending) :]) or file.name)
+    return Path("results") / command / file.name[: len(file.name) - len(ending)]
 
 
 def read_and_set_aside(path: Path, command: str, out: Path, *, strict: bool, **columns: str | None) -> Reading:

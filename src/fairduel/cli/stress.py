@@ -140,7 +140,8 @@ def _report(
         command=typed_command(),
     )
     say(*summary)
-    print_table(stress_table(frame), optional=["others flagged", "liars", "fake votes left", "rank, weights"], file=file)
-    say(*problems)
-    say_report(page)
+    print_table(
+        stress_table(frame), optional=["others flagged", "liars", "fake votes left", "rank, weights"], file=file
+    )
+    say_report(page, *problems)
     return {**found, "report": str(page)}

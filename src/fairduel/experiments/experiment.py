@@ -85,15 +85,22 @@ Declaration = Callable[[], Experiment]
 
 
 def comparison(cells: Sequence[Cell]) -> Experiment:
-    """Declare a comparison of agents under one attack, with the first as the reference."""
-    first = cells[0]
+    """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each."""
+    panels = [", ".join(filter(None, [cell.attack, settings_text(cell.attack_settings)])) for cell in cells]
+    attacks = list(dict.fromkeys(panels))
+    which = f"{attacks[0]} attack" if len(attacks) == 1 else f"{len(attacks)} attacks"
     return Experiment(
         name="regret",
-        title=f"{first.attack} attack, C = {first.budget}, {first.horizon} rounds",
+        title=f"{which}, C = {cells[0].budget}, {cells[0].horizon} rounds",
         question="What does each agent cost here?",
         entries=[
-            Entry(cell, settings_text(cell.agent_settings) or "default", cell.attack, is_reference=cell is first)
-            for cell in cells
+            Entry(
+                cell,
+                settings_text(cell.agent_settings) or "default",
+                panel,
+                is_reference=panels.index(panel) == place,
+            )
+            for place, (cell, panel) in enumerate(zip(cells, panels, strict=True))
         ],
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
