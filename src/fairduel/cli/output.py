@@ -113,10 +113,13 @@ def say_report(path: Path, *closing: str) -> None:
 
 
 def _say(to: Console, sentence: str, style: str = "") -> None:
-    if to.is_terminal:  # rich would break long words, such as paths
-        wrapped = textwrap.wrap(sentence, to.width, break_long_words=False, break_on_hyphens=False)
-        sentence = "\n".join(wrapped)
-    to.print(Text(sentence, style), soft_wrap=True, highlight=False)
+    text = _folded(sentence, to.width) if to.is_terminal else sentence
+    to.print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+def _folded(text: str, width: int) -> str:
+    """Wrap between words only: rich would break long ones, such as paths."""
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def print_table(
@@ -160,7 +163,7 @@ def _layout(
     cells |= {name: min(cells[name], _TEXT_WIDTH) for name in text if name in cells}
     titles = {name: name for name in table.columns}
     if _width(titles, cells) > width:
-        titles = {name: textwrap.fill(name, max(cells[name], _TITLE_WIDTH)) for name in table.columns}
+        titles = {name: _folded(name, max(cells[name], _TITLE_WIDTH)) for name in table.columns}
     dropped: list[str] = []
     for name in optional:
         if _width(titles, cells) <= width:
