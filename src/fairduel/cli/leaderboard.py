@@ -1,11 +1,25 @@
 """``fairduel leaderboard``: which agent to use."""
 
 import json
+import math
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from fairduel.cli import options
 from fairduel.cli.folders import claim
-from fairduel.cli.output import Record, compile_first, print_table, progress_bar, say, say_report, typed_command
+from fairduel.cli.output import (
+    Record,
+    compile_first,
+    notices,
+    notify,
+    print_table,
+    progress_bar,
+    say,
+    say_report,
+    typed_command,
+)
 from fairduel.experiments import leaderboard as board
 from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.report.leaderboard_page import write_leaderboard
@@ -15,6 +29,15 @@ from fairduel.simulation import Store
 
 
 def leaderboard(
+    agent: Annotated[
+        list[str],
+        typer.Option(
+            metavar="AGENT",
+            help=f"Add an agent: your own as module:Class, or a built-in one with settings. {options.SETTINGS}"
+            "rcdb,radius=8. Repeat to add more.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006  # typer copies it
     runs: options.Runs = 10,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
@@ -25,13 +48,22 @@ def leaderboard(
     An agent's ratio on a scenario is its regret divided by that of the best
     agent tuned for that scenario, on other seeds. The worst ratio is what
     you risk; the geometric mean is what to expect.
+
+    Says how many runs are left, and about how long they take, before it
+    starts. Interrupt it at any time: finished runs are saved, and rerunning
+    resumes.
     """
     seeds = options.report_seeds(seed, runs)
+    added = [board.Contender(*options.Named.parse(text)) for text in agent]
+    cells = board.report_cells(added)
     claim(out, "leaderboard")
     store = Store(out)
-    compile_first(board.report_cells())
-    with progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
-        result = board.compete(store, seeds, jobs=jobs, progress=progress)
+    compile_first(cells)
+    with notices.status("Estimating the time …"):
+        work = board.estimate(store, seeds, added, jobs=jobs)
+    notify(f"{work.runs:,} runs to do, about {max(1, math.ceil(work.minutes))} min on {jobs} jobs.")
+    with progress_bar("Leaderboard", work.runs) as progress:
+        result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
     page = write_leaderboard(out, result, seeds, typed_command())
     concluded = leaderboard_conclusions(result)
     say(*concluded)

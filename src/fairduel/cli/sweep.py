@@ -38,7 +38,8 @@ def sweep(
 
       runs = 100                   # seeds 0 to 99; with seed = 100: 100 to 199
       horizon = 2000
-      budget = [20, 45]            # or "sqrt": ⌈√T⌉, as in the paper
+      budget = [20, 45]            # C, or "sqrt": ⌈√T⌉, as in the paper
+      known_budget = \[true, false] # whether agents are told C; default: true
       \[\[agent]]
       name = ["rcdb", "rcdb-s"]
       \[\[agent]]
