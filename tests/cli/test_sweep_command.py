@@ -148,7 +148,7 @@ def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
     def runs():
         done = fairduel("sweep", "helped.toml", "--out", "helped", "--jobs", "1", cwd=folder)
         assert done.returncode == 0, done.stderr
-        return re.search(r"(\d+)/\d+ runs", done.stdout).group(1)
+        return re.search(r"\((\d+) new\)", done.stdout).group(1)
 
     assert runs() == "16"
     helper.write_text("# Another word.\nPLACE = 1\n")
@@ -160,8 +160,7 @@ def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
         "query",
         "helped",
         "SELECT DISTINCT second FROM traces WHERE agent = 'helped:Agent'",
-        "--format",
-        "csv",
+        "--csv",
         cwd=folder,
     )
     assert answer.stdout == "second\n2\n"
@@ -175,7 +174,7 @@ def test_a_damaged_cell_is_named_and_run_again(folder):
     assert_one_sentence(asked, "are damaged: rerun", path.name)
     done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "8/8 runs" in done.stdout
+    assert "(8 new)" in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     assert f"fairduel: damaged/cells/{path.name} is damaged; repeating its runs of" in said
     assert_same_as_serial(folder / "damaged")
@@ -235,7 +234,7 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed_and_the_sweep_i
     running.send_signal(signal.SIGINT)
     stopped = finish(running)
     assert stopped.returncode == 130, stopped.stderr
-    assert stopped.stderr.endswith("finished runs are kept, and the same command goes on from there.\n")
+    assert stopped.stderr.endswith("stopped: finished runs are saved; rerun to resume.\n")
     finished = cells(out)
     assert CELLS // 2 < len(finished) <= CELLS
 
@@ -315,8 +314,8 @@ def test_results_are_asked_in_sql(folder, here):
     assert table.returncode == 0, table.stderr
     assert "avg(regret)" in table.stdout
     assert "slow:Agent" in table.stdout
-    as_json = json.loads(here("results", "query", "serial", sql, "--format", "json", cwd=folder).stdout)
-    as_csv = here("results", "query", "serial", sql, "--format", "csv", cwd=folder).stdout
+    as_json = json.loads(here("results", "query", "serial", sql, "--json", cwd=folder).stdout)["rows"]
+    as_csv = here("results", "query", "serial", sql, "--csv", cwd=folder).stdout
     assert [row["runs"] for row in as_json] == [16, 16, 16, 16]
     for row, record in zip(csv.DictReader(io.StringIO(as_csv)), as_json, strict=True):
         assert row["agent"] == record["agent"]
@@ -331,10 +330,11 @@ def test_a_query_that_cannot_be_answered_is_one_sentence(folder, here):
 def test_results_are_drawn(folder, here):
     done = here("results", "plot", "serial", "--x", "horizon", "--to", "figure.png", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "8 runs a point: figure.png" in done.stdout
+    assert "means of 8 runs" in done.stdout
+    assert done.stdout.endswith("Report: figure.png\n")
     assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     done = here("results", "plot", "serial", "--x", "attack", "--panel", "world", "--to", "f.svg", cwd=folder)
-    assert "mean over different horizon" in done.stdout
+    assert "mix different horizon" in done.stdout
     assert (folder / "f.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
     assert_one_sentence(here("results", "plot", "serial", "--x", "horizon", "--to", "f.pdf", cwd=folder), "f.pdf")
 

@@ -185,7 +185,7 @@ def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None
     for number, row in enumerate(rows, start=1):
         say("", f"Row {number}", style="bold")
         for name, value in zip(columns, row, strict=True):
-            console.print(Text(f"  {name:{longest}}  {value}"), soft_wrap=True, highlight=False)
+            say(f"{name:{longest}}  {value}")
 
 
 def fits(table: TextTable, text: Collection[str]) -> bool:
@@ -230,7 +230,7 @@ def progress_bar(
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notices) as progress:
+    with Progress(*columns, console=notices, disable=not notices.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         try:
             yield lambda done: progress.advance(task, done)

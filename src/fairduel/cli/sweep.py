@@ -39,7 +39,7 @@ def sweep(
       runs = 100                   # seeds 0 to 99; with seed = 100: 100 to 199
       horizon = 2000
       budget = [20, 45]            # C, or "sqrt": ⌈√T⌉, as in the paper
-      known_budget = \[true, false] # whether agents are told C; default: true
+      known_budget = \[true, false] # are agents told C? also per \[\[agent]]
       \[\[agent]]
       name = ["rcdb", "rcdb-s"]
       \[\[agent]]
@@ -71,8 +71,8 @@ def sweep(
             run_cells(cells, seeds, store, jobs=jobs, workers=cluster, progress=progress)
     example = "SELECT agent, attack, avg(regret) FROM runs GROUP BY ALL ORDER BY ALL"
     say(
-        f"Finished {len(cells)} cells of {len(seeds)} runs each, in {folder / 'cells'}.",
+        f"Finished {len(cells)} cells of {len(seeds)} runs each ({missing} new), in {folder / 'cells'}.",
         f'Query them: fairduel results query {folder} "{example}"',
         f"Plot them: fairduel results plot {folder} --x budget",
     )
-    return record(folder=str(folder), cells=len(cells), runs_per_cell=len(seeds), runs_made=missing)
+    return record(folder=str(folder), cells=len(cells), runs_per_cell=len(seeds), new_runs=missing)
