@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairduel.cli import options
 from fairduel.experiments import claims
+from fairduel.experiments.conclusions import verify_conclusions
 from fairduel.files import write_atomically
 from fairduel.report.templating import render
 from fairduel.simulation import Store
@@ -49,7 +50,7 @@ def verify(
         record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]}
     )
     page = out / "verify.html"
-    summary = claims.tally(verdicts)
+    summary = verify_conclusions(verdicts)
     write_atomically(
         page, render("verify.html", verdicts=verdicts, summary=summary, command=options.typed_command()).encode()
     )
