@@ -7,13 +7,14 @@ import typer
 
 from fairduel.cli import recorded_votes as recorded
 from fairduel.cli.options import console, progress_bar, typed_command, write_record
-from fairduel.report.votes_tables import TextTable, flagged_cells, fragility_cells
+from fairduel.report.text_table import TextTable
+from fairduel.report.votes_tables import flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
 
 Top = Annotated[int, typer.Option(min=1, help="Look at the leader, the first 2, … up to so many.")]
 _MOST_ROWS = 20
 _VOTER_COLUMNS = ("voter", "votes", "agreement", "evidence", "why")
-_FRAGILITY_COLUMNS = ("what changes", "votes are", "so many do it", "fewer than this cannot", "of")
+_FRAGILITY_COLUMNS = ("what changes", "votes are", "found", "proven minimum", "of")
 
 
 def audit_command(

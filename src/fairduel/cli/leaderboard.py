@@ -9,7 +9,6 @@ from rich.table import Table
 
 from fairduel.cli import options
 from fairduel.experiments import leaderboard as board
-from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.tables import with_error
 from fairduel.simulation import Store
 
@@ -32,9 +31,11 @@ def leaderboard(
     options.compile_first(board.report_cells())
     with options.progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
         result = board.compete(store, seeds, jobs=jobs, progress=progress)
+    from fairduel.report.leaderboard_page import write_leaderboard  # noqa: PLC0415  # matplotlib loads only where it draws
+
     page = write_leaderboard(out, result, seeds, options.typed_command())
     if as_json:
-        typer.echo(page.with_suffix(".json").read_text(encoding="utf-8"), nl=False)
+        typer.echo((out / "leaderboard.json").read_text(encoding="utf-8"), nl=False)
         return
     title = f"Leaderboard ({len(board.SCENARIOS)} scenarios, {runs} runs each; ratios ± standard error)"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)

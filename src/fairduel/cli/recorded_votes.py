@@ -14,7 +14,7 @@ from rich.text import Text
 from fairduel.cli.options import console
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
 

@@ -81,7 +81,7 @@ def run_and_report(experiments: Sequence[Experiment], folder: Path, seeds: range
         all_results.append(results)
         print_summary(results)
     with options.console.status("Drawing …"):
-        from fairduel.report.page import write_report  # noqa: PLC0415  # matplotlib loads only where it draws
+        from fairduel.report.experiment_page import write_report  # noqa: PLC0415  # matplotlib loads only where it draws
 
         page = write_report(folder, all_results, options.typed_command())
     options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)

@@ -7,7 +7,7 @@ import math
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -93,7 +93,9 @@ def plot(
     where: Annotated[
         str, typer.Option(help='Only the runs that meet this SQL condition: "horizon = 2000".', show_default="all")
     ] = "true",
-    to: Annotated[Path | None, typer.Option(help="The PNG or SVG file to write.", show_default="OUT/plot.png")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="The PNG, SVG or PDF file to write.", show_default="OUT/plot.png")
+    ] = None,
 ) -> None:
     """Draw means with their standard errors, as PNG or SVG.
 
@@ -104,12 +106,12 @@ def plot(
     """
     path = to or out / "plot.png"
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise BadInputError(f"a figure is written as .png or .svg, and {path.name} is neither.")
+    if kind not in ("png", "svg", "pdf"):
+        raise BadInputError(f"a figure is written as .png, .svg or .pdf, not as {path.name}.")
     means = sweep_means(out, x=x, y=y, by=by, panel=panel, where=where)
     from fairduel.report.figures import draw_means, image  # noqa: PLC0415  # matplotlib loads only where it draws
 
-    write_atomically(path, image(draw_means(means), "svg" if kind == "svg" else "png"))
+    write_atomically(path, image(draw_means(means), cast("Literal['png', 'svg', 'pdf']", kind)))
     if means.mixed:
         console.print(
             f"Each point is a mean over different {', '.join(means.mixed)}: tell them apart with --by or --panel, "

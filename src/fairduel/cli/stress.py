@@ -11,7 +11,6 @@ import typer
 
 from fairduel.cli import recorded_votes as recorded
 from fairduel.cli.options import progress_bar, typed_command, write_record
-from fairduel.files import write_atomically
 from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
 
 
@@ -100,15 +99,12 @@ def write_stress(
 ) -> None:
     """Write the table, the record, the figure and the page of a stress test, and show what they say."""
     from fairduel.report.audit_page import stress_section  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.figures import image  # noqa: PLC0415
     from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
     found, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
-    [drawn], [table] = section.figures, section.tables
+    [table] = section.tables
     recorded.write_csv(out / "stress.csv", frame)
     write_record(out / "stress.json", {"settings": settings, "summary": found, "rows": frame.to_dicts()})
-    write_atomically(out / "stress.png", image(drawn.figure, "png"))
-    write_atomically(out / "stress.svg", drawn.svg)
     page, summary, command = out / "report.html", [*found, *problems], typed_command()
     write_votes_report(page, title=title, summary=summary, sections=[section], settings=settings, command=command)
     recorded.print_table(table)

@@ -79,7 +79,10 @@ def tune(
         _print(tuned)
     path = out / "tuned.json"
     write_atomically(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
-    options.console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
+    from fairduel.report.tune_page import write_tuning  # noqa: PLC0415  # matplotlib loads only where it draws
+
+    page = write_tuning(out, tunings, options.typed_command())
+    options.console.print(f"\nTuned settings: [bold]{path}[/bold]\nReport: [bold]{page}[/bold]", soft_wrap=True)
 
 
 def _given_grid(texts: list[str]) -> list[dict[str, Any]]:

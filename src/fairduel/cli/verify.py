@@ -10,8 +10,6 @@ from rich.text import Text
 
 from fairduel.cli import options
 from fairduel.experiments import claims
-from fairduel.files import write_atomically
-from fairduel.report.templating import render
 from fairduel.simulation import Store
 
 _STATUS_STYLES: dict[claims.Status, str] = {
@@ -48,11 +46,9 @@ def verify(
     options.write_record(
         record, {"seeds": [seeds[0], seeds[-1]], "verdicts": [asdict(verdict) for verdict in verdicts]}
     )
-    page = out / "verify.html"
-    summary = claims.tally(verdicts)
-    write_atomically(
-        page, render("verify.html", verdicts=verdicts, summary=summary, command=options.typed_command()).encode()
-    )
+    from fairduel.report.verify_page import write_verify  # noqa: PLC0415  # matplotlib loads only where it draws
+
+    page = write_verify(out, verdicts, seeds, options.typed_command())
     if as_json:
         typer.echo(record.read_text(encoding="utf-8"), nl=False)
         return
@@ -61,6 +57,6 @@ def verify(
         options.console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
         options.console.print(Padding(Text(verdict.measured), (0, 0, 1, 4)))
     options.console.print(f"Up to {runs} runs per claim, 95 % intervals.")
-    for sentence in summary:
+    for sentence in claims.tally(verdicts):
         options.console.print(sentence)
     options.console.print(f"Report: [bold]{page}[/bold]", soft_wrap=True)

@@ -1,11 +1,11 @@
 """Tables about recorded votes, as text: the page and the terminal show the same cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
+from fairduel.report.text_table import TextTable
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import evidence_text
@@ -21,25 +21,6 @@ _STRESS_TITLES = {
     "others_flagged": "others flagged",
     "fake_votes_left": "false votes left",
 }
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table: its first ``text`` columns are words, the others numbers that are written already."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    text: int = 1
-
-    @classmethod
-    def of(cls, cells: Iterable[Mapping[str, str]], columns: Sequence[str], caption: str = "", text: int = 1) -> Self:
-        """A row for each of the ``cells``, which may have more columns than are wanted.
-
-        >>> TextTable.of([{"item": "tea", "rank": "1", "score": "+0.3"}], ["rank", "item"]).rows
-        [['1', 'tea']]
-        """
-        return cls(columns, [[row[name] for name in columns] for row in cells], caption, text)
 
 
 def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
@@ -95,12 +76,12 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
     found = "none found" if result.found is None else f"{result.found:,}"
     return {
         "what changes": result.what,
-        "who for whom": f"{result.loses} → {result.gains}",
+        "out → in": f"{result.loses} → {result.gains}",
         "challenger": result.gains,
         "votes are": result.how,
-        "so many do it": found,
+        "found": found,
         "votes to drop": found,
-        "fewer than this cannot": f"{result.at_least:,}",
+        "proven minimum": f"{result.at_least:,}",
         "of": f"{result.votes:,}",
         "share": "–" if result.found is None else f"{result.found / result.votes:.2%}",
     }
