@@ -84,7 +84,7 @@ def test_a_file_of_bad_rows_alone_keeps_them(monkeypatch, capsys, tmp_path):
     path.write_text("first,second,winner\ntea,tea,first\n")
     assert rank(monkeypatch, path, "--out", tmp_path / "out") == 2
     assert "no vote to rank by" in capsys.readouterr().err
-    assert "an item against itself" in (tmp_path / "out" / "set-aside.csv").read_text()
+    assert "item compared with itself" in (tmp_path / "out" / "set-aside.csv").read_text()
 
 
 def test_columns_features_and_settings_are_chosen(monkeypatch, tmp_path):
