@@ -217,7 +217,7 @@ def test_refusals():
     votes = random_votes(0, items=3, count=30)
     with pytest.raises(BadInputError, match="top 3 of 3"):
         fragility(votes, top=3)
-    with pytest.raises(BadInputError, match="every vote has weight 0 or is a dropped tie"):
+    with pytest.raises(BadInputError, match="all have weight 0 or are dropped ties"):
         fragility(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
 
 

@@ -329,7 +329,7 @@ def test_items_are_of_one_kind(other):
 def test_a_score_needs_a_vote_that_counts():
     X, y = problem()
     model = RobustPreferenceModel(ties="drop").fit(X, y)
-    with pytest.raises(BadInputError, match="every vote has weight 0 or is a dropped tie"):
+    with pytest.raises(BadInputError, match="no vote counts: all have weight 0 or are dropped ties"):
         model.score(X, y, sample_weight=np.zeros(len(y)))
-    with pytest.raises(BadInputError, match="every vote has weight 0 or is a dropped tie"):
+    with pytest.raises(BadInputError, match="no vote counts: all have weight 0 or are dropped ties"):
         model.score(X, np.full(len(y), 0.5))

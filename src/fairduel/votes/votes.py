@@ -186,10 +186,14 @@ def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
 
 
 def ensure_some_count(counts: Vector) -> None:
-    """Raise an error that explains why if none of the votes, which count ``counts`` (n,), counts."""
+    """Raise an error with the reason if all of ``counts`` (n,), how many times each vote counts, are 0."""
+    if len(counts) == 0:
+        raise BadInputError("there are no votes: the file is empty or all of its rows are unusable.")
     if not counts.any():
-        why = "every vote has weight 0 or is a dropped tie" if len(counts) else "there are none"
-        raise BadInputError(f"no votes to use: {why}. Check the weights, or count ties as half a win (--ties half).")
+        raise BadInputError(
+            "no vote counts: all have weight 0 or are dropped ties; check the weights, or count ties as half a win "
+            "(--ties half)."
+        )
 
 
 def connected(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
