@@ -109,10 +109,10 @@ Declaration = Callable[[], Experiment]
 def comparison(cells: Sequence[Cell]) -> Experiment:
     """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each."""
     panels = [_attack_text(cell) for cell in cells]
-    attacks = len(set(panels))
+    attacks = panels[0] if len(set(panels)) == 1 else f"{len(set(panels))} attacks"
     return Experiment(
         name="regret",
-        title=f"{panels[0] if attacks == 1 else f'{attacks} attacks'}, C = {cells[0].budget}, {cells[0].horizon} rounds",
+        title=f"{attacks}, C = {cells[0].budget}, {cells[0].horizon} rounds",
         question="What does each agent cost here?",
         entries=[
             Entry(
