@@ -30,12 +30,9 @@ def test_a_ranking_is_shown_and_written(monkeypatch, capsys, tmp_path, votes):
     assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
     shown = capsys.readouterr().out
     assert "tea is first of 3 items" in shown
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "ranking.csv",
-        "ranking.json",
-        "report.html",
-        "command.json",
-    }
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"ranking.csv", "ranking.json", "report.html", "command.json"} <= names
+    assert "set-aside.csv" not in names
     with (tmp_path / "out" / "ranking.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["item"] == "tea"
@@ -55,7 +52,7 @@ def test_the_page_stands_alone_and_says_all(monkeypatch, tmp_path, votes):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "&lt;b&gt;tea &amp; co&lt;/b&gt; is first of 3 items" in page
     assert "<b>tea" not in page
-    assert page.count("data:image/svg+xml;base64,") == 2
+    assert page.count("<figure") == 2
     assert not re.search(r'(src|href)="(?!data:)', page)
     for setting in ("fixed-point", "√votes", "first = first, second = second, winner = winner, voter = voter"):
         assert setting in page
