@@ -21,6 +21,7 @@ from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
 
 Key = TypeVar("Key")
+Item = TypeVar("Item")
 _MAX_NAMES = 4
 """A sentence lists at most this many names; the rest are counted."""
 _CLOSE = 0.1
@@ -55,6 +56,9 @@ def leaderboard_conclusions(board: Board) -> list[str]:
         f"Use {first.contender.title}: its largest regret ratio is the smallest of {len(board.standings)} agents, "
         f"{_with_error(worst, 2)} ({where}); its geometric mean is {_with_error(first.geometric_mean, 2)}."
     ]
+    close = [s.contender.title for s in board.standings[1:] if not s.worst[1].low > worst.high]
+    if close:
+        found.append(f"Not clearly riskier, because the intervals of their largest ratios overlap: {_listed(close)}.")
     expected = min(board.standings, key=lambda standing: standing.geometric_mean.value)
     if expected is not first:
         where, worst = expected.worst
@@ -69,7 +73,7 @@ def leaderboard_conclusions(board: Board) -> list[str]:
         found.append(f"{first.contender.title} cannot play these scenarios: {_listed(unplayed)}.{instead}")
     found += _exceptions(first, board.standings)
     runs = len(next(iter(board.best.values())).regret)
-    return [*found, _runs(runs) + " per agent and scenario; exceptions are named only where intervals do not overlap."]
+    return [*found, _runs(runs) + " per agent and scenario; ± is one standard error."]
 
 
 def _exceptions(first: Standing, standings: Sequence[Standing]) -> list[str]:
@@ -102,24 +106,29 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
     ]
     if len(learned) < len(rows):
         found.append(f"Not shown for {_listed([row.algorithm.title for row in rows if row not in learned])}.")
-    exceeded = [row for row in rows if row.in_budget.low > 1.0]
-    linear = sum(row.in_budget.high <= 1.0 for row in rows)
+    superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]
+    sublinear = sum(row.in_budget.high < 1.0 for row in rows)
     noise = sum(math.isnan(row.in_budget.value) for row in rows)
     found.append(
-        f"The regret that an attack adds grows faster than linearly in C for {len(exceeded)} algorithms"
-        + (f" ({_listed([row.algorithm.title for row in exceeded])})" if exceeded else "")
-        + f", at most linearly for {linear}; for {noise} it is within the noise, for the rest undecided."
+        f"The regret added by an attack grows significantly faster than linearly in C for {len(superlinear)} algorithms"
+        + (f" ({_listed(superlinear)})" if superlinear else "")
+        + f" and significantly slower for {sublinear}; for {noise} it is within the noise, for the rest undecided."
     )
-    for model in dict.fromkeys(row.algorithm.guarantee.model for row in rows):
-        best = min((r for r in rows if r.algorithm.guarantee.model == model), key=lambda r: r.reference.value)
+    for (model, attack), same in _grouped(
+        rows, lambda row: (row.algorithm.guarantee.model, row.algorithm.attack)
+    ).items():
+        best = min(same, key=lambda row: row.reference.value)
+        if len(same) > 1:
+            found.append(
+                f"{_capitalized(model)}, {attack} attack: of {len(same)} algorithms, {best.algorithm.title} has the "
+                f"lowest mean regret, {_with_error(best.reference)}."
+            )
+    uniform = [row.algorithm.title for row in rows if row.published_is_uniform]
+    if uniform:
         found.append(
-            f"{_capitalized(model)}: {best.algorithm.title} has the lowest mean regret, {_with_error(best.reference)}, "
-            f"under the {best.algorithm.attack} attack."
+            f"At this horizon, the published constants are no better than uniform play for {_listed(uniform)}."
         )
-    idle = [row.algorithm.title for row in rows if row.published_is_uniform]
-    if idle:
-        found.append(f"With its published constants, uniform play would do as well as {_listed(idle)} here.")
-    return [*found, _runs(len(rows[0].by_horizon)) + " per cell; algorithms are compared only within one model."]
+    return [*found, f"{_runs(len(rows[0].by_horizon))} per cell; ± is one standard error."]
 
 
 def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:
@@ -386,10 +395,10 @@ def _panels(results: Results, view: int = 0) -> dict[str, list[Entry]]:
     return _grouped(drawn, lambda entry: entry.panel)
 
 
-def _grouped(entries: Iterable[Entry], key: Callable[[Entry], Key]) -> dict[Key, list[Entry]]:
-    groups: dict[Key, list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(key(entry), []).append(entry)
+def _grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 

@@ -17,6 +17,8 @@ from fairduel.simulation import Cell, Storage, count_missing, run_cells
 HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
 RADII = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+STORING_SECONDS = 0.004
+"""About what starting a run and storing its trace take, besides the run itself."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ def estimate(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = 
         extra: Additional contenders.
         jobs: Number of runs at a time.
     """
+    refuse_tuning_seeds(seeds)
     seconds = sum(count * _seconds_per_run(store, cell, seeds[0]) for cell, count in _remaining(store, seeds, extra))
     return Work(count_runs(store, seeds, extra), seconds / jobs / 60.0)
 
@@ -294,11 +297,11 @@ def _remaining(store: Storage, seeds: Sequence[int], extra: Sequence[Contender])
 
 
 def _seconds_per_run(store: Storage, cell: Cell, seed: int) -> float:
-    """The mean time of a cell's stored runs; if there are none, make the first."""
+    """The mean time of a cell's stored runs, storing included; if there are none, make the first."""
     if not store.seeds(cell):
         replace(cell, horizon=3).run(seed)  # compiles
         run_cells([cell], [seed], store)
-    return float(store.records(cell, store.seeds(cell))["seconds"].to_numpy().mean())
+    return STORING_SECONDS + float(store.records(cell, store.seeds(cell))["seconds"].to_numpy().mean())
 
 
 def _ratios(own: Matrix, theirs: Matrix) -> tuple[list[Mean], Mean]:
