@@ -18,7 +18,7 @@ HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
 RADII = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 STORING_SECONDS = 0.004
-"""About what starting a run and storing its trace take, besides the run itself."""
+"""Approximate time per run for starting it and storing its trace."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Scenario:
         title: Its name on the board.
         attack: Name of the attack.
         attack_settings: Settings of the attack.
-        budget: C, the most outcomes the attack can flip; agents that take a flip budget are told it.
+        budget: C, the maximum number of flips; agents that take a flip budget are told C.
         warmup: Number of random duels that come first, for agents that have a warm-up.
         dimension: d of the world.
         norm: ‖θ*‖.
