@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.agents.draws import draw
 from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.tsallis import draw
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.likelihood import hessian_of
