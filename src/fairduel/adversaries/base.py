@@ -58,7 +58,7 @@ class DuelSeen(NamedTuple):
     first: int
     second: int
     share: float
-    """The first action's share of the true win: 1 or 0."""
+    """1 if the first action truly won, 0 if the second did."""
     probability: float
 
 
@@ -243,7 +243,7 @@ class RewardAdversary(Adversary):
 
     @final
     def corruption(self, sight: PullSight) -> float:
-        """Return c_t, and spend |c_t|; a weak adversary spends the largest |c_t| over all actions."""
+        """Return c_t and spend its absolute value; a weak adversary spends the largest over all actions."""
         wanted, cost = self._wanted_and_cost(sight)
         if not cost:
             return 0.0

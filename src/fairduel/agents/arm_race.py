@@ -42,7 +42,7 @@ class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
     not learned if its layer has dropped the arm in the meantime.
 
     Args:
-        arms: K.
+        arms: K, the number of arms.
         horizon: T; required.
         scale: Factor on L: ``"practical"`` is 1/32, ``"theory"`` is 1, or a number.
         failure_probability: δ.

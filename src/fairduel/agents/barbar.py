@@ -28,7 +28,7 @@ class BARBAR(KArmed, EpochAgent[EpochPull]):
     rewards are told; later rewards of that epoch are not learned.
 
     Args:
-        arms: K.
+        arms: K, the number of arms.
         horizon: T; required, for λ only.
         scale: Factor on λ: ``"practical"`` is 1/2048, ``"theory"`` is 1, or a number.
         failure_probability: δ.

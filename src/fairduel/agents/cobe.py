@@ -63,7 +63,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     Departures: k is at most ⌈log₂(c_max T)⌉. Rewards of pulls asked before a restart are not learned.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.

@@ -26,7 +26,7 @@ class CWOFUL(OptimisticAgent):
     the authors' code, which has λ = 1; the constants of β and λ were not checked in the source.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; ``None`` uses the current round, which needs ``corruption_budget``.

@@ -54,7 +54,7 @@ class FGTSDuel(Duel):
     """A duel between the actions of the two chains."""
 
     chain: int
-    """The chain whose action comes first: 0 or 1."""
+    """The chain, 0 or 1, whose action comes first."""
     first_features: Vector = field(repr=False, compare=False)
     """Features of the first action, shape (d,)."""
 

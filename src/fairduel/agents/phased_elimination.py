@@ -38,7 +38,7 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
     in m₀ and in the margin.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.

@@ -39,7 +39,7 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
     barycentric spanner does the same for a finite set. λ is BARBAR's, for noise R and d errors that add up.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required, for λ only.

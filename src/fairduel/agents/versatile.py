@@ -22,7 +22,7 @@ class VersatileDuel(Duel):
     """A duel of the two players, with the probabilities of their draws."""
 
     player: int
-    """Which player drew the first arm: 0 or 1."""
+    """The player, 0 or 1, who drew the first arm."""
     first_chance: float
     """Probability with which the first arm was drawn."""
     second_chance: float
@@ -46,7 +46,7 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
     asked.
 
     Args:
-        arms: K.
+        arms: K, the number of arms.
         form: ``"two-players"``, or ``"one-learner"`` as in Remark 2: one learner draws both arms and pays the average
             of their losses.
         rate: c of η_t = c/√t; 4 is that of the source's proof.

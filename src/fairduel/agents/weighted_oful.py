@@ -61,7 +61,7 @@ class WeightedOFUL(_WeightedOFUL):
     need, and a factor of 0.6 on β. The source knows the variance of each reward; here it is R² for all.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T and needs ``horizon``.
@@ -123,7 +123,7 @@ class MultiLevelOFUL(_WeightedOFUL):
     :class:`WeightedOFUL`.
 
     Args:
-        dimension: d.
+        dimension: d, the number of features.
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.

@@ -52,7 +52,7 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
     unchanged.
 
     Args:
-        arms: K.
+        arms: K, the number of arms.
         horizon: T, for λ only; ``None`` uses the round in which the epoch began.
         scale: Factor on λ: ``"practical"`` is 0.3/2304, ``"theory"`` is 1, or a number.
         failure_probability: δ.

@@ -28,7 +28,7 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 Settings = Mapping[str, Any]
 
 RECORD_LAYOUT = 3
-"""Version of a stored run's columns: raise it whenever they change, so that layouts never mix."""
+"""Version of a stored run's columns; raise it whenever they change, so that layouts never mix."""
 _BUDGETS = ("flip_budget", "corruption_budget")
 """The parameters through which an agent is told C."""
 

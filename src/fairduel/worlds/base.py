@@ -107,7 +107,7 @@ class RewardWorld(World):
     """A world that answers a pull with a noisy reward."""
 
     noise: float
-    """R, which agents are told: the noise is R-sub-Gaussian."""
+    """R, which agents are told; the noise is R-sub-Gaussian."""
 
     @abstractmethod
     def reward(self, mean: float, uniform: float) -> float:

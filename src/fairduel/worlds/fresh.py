@@ -36,8 +36,8 @@ class Fresh(DuelingWorld):
 
     Args:
         rng: Random stream of the world.
-        dimension: d.
-        count: K.
+        dimension: d, the number of features.
+        count: K, the number of actions.
         norm: ‖θ*‖, which is also the bound B that agents are told.
         link: σ, or its name.
         ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.

@@ -58,7 +58,7 @@ class HardCorrupted(FixedWorld):
 
     Args:
         rng: Random stream of the world.
-        dimension: d.
+        dimension: d, the number of features.
         kappa: κ, the link's slope.
 
     >>> world = HardCorrupted(rng=np.random.default_rng(0), dimension=3)

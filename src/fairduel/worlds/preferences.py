@@ -103,7 +103,7 @@ class PreferenceWorld(FixedWorld):
                 others and form a cycle, so that there is no Condorcet winner. Three published shapes, from utilities
                 through the linear link: ``"arithmetic"``, equally spaced (½ + (j − i)/2K with gap (K − 1)/2K);
                 ``"geometric"``, each half of the previous one; ``"one-good"``, one arm above equal others.
-            arms: K.
+            arms: K, the number of arms.
             gap: How far the strongest win probability is above ½.
             regret: As in the constructor.
             ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.

@@ -34,11 +34,11 @@ class Context:
     actions: Matrix
     """Their features, shape (K, d)."""
     shares: Matrix
-    """P(i beats j), shape (K, K): the share of the pair's votes that i won; a tie is half a win."""
+    """P(i beats j), shape (K, K), the share of the pair's votes that i won; a tie is half a win."""
     tied: Matrix
     """The share of the pair's votes that were ties, shape (K, K)."""
     rewards: Vector
-    """Their Borda scores, shape (K,): the mean of ``shares`` over the other items."""
+    """Their Borda scores, shape (K,), the mean of ``shares`` over the other items."""
 
 
 @dataclass(frozen=True, eq=False)

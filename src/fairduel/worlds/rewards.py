@@ -31,7 +31,7 @@ class Arms(_FixedRewardWorld):
 
     Args:
         rng: Random stream of the world.
-        arms: K.
+        arms: K, the number of arms.
         gap: Difference between the best mean and the others.
 
     >>> Arms(rng=np.random.default_rng(0), arms=3, gap=0.5).offer(1).rewards.tolist()
@@ -56,8 +56,8 @@ class Linear(_FixedRewardWorld):
 
     Args:
         rng: Random stream of the world.
-        dimension: d.
-        arms: K.
+        dimension: d, the number of features.
+        arms: K, the number of arms.
         norm: ‖θ*‖, which is also the bound B that agents are told.
         noise: R, the standard deviation of the noise.
 
