@@ -185,5 +185,5 @@ def test_an_unknown_budget_needs_a_horizon():
 
 @pytest.mark.parametrize("link", [PROBIT, "probit", Link("logistic", 2.0), "clipped-linear(0.1)"], ids=str)
 def test_another_link_is_refused_with_the_reason(link):
-    with pytest.raises(BadInputError, match=r"sigmoid.*use RCDB"):
+    with pytest.raises(BadInputError, match=r"only the logistic link, not .*; use RCDB"):
         RCDBS(dimension=3, norm_bound=2.0, horizon=100, link=link)
