@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count
+from fairduel.votes.words import listed, ordinal
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
@@ -222,8 +223,6 @@ class _Part(NamedTuple):
     items: Indices
     votes: Mask
     fit: Fit
-    scores: Vector
-    covariance: Matrix
     clustered: bool
     freedom: float
     """Degrees of freedom of the covariance; ∞ if it is not clustered."""
@@ -247,7 +246,8 @@ def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: A
     design = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
     part = _fit_part(votes, counts, np.arange(count), chosen, design, **fitting)
     to_scores = np.hstack([np.eye(count), features.average()])
-    return part._replace(scores=to_scores @ part.scores, covariance=to_scores @ part.covariance @ to_scores.T)
+    fit = replace(part.fit, theta=to_scores @ part.fit.theta, covariance=to_scores @ part.fit.covariance @ to_scores.T)
+    return part._replace(fit=fit)
 
 
 def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
@@ -257,15 +257,15 @@ def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
     fit = robust_fit(differences, row, won, counts[chosen], group=group, **fitting)
     freedom = _freedom(group, counts[chosen])
-    return _Part(items, chosen, fit, fit.theta, fit.covariance, clustered=clustered, freedom=freedom)
+    return _Part(items, chosen, fit, clustered=clustered, freedom=freedom)
 
 
 def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
     """Combine the parts: scores (K,) and covariance (K, K), centred in each component, and vote weights (n,)."""
     scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
     for part in parts:
-        scores[part.items] = part.scores
-        covariance[np.ix_(part.items, part.items)] = part.covariance
+        scores[part.items] = part.fit.theta
+        covariance[np.ix_(part.items, part.items)] = part.fit.covariance
         weights[part.votes] = part.fit.weights
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
@@ -382,8 +382,8 @@ def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]
     sizes = np.bincount(component)
     if len(sizes) > 1:
         notes.append(
-            f"The items form {len(sizes)} groups of {sizes.max()} to {sizes.min()} items with no votes between them, so "
-            "each group has its own ranking."
+            f"The items form {len(sizes)} groups of {sizes.max()} to {sizes.min()} items with no votes between them, "
+            "so each group has its own ranking."
         )
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
@@ -436,22 +436,3 @@ def _moved(group: Sequence[Standing]) -> list[str]:
         f"Plain Bradley–Terry, which counts all votes equally, differs most on {moved.item}: "
         f"{ordinal(moved.plain_rank)} instead of {ordinal(moved.rank)}."
     ]
-
-
-def ordinal(number: int) -> str:
-    """Write a rank as an ordinal number.
-
-    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22, 113)]
-    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
-    """
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names as in a sentence.
-
-    >>> listed(["tea"]), listed(["tea", "milk", "juice"])
-    ('tea', 'tea, milk and juice')
-    """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
