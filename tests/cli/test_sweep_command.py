@@ -172,12 +172,12 @@ def test_a_damaged_cell_is_named_and_run_again(folder):
     path = next(iter(cells(folder / "damaged").values()))[0]
     path.write_bytes(path.read_bytes()[::-1])
     asked = fairduel("results", "query", "damaged", "FROM runs", cwd=folder)
-    assert_one_sentence(asked, "are damaged: rerun", path.name)
+    assert_one_sentence(asked, "are damaged; rerun", path.name)
     done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "8/8 runs" in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
-    assert f"fairduel: damaged/cells/{path.name} is damaged: its runs of" in said
+    assert f"fairduel: damaged/cells/{path.name} is damaged; repeating its runs of" in said
     assert_same_as_serial(folder / "damaged")
 
 
@@ -259,7 +259,7 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
     running = start(*FAIRDUEL, "sweep", "grid.toml", "--out", "lost", "--dask", scheduler.address, cwd=folder)
     wait_for(lambda: len(cells(out)) > CELLS // 2, running)
     scheduler.process.kill()
-    assert_one_sentence(finish(running), scheduler.address, "was lost", "goes on from there")
+    assert_one_sentence(finish(running), scheduler.address, "lost the Dask scheduler", "rerun to resume")
     assert len(cells(out)) > CELLS // 2
     done = fairduel("sweep", "grid.toml", "--out", "lost", "--jobs", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -268,7 +268,7 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
 
 @pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_DESERTED", 1.0)
+    monkeypatch.setattr(cluster, "_NO_WORKER_TIMEOUT", 1.0)
     cell = Cell("slow:Agent", "greedy", 3, 40)
     monkeypatch.chdir(scheduler.folder)
     store, done = Store(tmp_path), []
@@ -279,7 +279,7 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
 
     with (
         cluster.Cluster(scheduler.address) as workers,
-        pytest.raises(BadInputError, match="has had no worker for 1 seconds: finished runs are kept"),
+        pytest.raises(BadInputError, match="has had no workers for 1 s; finished runs are saved"),
     ):
         run_cells([cell], range(200), store, workers=workers, progress=leave)
     assert 0 < len(store.seeds(cell)) == sum(done) < 200
@@ -287,7 +287,7 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("scheduler", [0], indirect=True)
 def test_a_cluster_that_cannot_be_used_is_named(scheduler, monkeypatch):
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT", 0.5)
     with pytest.raises(BadInputError, match=f"{scheduler.address} has no workers"), cluster.Cluster(scheduler.address):
         pass
     scheduler.stop()
