@@ -145,9 +145,8 @@ def test_the_summary_says_how_far_the_target_moves_and_who_is_flagged():
     clean, worst = frame.to_dicts()
     moved, flagged = summarise_stress(frame, "promote")
     assert clean["rank_plain"] > worst["rank_plain"]
-    assert moved.startswith(
-        f"With 300 false votes (promote), Oak moves from rank {clean['rank_plain']} to {worst['rank_plain']} under plain"
-    )
+    change = f"moves from rank {clean['rank_plain']} to {worst['rank_plain']} under plain Bradley–Terry"
+    assert moved.startswith(f"With 300 false votes (promote), Oak {change}")
     assert flagged.startswith("Flagged: 4 of 4 simulated liars and ")
     assert flagged.endswith(f"without them, Oak has rank {worst['rank_set_aside']}.")
     [unmoved, _] = summarise_stress(stress(VOTES, "random flips", "Oak", sizes=[0]), "random flips")
