@@ -104,7 +104,7 @@ def notify(sentence: str) -> None:
     _say(notices, sentence)
 
 
-def say_report(path: Path, *closing: str) -> None:
+def say_report(path: Path | str, *closing: str) -> None:
     """End with some sentences, if any, and where the report is."""
     if closing:
         say("", *closing)

@@ -1,17 +1,21 @@
 """What the commands on recorded votes share: options, reading, and what they say about the file."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
 from fairduel.cli.folders import claim
-from fairduel.cli.output import PANEL
+from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
 from fairduel.files import write_atomically
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
+
+if TYPE_CHECKING:
+    from fairduel.report.page import Section
 
 NO_REPORT = "no report was written."
 
@@ -108,6 +112,25 @@ def problem_sentences(reading: Reading) -> list[str]:
             f"{reasons}."
         )
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
+
+
+def write_report(
+    folder: Path, name: str, title: str, reading: Reading, sections: Sequence["Section"], found: Record
+) -> Record:
+    """Write a record as NAME.json, and the page; return the record with the page's path."""
+    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415  # plotting is slow
+
+    written, page = record(**found), folder / "report.html"
+    write_record(folder / f"{name}.json", written)
+    write_votes_report(
+        page,
+        title=title,
+        summary=[*found["summary"], *problem_sentences(reading)],
+        sections=sections,
+        settings=found["settings"],
+        command=typed_command(),
+    )
+    return {**written, "report": str(page)}
 
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
