@@ -23,6 +23,7 @@ from rich.progress import (
 )
 
 from fairduel.adversaries import ATTACKS
+from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.files import write_atomically
@@ -101,6 +102,7 @@ def _value(text: str) -> Any:
 
 def compile_first(cells: Iterable[Cell]) -> None:
     """Let workers find the compiled code of all agents on disk; say so if that took long."""
+    skip_compile_notice()
     began = time.monotonic()
     with console.status("Compiling the mathematics for this machine (only the first time) …"):
         compile_agents(cells)
