@@ -28,6 +28,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
 from fairduel.report.text_table import TextTable
@@ -195,6 +196,7 @@ def fits(table: TextTable, text: Collection[str]) -> bool:
 
 def compile_first(cells: Iterable[Cell]) -> None:
     """Compile the agents before workers start, so that they find the code on disk."""
+    skip_compile_notice()
     began = time.monotonic()
     with notices.status("Preparing (compiles on first use) …"):
         compile_agents(cells)

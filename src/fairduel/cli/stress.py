@@ -31,21 +31,20 @@ class AttackOption(StrEnum):
         return cast("Attack", self.value.replace("-", " "))
 
 
+Liars = Annotated[AttackOption, typer.Option(metavar="ATTACK", help="What the liars do; see above.")]
+Target = Annotated[
+    str | None, typer.Option(metavar="ITEM", help="Item they push or bury; flips need none.", show_default=False)
+]
+FakeVotes = Annotated[int, typer.Option("--votes", min=1, metavar="N", help="Largest number of false votes.")]
 _SIZES = 8
 """How many attack sizes are tried, from 0 to --votes."""
 
 
 def stress_command(
     votes: recorded.VotesFile,
-    attack: Annotated[AttackOption, typer.Option(metavar="ATTACK", help="What the liars do; see above.")] = (
-        AttackOption.PROMOTE
-    ),
-    target: Annotated[
-        str | None, typer.Option(metavar="ITEM", help="Item they push or bury; flips need none.", show_default=False)
-    ] = None,
-    fake_votes: Annotated[
-        int, typer.Option("--votes", min=1, metavar="N", help="Largest number of false votes.")
-    ] = 100,
+    attack: Liars = AttackOption.PROMOTE,
+    target: Target = None,
+    fake_votes: FakeVotes = 100,
     voters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of new voters who cast them.")] = 5,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed for drawing the false votes.")] = 0,
     first: recorded.First = None,
