@@ -44,9 +44,8 @@ def audit_command(
     """
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
 
-    folder = out or recorded.default_folder("audit", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = recorded.read_and_set_aside(votes, "audit", folder, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "audit", out, strict=strict, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
     with output.progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = audit(

@@ -74,9 +74,8 @@ def rank_command(
     """
     from fairduel.report.votes_page import ranking_sections  # noqa: PLC0415  # plotting is slow
 
-    folder = out or recorded.default_folder("rank", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = recorded.read_and_set_aside(votes, "rank", folder, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "rank", out, strict=strict, **columns, time=time, weight=weight)
     table = None if features is None else read_features(features, reading.votes, array=array)
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
     recorded.write_csv(folder / "ranking.csv", ranking.frame())

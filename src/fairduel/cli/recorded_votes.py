@@ -69,20 +69,23 @@ def default_folder(command: str, file: Path) -> Path:
     return Path("results") / command / file.name[: len(file.name) - len(ending)]
 
 
-def read_and_set_aside(path: Path, command: str, out: Path, *, strict: bool, **columns: str | None) -> Reading:
-    """Read votes, claim the output folder, and write unusable rows to ``set-aside.csv`` or remove an old one.
+def read_into(
+    path: Path, command: str, out: Path | None, *, strict: bool, **columns: str | None
+) -> tuple[Reading, Path]:
+    """Read votes, claim the output folder, and write unusable rows to its ``set-aside.csv`` or remove an old one.
 
-    ``columns`` are options: a name, ``"none"`` if there is no such column, or None to find it.
+    ``out`` is None for the default folder. ``columns`` are options: a name, ``"none"`` if there is no such column, or None to find it.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     reading = read_votes(path, columns=named, strict=strict)
-    claim(out, command)
-    skipped = out / "set-aside.csv"
+    folder = out or default_folder(command, path)
+    claim(folder, command)
+    skipped = folder / "set-aside.csv"
     if len(reading.set_aside):
         write_csv(skipped, reading.set_aside)
     else:
         skipped.unlink(missing_ok=True)
-    return reading
+    return reading, folder
 
 
 def file_settings(path: Path, reading: Reading) -> dict[str, Any]:

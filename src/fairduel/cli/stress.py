@@ -71,10 +71,9 @@ def stress_command(
     weights, and without flagged voters, for attacks of increasing size.
     Writes report.html, stress.csv, stress.json and the figure.
     """
-    folder = out or recorded.default_folder("stress", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     # No attack needs times, so an unreadable time column does not matter.
-    reading = recorded.read_and_set_aside(votes, "stress", folder, strict=strict, **columns, time="none", weight=weight)
+    reading, folder = recorded.read_into(votes, "stress", out, strict=strict, **columns, time="none", weight=weight)
     sizes = np.unique(np.linspace(0, fake_votes, _SIZES).round().astype(int)).tolist()
     with output.progress_bar("Stress", len(sizes), unit="sizes", on_stop=recorded.NO_REPORT) as done:
         frame = stress(
