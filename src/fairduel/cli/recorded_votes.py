@@ -74,7 +74,8 @@ def read_into(
 ) -> tuple[Reading, Path]:
     """Read votes, claim the output folder, and write unusable rows to its ``set-aside.csv`` or remove an old one.
 
-    ``out`` is None for the default folder. ``columns`` are options: a name, ``"none"`` if there is no such column, or None to find it.
+    ``out`` is None for the default folder. Each of the ``columns`` is a name, ``"none"`` if there is no such column, or
+    None to find it.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     reading = read_votes(path, columns=named, strict=strict)
