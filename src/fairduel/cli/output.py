@@ -54,6 +54,7 @@ def reporting(command: Callable[..., Record]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*, as_json: bool, quiet: bool, **arguments: Any) -> None:
         console.quiet, notices.quiet = as_json or quiet, quiet
+        skip_compile_notice()  # compile_first has its own
         found = command(**arguments)
         if as_json:
             typer.echo(_json(found))
@@ -196,7 +197,6 @@ def fits(table: TextTable, text: Collection[str]) -> bool:
 
 def compile_first(cells: Iterable[Cell]) -> None:
     """Compile the agents before workers start, so that they find the code on disk."""
-    skip_compile_notice()
     began = time.monotonic()
     with notices.status("Preparing (compiles on first use) …"):
         compile_agents(cells)
