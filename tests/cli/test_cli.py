@@ -108,21 +108,21 @@ def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
         (["tune", "wiwr"], ["wiwr", "--grid scale"]),
         (["simulate", "--agent", "json:Agent"], ["json", "Agent"]),
         (["simulate", "--agent", "json:loads"], ["loads"]),
-        (["simulate", "--agent", "rcdb-s", "--world", "hard-corrupted"], ["sigmoid"]),
+        (["simulate", "--agent", "rcdb-s", "--world", "hard-corrupted"], ["logistic", "use RCDB"]),
         (["simulate", "--seed", "999999"], ["tuning"]),
         (["simulate", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
         (["tune", "rcdb", "--grid", "radius"], ["grid"]),
         (["reproduce", "figure3"], ["figure3", "figure"]),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):
-    assert_one_sentence(fairduel(*arguments, cwd=tmp_path), *words)
+def test_what_is_wrong_is_said_in_one_sentence(here, arguments, words, tmp_path):
+    assert_one_sentence(here(*arguments, cwd=tmp_path), *words)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == []
 
 
-def test_a_negative_budget_is_refused(tmp_path):
-    done = fairduel("simulate", "--budget", "-1", cwd=tmp_path)
+def test_a_negative_budget_is_refused(here, tmp_path):
+    done = here("simulate", "--budget", "-1", cwd=tmp_path)
     assert done.returncode == 2
     assert "--budget" in done.stderr
 
@@ -158,17 +158,20 @@ def test_control_c_keeps_what_is_done(tmp_path):
     assert 0 < sum(len(pl.read_parquet(part)) for part in parts) < 40
 
 
-def test_help_is_there_on_every_level(tmp_path):
-    assert "reproduce" in fairduel("--help", cwd=tmp_path).stdout
+def test_help_is_there_on_every_level(here, tmp_path):
+    assert "reproduce" in here("--help", cwd=tmp_path).stdout
     for command in ("reproduce", "simulate", "tune", "verify"):
-        done = fairduel(command, "--help", cwd=tmp_path)
+        done = here(command, "--help", cwd=tmp_path)
         assert done.returncode == 0
         assert "--out" in done.stdout
 
 
 def test_reproduce_runs_a_whole_experiment(tmp_path):
-    done = fairduel("reproduce", "figure2", "--runs", "3", "--jobs", "2", cwd=tmp_path)
+    done = fairduel("reproduce", "figure2", "--runs", "3", "--jobs", "2", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    [experiment] = json.loads(done.stdout)["experiments"]
+    assert experiment["conclusions"]
+    assert {row["x"] for row in experiment["rows"]} == set(range(20, 201, 20))
     page = (tmp_path / "results" / "figure2" / "report.html").read_text(encoding="utf-8")
     assert "R² = 0.9" in page
     assert "tuning seeds" in page
@@ -184,5 +187,5 @@ def test_verify_speaks_json_and_judges_every_claim(tmp_path):
     assert all({"value", "low", "high"} <= set(verdict["numbers"]) for verdict in verdicts)
     by_source = {verdict["source"] for verdict in verdicts}
     assert {"Figure 1", "Figure 2", "Lemma MLE", "Lemma cE", "Theorem main", "Theorem kappa"} <= by_source
-    page = (tmp_path / "results" / "verify" / "verify.html").read_text(encoding="utf-8")
+    page = (tmp_path / "results" / "verify" / "report.html").read_text(encoding="utf-8")
     assert "claims beyond the paper hold" in page
