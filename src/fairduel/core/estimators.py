@@ -27,7 +27,7 @@ from fairduel.core.likelihood import (
 )
 from fairduel.core.links import Link, LinkNumbers
 from fairduel.core.mirror_descent import STEP, mirror_step
-from fairduel.duel import Matrix, Vector
+from fairduel.duel import Vector
 
 EstimatorName = Literal["exact", "lazy", "one-pass"]
 _EXACT, _LAZY, _ONE_PASS = range(3)
