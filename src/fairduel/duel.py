@@ -69,7 +69,7 @@ class Asked:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild the object that returned ``state``; only ``width`` and ``slope``, which agents may ignore, can be NaN."""
+        """Rebuild the object from :meth:`state`; only ``width`` and ``slope``, which agents may ignore, can be NaN."""
         types = {field.name: field.type for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: _checked_field(name, types[name], value) for name, value in state.items()})
 

@@ -29,8 +29,8 @@ def check_agent(
     """Run all checks on an agent.
 
     Args:
-        make: Returns a new agent with a fixed seed: any object with ``ask`` and ``tell``. If it takes ``flip_budget`` or
-            ``corruption_budget``, the agent is also checked with a budget of 0.
+        make: Returns a new agent with a fixed seed: any object with ``ask`` and ``tell``. If it takes ``flip_budget``
+            or ``corruption_budget``, the agent is also checked with a budget of 0.
         kind: ``"duel"`` or ``"reward"``: what the agent learns from.
         actions: The actions to choose from, shape (K, d).
         rounds: The number of rounds that each check plays.

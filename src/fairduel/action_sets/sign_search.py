@@ -6,7 +6,8 @@ a given ε has the score 2s·f(ε),
     f(ε) = Σ_{i: ε_i = 0} |θ_i| + β √(εᵀMε),    M = Σ⁻¹,
 
 and f(ε) = f(−ε). A local search finds a good ε; branch and bound proves that it is the best, or bounds how far it is
-from the best. The bound: if D is diagonal and D − M is positive semidefinite, then with F the fixed coordinates and h = Mε_F
+from the best. The bound: if D is diagonal and D − M is positive semidefinite, then with F the fixed coordinates and
+h = Mε_F
 
     εᵀMε ≤ ε_FᵀMε_F + Σ_{j free} |ε_j|(2|h_j| + D_j),
 

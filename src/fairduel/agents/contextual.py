@@ -93,9 +93,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _duel_among(self, table: Matrix) -> Duel:
         """Choose the next duel among listed actions (K, d)."""
         self._refit()
-        self._information.look_at(table, few=not self._has_local_information)
+        self._information.set_actions(table, few=not self._has_local_information)
         if self._has_local_information:
-            self._local_information.look_at(table)
+            self._local_information.set_actions(table)
         table = np.asarray(table, dtype=np.float64)
         is_warmup = self._asked < self.warmup
         return Duel(self._asked, *self._steps.ask(*self._now(), table, is_warmup, self._rng))
@@ -109,7 +109,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             )
         self._refit()
         for information in (self._information, self._local_information):
-            information.look_at(None)
+            information.set_actions(None)
         if self._asked < self.warmup:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
             while np.array_equal(first, second):

@@ -14,9 +14,9 @@ import numpy as np
 from fairduel.core.compiling import inlined, specialised
 from fairduel.core.estimators import EstimatorPlan
 from fairduel.core.information import (
-    AFRESH,
-    FEW,
     GRAM_UPDATES,
+    REFRESH_EVERY,
+    SMALL_SET,
     InformationArrays,
     add_difference,
     fill_gram,
@@ -88,10 +88,10 @@ def weigh(
 
 
 @inlined
-def looking_at(known: Known, count: int) -> Known:
+def with_gram(known: Known, count: int) -> Known:
     """Make room for the Gram matrix of a small action set, in the matrix that steers exploration."""
     information, local, theta = known
-    kept = count if count <= max(FEW, theta.size) else 0
+    kept = count if count <= max(SMALL_SET, theta.size) else 0
     gram = np.empty((kept, kept))
     if local.matrix.size:
         local = InformationArrays(local.matrix, local.inverse, gram, local.waiting, local.marks)
@@ -106,7 +106,7 @@ def looking_at(known: Known, count: int) -> Known:
 @inlined
 def forget_gram(known: Known) -> None:
     """Mark the Gram matrix as outdated, because the actions changed."""
-    known.information.marks[GRAM_UPDATES] = known.local.marks[GRAM_UPDATES] = AFRESH
+    known.information.marks[GRAM_UPDATES] = known.local.marks[GRAM_UPDATES] = REFRESH_EVERY
 
 
 def commit_step(

@@ -15,7 +15,7 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, looking_at, steps
+from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
 from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
 from fairduel.core.estimators import EXCESS, EstimatorArrays, refit, tell_step
 from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT
@@ -160,7 +160,7 @@ def run(
         current, end = shown[begin], begin + 1
         while end < horizon and shown[end] == current:
             end += 1
-        looking = looking_at(known, world.starts[current + 1] - world.starts[current])
+        looking = with_gram(known, world.starts[current + 1] - world.starts[current])
         rounds = begin, end
         _play(
             rounds,
