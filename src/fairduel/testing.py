@@ -227,9 +227,9 @@ def _never_asked(game: _Game) -> None:
 
 def _equal_actions(game: _Game) -> None:
     agent, rng = game.make(), np.random.default_rng(9)
-    alike = np.tile(game.actions[0], (len(game.actions), 1))
+    equal = np.tile(game.actions[0], (len(game.actions), 1))
     for _ in range(game.rounds):
-        asked = game.ask(agent, alike)
+        asked = game.ask(agent, equal)
         agent.tell(asked, game.answer(asked, rng))
 
 

@@ -129,12 +129,11 @@ def test_removing_nearly_all_of_a_direction_loses_only_what_the_sum_lost(coeffic
 
 
 @given(any_seed)
-def test_width_and_norm_are_the_two_dual_norms(seed):
+def test_a_width_is_the_norm_in_the_inverse(seed):
     information = filled(seed)
     vector = np.random.default_rng(seed).uniform(-2, 2, 3)
     matrix = information.matrix
     assert information.width(vector) == pytest.approx(math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9)
-    assert information.norm(vector) == pytest.approx(math.sqrt(vector @ matrix @ vector), rel=1e-12)
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 8, 9, 40])

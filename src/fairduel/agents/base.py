@@ -367,9 +367,9 @@ def _class_named(name: str) -> type[Agent[Any, Any]]:
         return classes[name]
     module, _, bare = name.rpartition(":")
     if module in {"", "__main__"}:
-        alike = [c for c in classes.values() if bare in {c.__name__, c.__qualname__}]
-        own = [c for c in alike if c.__module__.startswith("fairduel.")]
-        others = [c for c in alike if c not in own]
+        named = [c for c in classes.values() if bare in {c.__name__, c.__qualname__}]
+        own = [c for c in named if c.__module__.startswith("fairduel.")]
+        others = [c for c in named if c not in own]
         found = [*own, *others] if not module else others
         if found:
             return found[0]

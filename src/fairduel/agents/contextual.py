@@ -265,7 +265,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
 
     def new_arrays(self, room: int) -> tuple[Known, EstimatorArrays]:
-        """Return the arrays of a new agent with these settings, with room for so many distinct duels."""
+        """Return the arrays of a new agent with these settings, with room for ``room`` distinct duels."""
         local = self.dimension if self._has_local_information else 0
         estimator = self._new_estimator(room).arrays
         return Known(

@@ -220,10 +220,6 @@ class Information:
         """‖φ‖_Σ⁻¹ of one direction φ, shape (d,)."""
         return math.sqrt(squared_width(self.inverse, direction))
 
-    def norm(self, vector: Vector) -> float:
-        """‖v‖_Σ of one vector v, shape (d,)."""
-        return math.sqrt(squared_width(self.matrix, vector))
-
     def set_actions(self, actions: Matrix | None, *, few: bool = True) -> None:
         """Set the current actions X (K, d), if any, and update their Gram matrix if it is kept.
 
@@ -275,8 +271,8 @@ class Information:
                 rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
             return
         matrix += (directions.T * coefficients) @ directions
-        afresh = np.linalg.inv(matrix)
-        inverse[:] = 0.5 * (afresh + afresh.T)
+        fresh = np.linalg.inv(matrix)
+        inverse[:] = 0.5 * (fresh + fresh.T)
         marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
         marks[UPDATES] += count
 
@@ -298,7 +294,7 @@ class Information:
     def state(self) -> dict[str, Any]:
         """Return everything that :meth:`from_state` needs.
 
-        Drop the Gram matrix, so that this object and the rebuilt one continue bit for bit alike.
+        Drop the Gram matrix, so that this object and the rebuilt one continue identically, bit for bit.
         """
         self._forget_actions()
         return {
