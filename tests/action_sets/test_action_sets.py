@@ -256,7 +256,7 @@ def test_agents_that_look_at_each_action_say_so(kind):
 
 def test_another_dimension_is_refused():
     agent = RCDB(dimension=4, norm_bound=2.0, horizon=100)
-    with pytest.raises(BadInputError, match="4 features and the set's actions have 5"):
+    with pytest.raises(BadInputError, match="4 features but the set's actions have 5"):
         agent.ask(HypercubeSet(5))
 
 

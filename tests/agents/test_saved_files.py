@@ -339,7 +339,9 @@ def test_a_class_of_the_users_called_rcdb_is_another(tmp_path, classes):
     old = original.state() | {"version": 3, "agent": "RCDB"}  # a bare name is fairduel's own
     assert type(Agent.from_state(old)) is RCDB
     del classes["mine:RCDB"]
-    with pytest.raises(BadInputError, match=r"mine\.npz: the class mine:RCDB .* is not defined: import the module"):
+    with pytest.raises(
+        BadInputError, match=r"mine\.npz: the saved agent's class mine:RCDB is not defined; import its module"
+    ):
         Agent.load(tmp_path / "mine.npz")
 
 
