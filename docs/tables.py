@@ -1,10 +1,11 @@
-"""Put the figures of a run into the table of its page.
+"""Write the results of a run as a table of docs/results.md.
 
 $ python docs/tables.py results/table1/table1.json
 $ python docs/tables.py results/leaderboard/leaderboard.json
 """
 # ruff: noqa: INP001  # a script
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -14,13 +15,14 @@ from fairduel.agents import AGENTS
 from fairduel.experiments.inference import Mean
 from fairduel.report.tables import with_error
 
-TABLE1 = "| algorithm | adversary | is told | bound | in T | in C | a unit of C | regret | as published |"
-LEADERBOARD = "| agent, untuned | worst ratio | where | geometric mean |"
+DATA = Path(__file__).parent / "data"
+TABLE1 = ["algorithm", "adversary", "told", "bound", "in T", "in C", "a unit of C", "regret", "as published"]
+LEADERBOARD = ["agent, untuned", "worst ratio", "where", "geometric mean"]
 
 
-def table1(record: dict[str, Any]) -> list[str]:
-    """One line an algorithm."""
-    lines = []
+def table1(record: dict[str, Any]) -> list[list[str]]:
+    """Return one row per algorithm."""
+    rows = []
     for row in record["rows"]:
         published = "the same" if row["regret_as_published"] is None else _text(row["regret_as_published"])
         if row["published_is_uniform"]:
@@ -35,42 +37,33 @@ def table1(record: dict[str, Any]) -> list[str]:
             published,
         ]
         name = f"{row['algorithm']} ({row['source']})"
-        lines.append(_line([name, row["adversary"], row["needs"], row["bound"], *measured]))
-    return lines
+        rows.append([name, row["adversary"], row["needs"], row["bound"], *measured])
+    return rows
 
 
-def leaderboard(record: dict[str, Any]) -> list[str]:
-    """One line an agent."""
-    lines = []
+def leaderboard(record: dict[str, Any]) -> list[list[str]]:
+    """Return one row per agent."""
+    rows = []
     for standing in record["standings"]:
         name = ", ".join([AGENTS[standing["agent"]].title, *standing["settings"].values()])
         worst = {field: standing["worst"][field] for field in Mean._fields}
-        mean = _text(standing["geometric_mean"], 2)
-        lines.append(_line([name, _text(worst, 2), standing["worst"]["scenario"], mean]))
-    return lines
+        rows.append([name, _text(worst, 2), standing["worst"]["scenario"], _text(standing["geometric_mean"], 2)])
+    return rows
 
 
-def put(page: Path, header: str, lines: list[str]) -> None:
-    """Replace the table under ``header``."""
-    before, after = page.read_text(encoding="utf-8").split(header + "\n")
-    rest = after.splitlines(keepends=True)
-    while rest and rest[0].startswith("|"):
-        rest.pop(0)
-    rule = "|" + "---|" * (header.count("|") - 1)
-    page.write_text(before + "\n".join([header, rule, *lines]) + "\n" + "".join(rest), encoding="utf-8")
+def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    """Write a table as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
 
 
 def _text(mean: dict[str, float | None], digits: int = 0) -> str:
     return with_error(Mean(*(float("nan") if value is None else value for value in mean.values())), digits)
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 if __name__ == "__main__":
     record = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if "standings" in record:
-        put(Path("docs/leaderboard.md"), LEADERBOARD, leaderboard(record))
+        write(DATA / "leaderboard.csv", LEADERBOARD, leaderboard(record))
     else:
-        put(Path("docs/table1.md"), TABLE1, table1(record))
+        write(DATA / "table1.csv", TABLE1, table1(record))

@@ -32,7 +32,7 @@ def test_links_within_the_project_lead_somewhere(path):
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
-PAPER_TO_CODE = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+PAPER_TO_CODE = (ROOT / "docs" / "benchmarks" / "paper-to-code.md").read_text(encoding="utf-8")
 NAMES = sorted(
     {
         name

@@ -1,3 +1,4 @@
+import csv
 import importlib.util
 import json
 import math
@@ -303,18 +304,17 @@ def test_the_documents_table_can_be_made_anew(tiny, tmp_path):
     specification.loader.exec_module(tables)
     rows = table1.measure(Store(tmp_path), SEEDS)
     table1_page.write_table1(tmp_path, rows, SEEDS, "fairduel reproduce table1")
-    page = tmp_path / "table1.md"
-    before = (DOCS / "table1.md").read_text(encoding="utf-8")
-    page.write_text(before, encoding="utf-8")
     lines = tables.table1(strict_json((tmp_path / "table1.json").read_text()))
-    assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [
-        f"{each.title} ({each.guarantee.source})" for each in tiny
-    ]
-    assert {line.count("|") for line in lines} == {tables.TABLE1.count("|")}
-    tables.put(page, tables.TABLE1, lines)
-    after = page.read_text(encoding="utf-8").splitlines()
-    start = after.index(tables.TABLE1)
-    assert after[start + 2 : start + 5] == lines
-    kept = [line for line in after if line not in lines]
-    assert [line for line in before.splitlines() if line in kept] == kept  # nothing else changed
-    assert tables.LEADERBOARD in (DOCS / "leaderboard.md").read_text(encoding="utf-8")
+    assert [line[0] for line in lines] == [f"{each.title} ({each.guarantee.source})" for each in tiny]
+    tables.write(tmp_path / "table1.csv", tables.TABLE1, lines)
+    assert _read_csv(tmp_path / "table1.csv") == [tables.TABLE1, *lines]
+    for name, header in (("table1", tables.TABLE1), ("leaderboard", tables.LEADERBOARD)):
+        table = _read_csv(DOCS / "data" / f"{name}.csv")
+        assert table[0] == header
+        assert {len(row) for row in table} == {len(header)}
+        assert f"data/{name}.csv" in (DOCS / "results.md").read_text(encoding="utf-8")
+
+
+def _read_csv(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
