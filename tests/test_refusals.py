@@ -133,7 +133,7 @@ def test_a_seed_given_twice_runs_once(tmp_path):
 
 
 def test_a_cell_that_never_ran_is_not_called_torn(tmp_path):
-    with pytest.raises(BadInputError, match="no run of rcdb"):
+    with pytest.raises(BadInputError, match="has no runs of rcdb"):
         Store(tmp_path).records(Cell(agent="rcdb", attack="none", budget=0, horizon=5), [0])
 
 

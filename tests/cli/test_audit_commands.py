@@ -39,7 +39,7 @@ def audited(votes_file):
 
 def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
     assert audited.returncode == 0, audited.stderr
-    out = votes_file.parent / "results" / "audit"
+    out = votes_file.parent / "results" / "audit" / "votes"
     voters = pl.read_csv(out / "voters.csv")
     _, liars = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
     assert set(voters.filter("flagged")["voter"]) == set(liars)
@@ -61,7 +61,7 @@ def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
 
 def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audited):
     assert audited.returncode == 0, audited.stderr
-    page = (votes_file.parent / "results" / "audit" / "report.html").read_text(encoding="utf-8")
+    page = (votes_file.parent / "results" / "audit" / "votes" / "report.html").read_text(encoding="utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
     assert page.count("data:image/svg+xml;base64,") == 3
@@ -74,7 +74,8 @@ def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "does not say who voted" in done.stdout
     assert "The leader changes" in done.stdout
-    assert not (tmp_path / "results" / "audit" / "voters.csv").exists()
+    assert (tmp_path / "results" / "audit" / "votes" / "audit.json").exists()
+    assert not (tmp_path / "results" / "audit" / "votes" / "voters.csv").exists()
 
 
 def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
@@ -82,7 +83,7 @@ def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
         (tmp_path / name).write_text("old")
     done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", "--out", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"audit.json", "report.html", "mine.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"audit.json", "report.html", "mine.csv", "command.json"}
 
 
 def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
@@ -94,7 +95,7 @@ def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
     for command in (["rank", "v.csv", "--time", "none"], ["stress", "v.csv", "--target", "$x_{$", "--votes", "7"]):
         done = fairduel(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert "$x_{$" in (tmp_path / "results" / "stress" / "stress.svg").read_text(encoding="utf-8")
+    assert "$x_{$" in (tmp_path / "results" / "stress" / "v" / "stress.svg").read_text(encoding="utf-8")
 
 
 def test_names_are_text_not_markup(tmp_path):
@@ -108,7 +109,7 @@ def test_names_are_text_not_markup(tmp_path):
     done = fairduel("audit", "v.csv", "--top", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "[bold]evil</td>" in done.stdout
-    page = (tmp_path / "results" / "audit" / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "results" / "audit" / "v" / "report.html").read_text(encoding="utf-8")
     assert "[bold]evil&lt;/td&gt;" in page
     assert "<b>[red]" not in page
 
@@ -128,7 +129,7 @@ def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    out = tmp_path / "results" / "stress"
+    out = tmp_path / "results" / "stress" / "votes"
     frame = pl.read_csv(out / "stress.csv")
     assert frame["size"].to_list() == [0, 10, 20, 30, 40, 50, 60, 70]
     assert frame["liars_flagged"].to_list()[-1] == 3
@@ -170,7 +171,7 @@ def test_demo_walks_through_everything(tmp_path):
         assert (out / part / "report.html").exists()
         assert f"$ fairduel {part} " in done.stdout
     assert "0 of 140 honest voters" in done.stdout
-    assert "Open first" in done.stdout
+    assert done.stdout.endswith("Report: results/demo/audit/report.html\n")
     flagged = pl.read_csv(out / "audit" / "voters.csv").filter("flagged")
     assert len(flagged) >= 8
 
@@ -187,11 +188,11 @@ def test_ctrl_c_leaves_in_one_sentence(tmp_path):
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "results" / "stress").exists() and time.monotonic() < deadline:
+    while not (tmp_path / "results" / "stress" / "v" / "command.json").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors == "fairduel: stopped: nothing was written.\n"
-    assert not (tmp_path / "results" / "stress" / "stress.csv").exists()
+    assert errors == "fairduel: stopped: no report was written.\n"
+    assert not (tmp_path / "results" / "stress" / "v" / "stress.csv").exists()

@@ -31,7 +31,7 @@ def test_simulate_writes_report_figures_and_tables(tmp_path):
     done = fairduel("simulate", "--agent", "rcdb", "--agent", "maxinp", "--attack", "misleading", *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "simulate"
-    assert str(out.relative_to(tmp_path) / "report.html") in done.stdout
+    assert done.stdout.endswith("Report: results/simulate/report.html\n")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
@@ -54,7 +54,7 @@ def test_a_second_run_computes_nothing_and_a_changed_setting_does(tmp_path):
     changed = before.stat().st_mtime_ns
     fairduel("simulate", *SMALL, cwd=tmp_path)
     assert [path.stat().st_mtime_ns for path in cells.iterdir()] == [changed]
-    fairduel("simulate", *SMALL, "--set", "radius=3", cwd=tmp_path)
+    fairduel("simulate", *SMALL, "--agent", "rcdb,radius=3", cwd=tmp_path)
     assert len(list(cells.iterdir())) == 2
 
 
@@ -93,13 +93,14 @@ def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
         (["simulate", "--agent", "rcbd"], ["rcbd", "did you mean 'rcdb'"]),
         (["simulate", "--attack", "gredy"], ["gredy", "greedy"]),
         (["simulate", "--world", "cube"], ["cube", "hypercube"]),
-        (["simulate", "--set", "radus=1"], ["radus", "'radius'"]),
-        (["simulate", "--set", "radius"], ["name=value"]),
-        (["simulate", "--set", "kappa=0.5"], ["kappa", "0.25"]),
-        (["simulate", "--set", "design=round"], ["design", "plain"]),
-        (["simulate", "--set-attack", "target=best"], ["target"]),
-        (["simulate", "--attack", "misleading", "--set-attack", "target=99", "--jobs", "1"], ["99", "32"]),
-        (["simulate", "--set-world", "dimension=40"], ["dimension"]),
+        (["simulate", "--agent", "rcdb,radus=1"], ["radus", "'radius'"]),
+        (["simulate", "--agent", "rcdb,radius"], ["NAME,SETTING=VALUE", "'rcdb,radius'"]),
+        (["simulate", "--agent", "rcdb,=8"], ["NAME,SETTING=VALUE", "'rcdb,=8'"]),
+        (["simulate", "--agent", "rcdb", "--agent", "rcdb,kappa=0.5"], ["kappa", "0.25"]),
+        (["simulate", "--agent", "rcdb,design=round"], ["design", "plain"]),
+        (["simulate", "--attack", "greedy,target=best"], ["target"]),
+        (["simulate", "--attack", "none", "--attack", "misleading,target=99", "--jobs", "1"], ["99", "32"]),
+        (["simulate", "--world", "hypercube,dimension=40"], ["dimension"]),
         (["simulate", "--agent", "nowhere:Agent"], ["nowhere"]),
         (["simulate", "--agent", "barbar"], ["barbar", "rewards"]),
         (["simulate", "--attack", "bury"], ["Bury", "duels"]),
@@ -152,7 +153,7 @@ def test_control_c_keeps_what_is_done(tmp_path):
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors.decode()
-    assert "finished runs are kept" in errors.decode()
+    assert "finished runs are saved; rerun to resume" in errors.decode()
     parts = list((tmp_path / "results" / "simulate" / "cells").iterdir())
     assert 0 < sum(len(pl.read_parquet(part)) for part in parts) < 40
 

@@ -117,7 +117,7 @@ def test_every_kill_leaves_progress_and_nothing_else(sweep, tmp_path):
             process.terminate()
             process.join()
             assert process.exitcode == 143
-            assert "stopped: finished runs are kept, and the same command goes on from there.\n" in sweep.output()
+            assert "stopped: finished runs are saved; rerun to resume.\n" in sweep.output()
             assert "Traceback" not in sweep.output()
         stored = sweep.stored()
         assert stored > before

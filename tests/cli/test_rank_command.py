@@ -30,7 +30,12 @@ def test_a_ranking_is_shown_and_written(monkeypatch, capsys, tmp_path, votes):
     assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
     shown = capsys.readouterr().out
     assert "tea leads 3 items" in shown
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"ranking.csv", "ranking.json", "report.html"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "ranking.csv",
+        "ranking.json",
+        "report.html",
+        "command.json",
+    }
     with (tmp_path / "out" / "ranking.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["item"] == "tea"
@@ -60,7 +65,7 @@ def test_bad_rows_are_set_aside_until_the_file_is_mended(monkeypatch, capsys, tm
     good = votes.read_text()
     votes.write_text(good + "tea,milk,nobody,Gus\ntea,,first,Gus\n")
     assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
-    assert "2 of 10 rows are no votes" in capsys.readouterr().out
+    assert "2 of 10 rows are unusable and were skipped" in capsys.readouterr().out
     kept = (tmp_path / "out" / "set-aside.csv").read_text().splitlines()
     assert kept == [
         "row,reason,first,second,winner,voter",

@@ -148,7 +148,7 @@ def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
     def runs():
         done = fairduel("sweep", "helped.toml", "--out", "helped", "--jobs", "1", cwd=folder)
         assert done.returncode == 0, done.stderr
-        return re.search(r"(\d+)/\d+ runs", done.stdout).group(1)
+        return re.search(r"\((\d+) new\)", done.stdout).group(1)
 
     assert runs() == "16"
     helper.write_text("# Another word.\nPLACE = 1\n")
@@ -160,8 +160,7 @@ def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
         "query",
         "helped",
         "SELECT DISTINCT second FROM traces WHERE agent = 'helped:Agent'",
-        "--format",
-        "csv",
+        "--csv",
         cwd=folder,
     )
     assert answer.stdout == "second\n2\n"
@@ -175,9 +174,9 @@ def test_a_damaged_cell_is_named_and_run_again(folder):
     assert_one_sentence(asked, "are damaged: rerun", path.name)
     done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "8/8 runs" in done.stdout
+    assert "(8 new)" in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
-    assert f"fairduel: damaged/cells/{path.name} is damaged: its runs of" in said
+    assert f"fairduel: damaged/cells/{path.name} is damaged; repeating its runs of" in said
     assert_same_as_serial(folder / "damaged")
 
 
@@ -235,7 +234,7 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed_and_the_sweep_i
     running.send_signal(signal.SIGINT)
     stopped = finish(running)
     assert stopped.returncode == 130, stopped.stderr
-    assert stopped.stderr.endswith("finished runs are kept, and the same command goes on from there.\n")
+    assert stopped.stderr.endswith("stopped: finished runs are saved; rerun to resume.\n")
     finished = cells(out)
     assert CELLS // 2 < len(finished) <= CELLS
 
@@ -259,7 +258,7 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
     running = start(*FAIRDUEL, "sweep", "grid.toml", "--out", "lost", "--dask", scheduler.address, cwd=folder)
     wait_for(lambda: len(cells(out)) > CELLS // 2, running)
     scheduler.process.kill()
-    assert_one_sentence(finish(running), scheduler.address, "was lost", "goes on from there")
+    assert_one_sentence(finish(running), scheduler.address, "lost the Dask scheduler", "rerun to resume")
     assert len(cells(out)) > CELLS // 2
     done = fairduel("sweep", "grid.toml", "--out", "lost", "--jobs", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -268,7 +267,7 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
 
 @pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_DESERTED", 1.0)
+    monkeypatch.setattr(cluster, "_NO_WORKER_TIMEOUT", 1.0)
     cell = Cell("slow:Agent", "greedy", 3, 40)
     monkeypatch.chdir(scheduler.folder)
     store, done = Store(tmp_path), []
@@ -279,7 +278,7 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
 
     with (
         cluster.Cluster(scheduler.address) as workers,
-        pytest.raises(BadInputError, match="has had no worker for 1 seconds: finished runs are kept"),
+        pytest.raises(BadInputError, match="has had no workers for 1 s; finished runs are saved"),
     ):
         run_cells([cell], range(200), store, workers=workers, progress=leave)
     assert 0 < len(store.seeds(cell)) == sum(done) < 200
@@ -287,7 +286,7 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("scheduler", [0], indirect=True)
 def test_a_cluster_that_cannot_be_used_is_named(scheduler, monkeypatch):
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT", 0.5)
     with pytest.raises(BadInputError, match=f"{scheduler.address} has no workers"), cluster.Cluster(scheduler.address):
         pass
     scheduler.stop()
@@ -315,8 +314,8 @@ def test_results_are_asked_in_sql(folder, here):
     assert table.returncode == 0, table.stderr
     assert "avg(regret)" in table.stdout
     assert "slow:Agent" in table.stdout
-    as_json = json.loads(here("results", "query", "serial", sql, "--format", "json", cwd=folder).stdout)
-    as_csv = here("results", "query", "serial", sql, "--format", "csv", cwd=folder).stdout
+    as_json = json.loads(here("results", "query", "serial", sql, "--json", cwd=folder).stdout)["rows"]
+    as_csv = here("results", "query", "serial", sql, "--csv", cwd=folder).stdout
     assert [row["runs"] for row in as_json] == [16, 16, 16, 16]
     for row, record in zip(csv.DictReader(io.StringIO(as_csv)), as_json, strict=True):
         assert row["agent"] == record["agent"]
@@ -331,10 +330,11 @@ def test_a_query_that_cannot_be_answered_is_one_sentence(folder, here):
 def test_results_are_drawn(folder, here):
     done = here("results", "plot", "serial", "--x", "horizon", "--to", "figure.png", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "8 runs a point: figure.png" in done.stdout
+    assert "means of 8 runs" in done.stdout
+    assert done.stdout.endswith("Report: figure.png\n")
     assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     done = here("results", "plot", "serial", "--x", "attack", "--panel", "world", "--to", "f.svg", cwd=folder)
-    assert "mean over different horizon" in done.stdout
+    assert "mix different horizon" in done.stdout
     assert (folder / "f.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
     assert_one_sentence(here("results", "plot", "serial", "--x", "horizon", "--to", "f.pdf", cwd=folder), "f.pdf")
 

@@ -100,7 +100,7 @@ def test_leaderboard_is_printed_written_and_resumed(tmp_path):
     assert record["seeds"] == [0, 1]
     assert "cannot play fresh actions" in page
     before = files_of(out)
-    again = fairduel(BOARD, *call, "--json", cwd=tmp_path)
+    again = fairduel(BOARD, *call, "--json", "--quiet", cwd=tmp_path)
     assert files_of(out) == before
     printed = strict_json(again.stdout)
     assert again.stderr == ""
@@ -132,7 +132,7 @@ def test_control_c_keeps_what_is_done(smaller, call, tmp_path):
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors.decode()
-    assert "finished runs are kept" in errors.decode()
+    assert "finished runs are saved; rerun to resume" in errors.decode()
     slow = [pl.read_parquet(cell) for cell in (tmp_path / "out" / "cells").iterdir()]
     finished = sum(len(runs) for runs in slow if runs["agent"][0] == "slow:Agent")
     assert 0 < finished < 40

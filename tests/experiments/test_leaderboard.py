@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fairduel.agents import AGENTS, DuelingAgent, KArmed
+from fairduel.errors import BadInputError
 from fairduel.experiments import leaderboard as board
 from fairduel.experiments.leaderboard import Contender, Scenario
 from fairduel.experiments.tuning import FIRST_TUNING_SEED
@@ -170,3 +171,74 @@ def test_a_second_call_runs_nothing(tmp_path):
     assert board.count_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
     board.compete(store, range(5), progress=done.append)
     assert sum(done) == announced + 7
+
+
+COIN = """
+class Coin:
+    def ask(self, actions):
+        return 0, 1
+
+    def tell(self, pair, outcome):
+        pass
+"""
+
+
+@pytest.fixture
+def coin(tmp_path, monkeypatch):
+    """A user's agent in the current folder."""
+    (tmp_path / "coin_agent.py").write_text(COIN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return Contender("coin_agent:Coin")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_users_agent_competes_beside_the_others(tmp_path, coin):
+    store = Store(tmp_path / "results")
+    without = board.compete(store, SEEDS)
+    assert board.count_runs(store, SEEDS, [coin]) == 2 * 4
+    result = board.compete(store, SEEDS, [coin, coin, Contender("rcdb")])
+    assert [standing for standing in result.standings if standing.contender != coin] == without.standings
+    [own] = [standing for standing in result.standings if standing.contender == coin]
+    regret = np.mean([board.SCENARIOS[0].cell(coin.agent, {}).run(seed).trace.regret.sum() for seed in SEEDS])
+    assert own.ratios["cube"].value == pytest.approx(regret / result.best["cube"].regret.mean())
+    assert own.contender.title == "coin_agent:Coin"
+
+
+def test_a_contender_is_titled_by_its_settings():
+    assert Contender("rcdb", {"estimator": "one-pass", "radius": 8.0}).title == "RCDB, one-pass, radius 8"
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("agent", ["nobody", "no_such_module:Agent", "barbar"])
+def test_an_agent_that_cannot_play_is_refused_before_anything_runs(tmp_path, agent):
+    with pytest.raises(BadInputError):
+        board.compete(Store(tmp_path), SEEDS, [Contender(agent)])
+    assert board.count_runs(Store(tmp_path), SEEDS) == 8 * 3 + 5 * 4 + 2 * 4
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_estimate_is_the_time_of_one_run_of_each_kind_times_the_runs_left(tmp_path, coin, monkeypatch):
+    store, timed = Store(tmp_path / "results"), []
+
+    def one_second(_store, cell, _seed):
+        timed.append((cell.agent, cell.world))
+        return 1.0
+
+    monkeypatch.setattr(board, "_seconds_per_run", one_second)
+    runs = board.count_runs(store, SEEDS, [coin])
+    assert board.estimate(store, SEEDS, [coin], jobs=2) == (runs, pytest.approx(runs / 2 / 60))
+    kinds = {(agent, world) for agent in ("rcdb", "maxpairucb", coin.agent) for world in ("hypercube", "fresh")}
+    assert set(timed) == kinds | {("versatile-db", "hypercube")}
+
+
+@pytest.mark.usefixtures("tiny")
+def test_runs_made_for_the_estimate_are_not_made_again(tmp_path):
+    store, done = Store(tmp_path), []
+    before = board.count_runs(store, SEEDS)
+    work = board.estimate(store, SEEDS)
+    assert work.runs == board.count_runs(store, SEEDS) < before
+    assert work.minutes > 0
+    board.compete(store, SEEDS, progress=done.append)
+    assert sum(done) == work.runs
+    assert board.estimate(store, SEEDS) == (0, 0.0)

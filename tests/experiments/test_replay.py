@@ -123,7 +123,7 @@ def test_notes_state_the_misfit_and_what_it_costs(folder):
     text = " ".join(experiment.notes)
     assert f"{measured.linear.accuracy:.1%}" in text
     assert f"{measured.held_out.pick:.3f}" in text
-    assert f"a regret of {2 * HORIZON * (measured.ceiling.pick - measured.linear.pick):,.0f}." in text
+    assert f"a regret of {2 * HORIZON * (measured.ceiling.pick - measured.linear.pick):,.0f};" in text
     assert "Every pair has votes" in text
     assert "90 votes on 18 pairs in 3 contexts of 4 items, d = 3" in text
 
@@ -132,7 +132,7 @@ def test_gaps_are_filled_and_said(folder):
     lines = (folder / "votes.csv").read_text().splitlines()
     (folder / "votes.csv").write_text("\n".join(line for line in lines if not line.startswith("0,0,1")) + "\n")
     experiment = replay(folder)[0]
-    assert "Pairs without a vote: 1;" in experiment.notes[0]
+    assert "Pairs without votes: 1, answered by the linear model" in experiment.notes[0]
     experiment.entries[0].cell.start(seed=0)
 
 
@@ -159,7 +159,7 @@ def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     page = (out / "report.html").read_text(encoding="utf-8")
     for attack in PANELS:
         assert attack.panel in page
-    assert "The linear model, in which every agent here believes, is wrong." in page
+    assert "The linear model, which all agents here assume, is wrong." in page
     assert (out / "replay.svg").exists()
 
 

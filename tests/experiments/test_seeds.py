@@ -56,7 +56,7 @@ def test_what_is_found_is_all_there_is():
 def test_a_function_that_reports_refuses_tuning_seeds(function, tmp_path):
     known = {"experiment": EXPERIMENTS["figure1"](), "store": Store(tmp_path), "seeds": ACROSS}
     parameters = inspect.signature(function).parameters
-    with pytest.raises(BadInputError, match="are for tuning"):
+    with pytest.raises(BadInputError, match="are reserved for tuning"):
         function(**{name: known[name] for name in parameters if name in known})
 
 
@@ -65,7 +65,7 @@ def test_a_command_that_reports_refuses_tuning_seeds(call, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     outcome = CliRunner().invoke(app, [*call, "--seed", str(ACROSS[0]), "--runs", "2"])
     assert isinstance(outcome.exception, BadInputError), outcome.output
-    assert "are for tuning" in str(outcome.exception)
+    assert "are reserved for tuning" in str(outcome.exception)
 
 
 def test_a_command_with_runs_but_no_seed_is_a_tuning():
@@ -75,5 +75,5 @@ def test_a_command_with_runs_but_no_seed_is_a_tuning():
 
 
 def test_a_tuning_refuses_seeds_of_reports(tmp_path):
-    with pytest.raises(BadInputError, match="are for reports"):
+    with pytest.raises(BadInputError, match="are reserved for reports"):
         collect(paper_cell("maxinp", GREEDY), [{"radius": 1.0}], Store(tmp_path), ACROSS)

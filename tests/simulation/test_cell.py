@@ -48,6 +48,34 @@ def test_an_agent_is_told_what_the_world_and_the_cell_know():
     assert adversary.budget == 7
 
 
+def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
+    base = {"attack": "greedy", "budget": 7, "horizon": 100}
+    untold = {"agent_settings": {"known_budget": False}}
+    for name in ("rcdb", "rcdb-s"):
+        cell = Cell(name, **base, **untold)
+        agent, _, adversary, _ = cell.start(0)
+        assert (agent.flip_budget, agent.settings["flip_budget"], adversary.budget) == (None, 10, 7)
+        assert cell.is_compiled
+        assert cell.run(1).trace.flipped.sum() == 7
+        [sentence] = cell.assumptions
+        assert sentence.endswith("is not told C and assumes C = ⌈√T⌉.")
+        assert Cell(name, **base).assumptions == []
+        assert Cell(name, **base, agent_settings={"known_budget": True}).start(0)[0].flip_budget == 7
+    rewards = base | {"attack": "bury", "world": "linear"}
+    for name, assumed in (
+        ("cw-oful", "C = √T"),
+        ("weighted-oful", "C = √T"),
+        ("phased-elimination", "its authors' guess of C"),
+    ):
+        cell = Cell(name, **rewards, **untold)
+        assert cell.start(0)[0].corruption_budget is None
+        assert cell.assumptions[0].endswith(f"is not told C and assumes {assumed}.")
+    assert Cell("cobe", **rewards).assumptions[0].startswith("COBE assumes a weak adversary")
+    for name, setting in (("maxinp", False), ("maxinp", True), ("vacdb", False)):
+        with pytest.raises(BadInputError, match=f"{name} is never told C: leave known_budget out"):
+            Cell(name, **base, agent_settings={"known_budget": setting}).start(0)
+
+
 def test_settings_of_the_cell_go_before_what_is_offered():
     cell = Cell(
         agent="rcdb",
@@ -106,6 +134,7 @@ def test_the_key_names_every_setting():
         base | {"world": "fresh"},
         base | {"agent_settings": {"radius": 1.0}},
         base | {"agent_settings": {"radius": 2.0}},
+        base | {"agent_settings": {"known_budget": False}},
         base | {"attack_settings": {"rng": None}},
         base | {"world_settings": {"dimension": 3}},
     ]
@@ -199,7 +228,7 @@ def test_code_that_was_edited_after_it_was_loaded_is_not_run(users_module, store
     assert run_cells([Cell(**settings)], range(2), store) == 2
     users_module.write_text(USER_AGENT.replace("return self.favourite", "return 1 + self.favourite"))
     edited = Cell(**settings)
-    with pytest.raises(BadInputError, match=r"would run other code than was asked for.* restart"):
+    with pytest.raises(BadInputError, match=r"differs from the local code; .* restart"):
         run_cells([edited], range(2), store)
     assert store.seeds(edited) == set()
     importlib.reload(sys.modules[users_module.stem])

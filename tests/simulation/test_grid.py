@@ -6,7 +6,7 @@ from fairduel import BadInputError
 from fairduel.simulation import Cell
 from fairduel.simulation.query import query
 from fairduel.simulation.sweep import Grid, declare, read_grid
-from helpers.sweeps import SMALL, written
+from helpers.sweeps import SMALL, sweep, written
 
 
 def test_every_combination_is_a_cell(tmp_path):
@@ -55,6 +55,40 @@ def test_a_budget_can_follow_the_horizon_and_worlds_have_settings():
     assert set(grid.settings) == {"world_dimension", "world_count"}
 
 
+COMMON = {"runs": 1, "horizon": 30, "budget": 4, "attack": [{"name": "greedy"}]}
+
+
+def told(grid):
+    return [(cell.agent, cell.agent_settings.get("known_budget")) for cell in grid.cells.values()]
+
+
+def test_a_grid_or_an_agent_can_say_that_c_is_unknown():
+    two = [{"name": "rcdb"}, {"name": "rcdb-s", "known_budget": True}]
+    assert told(declare(COMMON | {"agent": two})) == [("rcdb", None), ("rcdb-s", True)]
+    assert told(declare(COMMON | {"agent": two, "known_budget": False})) == [("rcdb", False), ("rcdb-s", True)]
+
+
+def test_known_and_unknown_c_are_an_axis_that_does_not_multiply_agents_without_a_budget():
+    agents = [{"name": ["rcdb", "maxinp"], "warmup": [0, 2]}]
+    grid = declare(COMMON | {"agent": agents, "known_budget": [True, False]})
+    expected = [("rcdb", True), ("rcdb", False)] * 2 + [("maxinp", None)] * 2
+    assert told(grid) == expected
+    assert grid.settings["agent_known_budget"].values == [True, False, True, False]
+    own = declare(COMMON | {"agent": [{"name": "rcdb", "known_budget": [True, False]}, {"name": "maxinp"}]})
+    assert told(own) == [("rcdb", True), ("rcdb", False), ("maxinp", None)]
+
+
+def test_a_sweep_with_unknown_c_can_be_stored_and_queried(tmp_path):
+    grid = declare(COMMON | {"agent": [{"name": ["rcdb", "maxinp"]}], "known_budget": [True, False]})
+    sweep(grid, tmp_path)
+    assert Grid.load(tmp_path) == grid
+    answer = query(
+        tmp_path,
+        "SELECT agent, agent_known_budget, budget, CAST(agent_settings->>'flip_budget' AS INT) FROM runs ORDER BY ALL",
+    )
+    assert list(answer.rows) == [("maxinp", None, 4, None), ("rcdb", False, 4, 6), ("rcdb", True, 4, 4)]
+
+
 GOOD = {"runs": "2", "horizon": "9", "budget": "1", "agent": 'name = "rcdb"', "attack": 'name = "greedy"'}
 
 
@@ -85,8 +119,15 @@ def grid_text(**changes):
         (grid_text(budget='"log"'), ["budget", "sqrt", "log"]),
         (grid_text(budget="-1"), ["budget", "-1"]),
         (grid_text(budget="2020-01-01"), ["budget"]),
+        (grid_text(known_budget='"maybe"'), ["known_budget", "maybe"]),
+        (grid_text(known_budget="[]"), ["known_budget", "list"]),
+        (grid_text(agent='name = "rcdb"\nknown_budget = 1'), ["known_budget", "1"]),
+        (
+            grid_text(agent='name = "maxinp"\nknown_budget = false'),
+            ["maxinp", "never told C", "leave known_budget out"],
+        ),
         (grid_text(agent="radius = 1.0"), ["[[agent]]", "name"]),
-        (grid_text(agent="name = 3"), ["name", "3"]),
+        (grid_text(agent="name = 3"), ["agent name must be a string", "3"]),
         (grid_text(agent="name = []"), ["name", "list"]),
         (grid_text(agent='name = "rcbd"'), ["'rcbd'", "did you mean 'rcdb'"]),
         (grid_text(agent='name = "rcdb"\nraduis = 1.0'), ["raduis", "did you mean 'radius'"]),
@@ -100,6 +141,7 @@ def grid_text(**changes):
         (grid_text(attack='name = "gredy"'), ["did you mean 'greedy'"]),
         (grid_text(attack='name = "greedy"\ntarget = "worst"'), ["target"]),
         (grid_text(attack='name = "misleading"\ntarget = 99'), ["99"]),
+        (grid_text(world="name = 3"), ["world name must be a string", "3"]),
         (grid_text(world='name = "cube"'), ["did you mean 'hypercube'"]),
         (grid_text(world='name = "hypercube"\ndimension = "five"'), ["dimension", "five"]),
         (grid_text(world='name = "hypercube"\nrng = 3'), ["hypercube", "cannot run"]),
@@ -128,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(BadInputError, match="Is a directory"):
         read_grid(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"runs = 1 # caf\xe9")
-    with pytest.raises(BadInputError, match="no TOML"):
+    with pytest.raises(BadInputError, match="not valid TOML"):
         read_grid(tmp_path / "latin.toml")
 
 
@@ -142,5 +184,5 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path):
         query(tmp_path, "FROM runs")
     for text in ("", "[]", "{}", '{"seeds": {"first": 0, "runs": 1}, "cells": {"a": {"agnet": 1}}}'):
         (tmp_path / "sweep.json").write_text(text)
-        with pytest.raises(BadInputError, match="no record of a sweep"):
+        with pytest.raises(BadInputError, match="not a sweep record"):
             query(tmp_path, "FROM runs")

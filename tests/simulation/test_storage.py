@@ -82,7 +82,7 @@ def test_only_what_is_missing_is_run():
     assert memory.seeds(cell) == set(range(4))
     assert all(memory.runs[place] is run for place, run in kept.items())
     memory.unreadable = ["drawer 7"]
-    with pytest.warns(DamageWarning, match="drawer 7 is damaged: its runs of rcdb are repeated"):
+    with pytest.warns(DamageWarning, match="drawer 7 is damaged; repeating its runs of rcdb"):
         run_cells([cell], range(4), memory)
 
 

@@ -106,7 +106,7 @@ def test_a_torn_file_is_refused_and_its_runs_are_repeated(store, share):
             act(cell, range(2))
     assert Store(store.folder).seeds(cell) == set()
     assert path.read_bytes() == torn
-    with pytest.warns(DamageWarning, match=f"{path.name} is damaged: its runs of rcdb are repeated"):
+    with pytest.warns(DamageWarning, match=f"{path.name} is damaged; repeating its runs of rcdb"):
         assert run_cells([cell], range(2), store) == 2
     assert_frame_equal(settled(store.records(cell, range(2))), expected)
 
@@ -246,7 +246,7 @@ def test_a_large_cell_is_kept_in_parts_that_read_as_one(store, monkeypatch, tmp_
     run_cells([cell], range(24), whole)
     assert len(whole.parts(cell)) == 1
     for module in ("store", "parallel"):
-        monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 7 * cell.horizon)
+        monkeypatch.setattr(f"fairduel.simulation.{module}.MAX_ROUNDS_PER_PART", 7 * cell.horizon)
     run_cells([cell], range(10), store)
     run_cells([cell], range(24), store, jobs=2)
     parts = store.parts(cell)
@@ -264,7 +264,7 @@ def sizes(store, cell):
 
 def test_parts_of_a_complete_cell_are_merged_as_far_as_they_fit(store, monkeypatch):
     cell = CELLS[0]
-    monkeypatch.setattr("fairduel.simulation.store.ROUNDS_A_PART", 5 * cell.horizon)
+    monkeypatch.setattr("fairduel.simulation.store.MAX_ROUNDS_PER_PART", 5 * cell.horizon)
     for seed in range(11):
         store.add(cell, [cell.run(seed)])
     assert sizes(store, cell) == [1] * 11
@@ -304,7 +304,7 @@ def test_a_kill_in_the_middle_of_a_merge_changes_nothing(store, tmp_path):
 def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
     cell = CELLS[0]
     for module in ("store", "parallel"):
-        monkeypatch.setattr(f"fairduel.simulation.{module}.ROUNDS_A_PART", 2 * cell.horizon)
+        monkeypatch.setattr(f"fairduel.simulation.{module}.MAX_ROUNDS_PER_PART", 2 * cell.horizon)
     run_cells([cell], range(6), store)
     first, second, *_ = store.parts(cell)
     first.unlink()
@@ -319,7 +319,7 @@ def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
 
 def test_what_is_stored_is_not_stored_twice(store, monkeypatch):
     cell = CELLS[0]
-    monkeypatch.setattr("fairduel.simulation.store.ROUNDS_A_PART", 3 * cell.horizon)
+    monkeypatch.setattr("fairduel.simulation.store.MAX_ROUNDS_PER_PART", 3 * cell.horizon)
     runs = [cell.run(seed) for seed in range(3)]
     store.add(cell, runs)
     store.add(cell, runs)

@@ -91,7 +91,7 @@ def test_a_killed_process_costs_nothing_but_time(mortal, tmp_path):
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_cell_that_kills_every_worker_costs_no_other_cell(mortal, tmp_path):
     grid = mortal_grid(mortal, "always", "never")
-    with pytest.raises(BadInputError, match=r"4 runs killed every worker .* under greedy"):
+    with pytest.raises(BadInputError, match=r"4 runs crashed every worker .* under greedy"):
         sweep(grid, tmp_path / "killed", jobs=2)
     [frame] = kept(tmp_path / "killed").values()
     assert len(frame) == 4

@@ -22,7 +22,7 @@ _MIXING, _THRESHOLD, _IS_PAPER, _IS_GAUSSIAN = range(RADIUS + 1, RADIUS + 5)
 
 @inlined
 def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """The leader under random perturbation, and its toughest rival."""
+    """Return the leader under random perturbation, and its toughest rival."""
     count = seen.rewards.size
     own = (rng.random() < numbers[_MIXING]) == (numbers[_IS_PAPER] != 0.0)
     gaussian = numbers[_IS_GAUSSIAN] != 0.0
@@ -33,14 +33,29 @@ def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) ->
 
 @dataclass(kw_only=True, eq=False)
 class CoLSTIM(ContextualAgent):
-    """Ask the leader under random perturbation, and its toughest rival.
+    """Ask the leader under randomly perturbed rewards, and its toughest rival.
 
-    With probability p_t each action gets its own perturbation, otherwise all share one. The public
-    code of VACDB has it the other way round; at d = 5 and T = 2000, where p_t = 1 throughout, the two
-    are different algorithms, so both are here under a name.
+    Bengs 2022, Algorithm 1, with every outcome fully trusted::
 
-    ``radius="practical"`` is c₁ = √(d log T), ``radius="theory"`` is that of Bengs 2022. Departures: Σ has a
-    ridge, and the estimate is the exact MLE where Bengs used one stochastic gradient step a round.
+        for t = 1 … T
+            θ ← solution of λθ + Σ_{i<t} [σ(φ_iᵀθ) − o_i] φ_i = 0
+            with probability p_t = min(1, d log(dT)/√(t − τ)) draw ε_i for each action, otherwise one for all
+            clip every ε_i to ±C_th
+            a ← argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹
+            b ← argmax (x_i − x_a)ᵀθ + c₁‖x_i − x_a‖_Σ⁻¹
+            ask a against b; Σ ← Σ + φ_t φ_tᵀ
+
+    The perturbations are Gumbel, or Gaussian for the probit link. Departures: Σ has a ridge, so that no warm-up is
+    needed (Bengs starts with τ = d·K random duels: ``warmup``), and the estimate is the exact MLE instead of one
+    stochastic gradient step per round.
+
+    Args:
+        radius: c₁. ``"practical"``: √(d log T). ``"theory"``: (1/2κ)√(d log(T/d) + 2 log T). Or a number.
+        threshold: C_th; ``None`` takes the radius.
+        coupling: ``"paper"``: separate perturbations with probability p_t. ``"vacdb"``: one shared perturbation with
+            probability p_t, as in the public code of VACDB. At d = 5 and T = 2000, p_t = 1 throughout, so these are
+            different algorithms.
+        ridge: λ; ``None`` takes 1/B². Bengs has none.
 
     >>> agent = CoLSTIM(dimension=2, norm_bound=2.0, horizon=100, seed=0, coupling="vacdb")
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight
@@ -52,9 +67,7 @@ class CoLSTIM(ContextualAgent):
     tuned_choices: ClassVar[dict[str, tuple[str, ...]]] = {"coupling": ("paper", "vacdb")}
 
     coupling: Coupling = "paper"
-    """``"paper"``: own perturbations with probability p_t. ``"vacdb"``: shared ones with probability p_t."""
     threshold: float | None = None
-    """Perturbations are clipped to ± this; ``None`` takes the radius."""
 
     _choose = staticmethod(choose)
 
@@ -71,11 +84,11 @@ class CoLSTIM(ContextualAgent):
 
     @property
     def gaussian(self) -> bool:
-        """Whether perturbations are Gaussian, as belongs to the probit link; for other links they are Gumbel."""
+        """Whether perturbations are Gaussian (probit link) rather than Gumbel (all others)."""
         return self._link.name == "probit"
 
     def mixing_at(self, round_number: int) -> float:
-        """p_t of round t."""
+        """Return p_t of round t."""
         return colstim_mixing(self.dimension, self._horizon_or(round_number), round_number - self.warmup)
 
     def _practical_radius(self, round_number: int) -> float:

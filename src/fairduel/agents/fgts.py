@@ -13,7 +13,8 @@ from fairduel.agents.base import Actions, DuelingAgent, Featured, check_differen
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.tsallis import draw
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
-from fairduel.core.likelihood import Comparisons, hessian_of, maximum_likelihood
+from fairduel.core.estimators import Estimator
+from fairduel.core.likelihood import hessian_of
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.selection import pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
@@ -21,16 +22,16 @@ from fairduel.errors import BadInputError
 
 _FEEL_GOOD = {"theory": 1.0, "practical": 0.1}  # μ in units of √(d/T)
 Density = Callable[[Matrix], tuple[Vector, Matrix]]
-"""From chains (n, d) to their −log densities (n,) and the gradients of these (n, d)."""
+"""Maps chains (n, d) to their negative log densities (n,) and gradients (n, d)."""
 
 
 def langevin(
     density: Density, chains: Matrix, root: Matrix, *, step_size: float, steps: int, rng: np.random.Generator
 ) -> Matrix:
-    """Move each of the chains (n, d) by so many Metropolis-adjusted Langevin steps.
+    """Move each of the chains (n, d) by ``steps`` Metropolis-adjusted Langevin steps.
 
-    ``root`` (d, d) is any R with RRᵀ close to the covariance: in y = R⁻¹θ a step is y − (h/2)∇ + √h·z, with z
-    standard normal. The acceptance makes the density itself stationary, whatever R and h are.
+    ``root`` (d, d) is any R with RRᵀ close to the covariance: in y = R⁻¹θ a step is y − (h/2)∇ + √h·z with z standard
+    normal. The acceptance test makes the density stationary for any R and h.
     """
     h = step_size
     values, gradients = density(chains)
@@ -50,30 +51,43 @@ def langevin(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FGTSDuel(Duel):
-    """A duel of the two chains' actions."""
+    """A duel between the actions of the two chains."""
 
     chain: int
-    """Whose action stands first: 0 or 1."""
+    """The chain whose action comes first: 0 or 1."""
     first_features: Vector = field(repr=False, compare=False)
-    """x of the first action, shape (d,)."""
+    """Features of the first action, shape (d,)."""
 
 
 @dataclass(kw_only=True, eq=False)
 class FGTS(Featured, DuelingAgent[FGTSDuel]):
-    """Two samples of θ, each optimistic about what it would win over the other's action; the best action of each.
+    """Draw two optimistic posterior samples of θ, and ask the best action of each against the other.
 
-    Chain j is a sample of exp(−Σ_t [η log(1 + e^{−y_t θᵀφ_t}) − μ max_x θᵀ(x − x_t^{3−j})]) times a prior, where y_t is
-    ±1 for who won and x_t^{3−j} is the action that the other chain put up: the second term, the feel-good one, makes
-    samples likelier under which something better was on offer.
+    Feel-Good Thompson Sampling for contextual dueling bandits (Li 2024); y_t = ±1 says who won::
 
-    Each chain goes on from where it was, by ``steps`` preconditioned Metropolis-adjusted Langevin steps a round; it is
-    a sample of its density in the limit of many. Equal differences share a row and equal sets of actions are kept
-    once, so a step costs as much as there are different ones.
+        for t = 1 … T
+            for j = 1, 2: θ^j ~ prior(θ) · exp(−Σ_{i<t} [η log(1 + e^{−y_i θᵀφ_i}) − μ max_x θᵀ(x − x_i^{3−j})])
+            ask x_t^1 = argmax xᵀθ¹ against x_t^2 = argmax xᵀθ²
 
-    The rule is known from the abstract and from general knowledge, its constants are not: η, μ, the prior and the
-    sampler are settings, and their defaults are readings of ours. So is this: where the actions change, the sum over
-    rounds of max_x θᵀx is taken as the number of rounds told times its average over ``sets_kept`` rounds drawn at
-    random from all that were asked; where they stay the same, it is exact.
+    The second term, the feel-good one, favours samples under which something better than the other chain's action
+    x_i^{3−j} was available in round i. Each chain continues from round to round by preconditioned Metropolis-adjusted
+    Langevin steps, which are exact in the limit.
+
+    The rule comes from the abstract and general knowledge; the constants η, μ, the prior and the sampler are ours. If
+    the actions change, the sum over rounds of max_x θᵀx is estimated from ``sets_kept`` rounds drawn uniformly from all
+    rounds asked; if they stay the same, it is exact. The cost of a step grows with the number of distinct duels and
+    action sets. The logistic link is required.
+
+    Args:
+        link: σ, which must be the logistic link.
+        learning_rate: η, the weight of the likelihood.
+        feel_good: μ. ``"theory"``: √(d/T), up to an unknown constant. ``"practical"``: a tenth of that. Or a number; 0
+            is plain Thompson sampling.
+        prior_scale: Standard deviation of the Gaussian prior of each coordinate of θ; ``None`` takes B.
+        steps: Langevin steps of each chain per round.
+        step_size: h, in units of the posterior covariance.
+        sets_kept: How many rounds' action sets represent all rounds if they change.
+        self_duels: Whether an action may duel itself; if not, the second chain plays its next best.
 
     >>> agent = FGTS(dimension=2, norm_bound=2.0, horizon=200, seed=0)
     >>> actions = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
@@ -88,51 +102,39 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
     guarantee = Guarantee("Li 2024", "contextual dueling bandits", "none", "Õ(d√T); no claim for C > 0", needs="B, T")
 
     link: Link | str = LOGISTIC
-    """σ; the loss is the logistic one, so no other will do."""
     learning_rate: float = 1.0
-    """η, the weight of the likelihood."""
     feel_good: float | str = "practical"
-    """μ, the weight of the feel-good term: ``"theory"``, √(d/T) up to a constant that is not known;
-    ``"practical"``, a tenth of that; or a number."""
     prior_scale: float | None = None
-    """Standard deviation of each coordinate of θ in the Gaussian prior; ``None``: B."""
     steps: int = 5
-    """Steps of each chain a round."""
     step_size: float = 1.0
-    """h of a step, in units of the posterior's covariance."""
     sets_kept: int = 64
-    """How many rounds' sets of actions stand for all, where they change."""
     self_duels: bool = True
-    """Whether an action may duel itself; if not, the second chain puts up its next best."""
 
     _asks = FGTSDuel
-    _memory = ("_chains", "_opponents", "_rounds", "_theta", "_stale")
+    _memory = ("_chains", "_opponents", "_rounds")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_settings()
         self._prior_scale = self.norm_bound if self.prior_scale is None else self.prior_scale
-        # The MAP of prior and weighed likelihood is the MLE with this ridge.
+        # The MAP of prior and weighted likelihood is the MLE with this ridge.
         self._ridge = 1.0 / (self._prior_scale**2 * self.learning_rate)
-        self._told = Comparisons(self.dimension)
-        self._theta: Vector = np.zeros(self.dimension)
-        self._stale = False
+        self._estimator = Estimator("exact", self.dimension, ridge=self._ridge, link=LOGISTIC)
         self._rounds = 0
-        self._opponents = np.zeros((2, self.dimension))  # Σ_t x_t^{3−j}, a row for each chain
-        self._offered: dict[bytes, int] = {}  # the content of each set kept, and for how many rounds it stands
+        self._opponents = np.zeros((2, self.dimension))  # Σ_t x_t^{3−j}, one row per chain
+        self._offered: dict[bytes, int] = {}  # content of each set kept, and how many rounds it represents
         self._chains = self._prior_scale * self._rng.standard_normal((2, self.dimension))
 
     # ------------------------------------------------------------------ what users call
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action that is best by the likeliest θ, without the feel-good term; the lowest of equals."""
+        """Return the index of the best action by the MAP estimate; the lowest index among equals."""
         return int(np.argmax(self._listed(actions) @ self.estimate))
 
     @property
     def estimate(self) -> Vector:
-        """The likeliest θ on all that was told, without the feel-good term, shape (d,)."""
-        self._refit()
-        return self._theta.copy()
+        """The MAP estimate of θ without the feel-good term, shape (d,)."""
+        return self._map_estimate().copy()
 
     @property
     def chains(self) -> Matrix:
@@ -141,12 +143,13 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         return super().settings | {"feel_good": self._feel_good, "prior_scale": self._prior_scale}
 
     def posterior(self) -> Density:
-        """−log density of each of the two chains, up to a constant, and its gradient."""
-        differences, weights, wins = self._told.differences, self._told.weights, self._told.wins
+        """Return the negative log density of each chain, up to a constant, and its gradient."""
+        told = self._estimator.told
+        differences, weights, wins = told.differences, told.weights, told.wins
         eta, mu, precision, rounds = self.learning_rate, self._feel_good, self._prior_scale**-2.0, self._rounds
         sets, shares = self._sets()
 
@@ -175,7 +178,7 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
             others = table @ self._chains[1]
             others[chosen[0]] = -np.inf
             chosen[1] = pick(others, self._rng.random())
-        chain = int(self._rng.random() < 0.5)  # whose action stands first
+        chain = int(self._rng.random() < 0.5)  # whose action comes first
         first, second = chosen[chain], chosen[1 - chain]
         difference = table[first] - table[second]
         return FGTSDuel(self._asked, first, second, difference, chain=chain, first_features=table[first].copy())
@@ -184,32 +187,22 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         self._opponents[1 - asked.chain] += asked.first_features
         self._opponents[asked.chain] += asked.first_features - asked.difference
         self._rounds += 1
-        if not asked.is_self_duel:
-            self._told.add(asked.difference, weight=1.0, share=answer.first_share)
-            self._stale = True
+        self._estimator.tell((asked.first, asked.second), asked.difference, weight=1.0, share=answer.first_share)
 
     def _move_chains(self) -> None:
-        self._refit()
         self._chains = langevin(
-            self.posterior(),
-            self._chains,
-            self._root(),
-            step_size=self.step_size,
-            steps=self.steps,
-            rng=self._rng,
+            self.posterior(), self._chains, self._root(), step_size=self.step_size, steps=self.steps, rng=self._rng
         )
 
     def _root(self) -> Matrix:
-        """R with RRᵀ the inverse Hessian at the likeliest θ, shape (d, d); it depends on what was told alone."""
-        told = self._told
-        curvatures = told.weights * LOGISTIC.slope(told.differences @ self._theta)
+        """Return R with RRᵀ the inverse Hessian at the MAP estimate, shape (d, d)."""
+        told = self._estimator.told
+        curvatures = told.weights * LOGISTIC.slope(told.differences @ self._map_estimate())
         hessian = hessian_of(told.differences, curvatures, self._ridge)
         return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
 
-    def _refit(self) -> None:
-        if self._stale:
-            fit = maximum_likelihood(self._told, ridge=self._ridge, link=LOGISTIC, start=self._theta)
-            self._theta, self._stale = fit.theta, False
+    def _map_estimate(self) -> Vector:
+        return self._estimator.fitted(log_determinant=0.0)  # which only lazy estimates depend on
 
     @property
     def _feel_good(self) -> float:
@@ -217,10 +210,10 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
             return self.feel_good
         return _FEEL_GOOD[self.feel_good] * math.sqrt(self.dimension / self._horizon_or(self._asked + 1))
 
-    # ------------------------------------------------------------------ the sets of actions
+    # ------------------------------------------------------------------ action sets
 
     def _keep(self, table: Matrix) -> None:
-        """Let the set of this round in among those kept, so that all rounds so far are equally likely to be there."""
+        """Add this round's set by reservoir sampling, so that every round so far is equally likely to be kept."""
         if self._asked >= self.sets_kept:
             if self._rng.random() * (self._asked + 1) >= self.sets_kept:
                 return
@@ -233,9 +226,9 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         self._offered[content] = self._offered.get(content, 0) + 1
 
     def _sets(self) -> tuple[Matrix, Vector]:
-        """The sets kept, shape (n, K, d), and the share of the rounds for which each stands, shape (n,).
+        """Return the sets kept, shape (n, K, d), and the share of rounds that each represents, shape (n,).
 
-        Smaller sets have their first action repeated, which changes no maximum.
+        Smaller sets repeat their first action, which changes no maximum.
         """
         largest = max(map(len, self._offered), default=0)
         row = 8 * self.dimension  # bytes
@@ -244,20 +237,20 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         counts = np.array(list(self._offered.values()), dtype=np.float64)
         return sets, counts / max(counts.sum(), 1.0)
 
-    # ------------------------------------------------------------------ the books
+    # ------------------------------------------------------------------ save and resume
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         tables = [np.frombuffer(content).reshape(-1, self.dimension).copy() for content in self._offered]
         return super().state() | {
-            "told": self._told.state(),
+            "estimator": self._estimator.state(),
             "sets": {str(i): table for i, table in enumerate(tables)},
             "set_counts": list(self._offered.values()),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._told = Comparisons.from_state(state["told"], self.dimension)
+        self._estimator.restore(state["estimator"], most=self._asked - len(self._pending))
         counts = state["set_counts"]
         tables = [checked_actions(state["sets"][str(i)], self.dimension) for i in range(len(counts))]
         self._offered = {
@@ -267,14 +260,14 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        integer("_rounds", self._rounds, least=len(self._told))
+        integer("_rounds", self._rounds, least=self._estimator.outcomes)
         kept = sum(self._offered.values())
-        ensure(kept <= self.sets_kept, f"the sets of {kept} rounds are kept instead of {self.sets_kept}")
+        ensure(kept <= self.sets_kept, f"it keeps the sets of {kept} rounds, more than {self.sets_kept}")
 
     def _check_pending(self, asked: FGTSDuel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(asked.chain in {0, 1}, f"{asked} is of no chain")
+        ensure(asked.chain in {0, 1}, f"{asked} belongs to no chain")
         ensure(asked.first_features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
     def _check_settings(self) -> None:
@@ -286,4 +279,4 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         self.sets_kept = integer("sets_kept", self.sets_kept, least=1)
         self.self_duels = boolean("self_duels", self.self_duels)
         if str(as_link(self.link)) != "logistic":
-            raise BadInputError(f"FGTS.CDB is built on the logistic loss and takes no {self.link} link.")
+            raise BadInputError(f"FGTS.CDB supports only the logistic link, not {self.link}.")

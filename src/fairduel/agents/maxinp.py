@@ -14,16 +14,32 @@ from fairduel.duel import Vector
 
 @inlined
 def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """The most informative pair of promising actions."""
+    """Return the most informative pair of promising actions."""
     return informative_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
 @dataclass(kw_only=True, eq=False)
 class MaxInP(ContextualAgent):
-    """Among the actions that may still be best, ask the pair about which least is known.
+    """Among the actions that may still be best, ask the pair whose difference is least known.
 
-    ``radius="practical"`` is η = √(d log T), as in the experiments of Bengs 2022, who also start with d·K
-    random duels: pass ``warmup`` for that. ``radius="theory"`` is Saha's η.
+    Saha 2021, with every outcome fully trusted::
+
+        for t = 1 … T
+            θ ← solution of λθ + Σ_{i<t} [σ(φ_iᵀθ) − o_i] φ_i = 0
+            S ← {i : (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all j ≠ i}
+            (a, b) ← the pair of S with the largest ‖x_a − x_b‖_Σ⁻¹
+            ask a against b; Σ ← Σ + φ_t φ_tᵀ
+
+    If S has one action, it duels itself; if none, the action with the largest x_iᵀθ does. With ``self_duels=False`` it
+    meets its toughest rival instead, argmax (x_i − x_a)ᵀθ + η‖x_i − x_a‖_Σ⁻¹.
+
+    Departures: a ridge makes Σ invertible, so no warm-up is needed; Bengs 2022 starts with d·K random duels
+    (``warmup``). The constants of the theory radius come from secondary sources.
+
+    Args:
+        radius: η. ``"practical"``: √(d log T), as in the experiments of Bengs 2022. ``"theory"``:
+            (1/2κ)√((d/2) log(1 + 2T/d) + log(1/δ)). Or a number.
+        ridge: λ; ``None`` takes 1/B².
 
     >>> agent = MaxInP(dimension=2, norm_bound=2.0, horizon=100, seed=0, warmup=10)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).is_self_duel

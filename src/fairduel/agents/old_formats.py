@@ -1,12 +1,11 @@
-"""Saved states of older formats, brought up to date one format at a time.
+"""Upgrade saved states of older formats, one format at a time.
 
-Format 1 kept duels in two tables and everything that the paper's five agents learned beside them. Format 2 has one
+Format 1 kept duels in two tables, and beside them everything that the paper's five agents had learned. Format 2 has one
 record per pending duel or pull, and ``memory``. Format 3 added the root of the last Hessian. Format 4 names an agent's
-class by module, forgets which duels were cancelled, and seals the file with a checksum. Format 5 has a field for each
-thing that an agent must know of a pending duel or pull, where there was a ``note``, a list of numbers; and what an
-estimator knows stands together.
+class by module, forgets cancelled duels, and adds a checksum. Format 5 replaced the ``note`` of a pending duel or pull,
+a list of numbers, by named fields, and keeps the state of an estimator together.
 
-What a setting says by name ("practical") means what it means today.
+A setting given by name ("practical") means what it means today.
 """
 
 import math
@@ -19,34 +18,34 @@ from fairduel.core.radius import rcdbs_ridge, rcdbs_trust
 from fairduel.errors import BadInputError
 
 FORMAT = 5
-"""The format that is written."""
+"""The format written today."""
 UNSEALED = (1, 2, 3)
 """Formats without a checksum."""
 State = dict[str, Any]
 
 
 def upgraded(state: State) -> State:
-    """The state in today's format; what was given is left as it is.
+    """Return the state in today's format, without changing the argument.
 
-    Its ``agent`` is the bare name of the class: of fairduel's, where a class of the user's derives from it.
+    Its ``agent`` must be the bare name of fairduel's class, also for a user's subclass.
     """
     version = state.get("version")
     if type(version) is not int or not 1 <= version <= FORMAT:
-        raise BadInputError(f"format {version!r} of the saved agent is unknown: formats 1 to {FORMAT} can be read.")
+        raise BadInputError(f"format {version!r} of the saved agent is unknown; formats 1 to {FORMAT} are supported.")
     for step in _STEPS[version - 1 :]:
         state = step(state)
     return state
 
 
 def _from_1(state: State) -> State:
-    fitted_at = state.get("fitted_at", -math.inf)  # log det Σ, later with the number of outcomes at that fit
+    fitted_at = state.get("fitted_at", -math.inf)  # log det Σ, later with the number of outcomes
     fitted_outcomes = 0
     if isinstance(fitted_at, list):
         fitted_at, fitted_outcomes = fitted_at
     pending = zip(state["pending"]["duels"], state["pending"]["differences"], strict=True)
     names = ("number", "first", "second", "weight", "width", "slope")
     duels = [dict(zip(names, row, strict=True)) | {"difference": difference} for row, difference in pending]
-    answered = state["asked"] - len(state["cancelled"]) - len(duels)  # self-duels too, which later were not counted
+    answered = state["asked"] - len(state["cancelled"]) - len(duels)  # counts self-duels, unlike later formats
     memory = {
         "_self_duel_streak": state["self_duel_streak"],
         "_warned_of_lock_in": state.get("warned_of_lock_in", False),
@@ -68,7 +67,7 @@ def _from_1(state: State) -> State:
 
 
 def _first_rcdbs(settings: State) -> State:
-    """RCDB-S as first written: design, ridge and trust of the theorem with any radius, and practical radii of √d."""
+    """Return settings as in the first RCDB-S: the theorem's design, ridge and trust, and practical radii of √d."""
     d, bound, budget, horizon = (settings[name] for name in ("dimension", "norm_bound", "flip_budget", "horizon"))
     budget = math.ceil(math.sqrt(horizon)) if budget is None else budget
     ridge = rcdbs_ridge(d, bound) if settings["ridge"] is None else settings["ridge"]
@@ -79,7 +78,7 @@ def _first_rcdbs(settings: State) -> State:
 
 def _from_2(state: State) -> State:
     memory = state["memory"]
-    if "_fitted_at" in memory:  # an agent with features: without a root the next fit starts from θ, as it did then
+    if "_fitted_at" in memory:  # a contextual agent: without a root the next fit starts from θ, as it did then
         memory = memory | {"_root": np.empty((0, 0))}
     return state | {"version": 3, "memory": memory}
 
@@ -89,7 +88,7 @@ def _from_3(state: State) -> State:
     if "_basis" in memory and not memory["_basis"]:  # SBE before its first pull
         memory = memory | {"_coefficients": np.empty((0, 0))}
     state = state | {"version": 4, "memory": memory}
-    if state.get("curvature"):  # whose log det was saved but not kept up to date
+    if state.get("curvature"):  # whose saved log det was never updated
         curvature = {name: value for name, value in state["curvature"].items() if name != "log_determinant"}
         state["curvature"] = curvature
     return state
@@ -107,34 +106,41 @@ _NOTES = {
     "VersatileDB": ("player", "first_chance", "second_chance"),
     "WIWR": ("epoch", "challenger_first"),
 }
-"""The field for each number of a note; ``first_features`` takes all that are left."""
+"""The field for each number of a note; ``first_features`` takes all the rest."""
 
 
-_ESTIMATOR = ("_stale", "_theta", "_root", "_outcomes", "_fitted_at", "_fitted_outcomes")
+_ESTIMATOR = ("stale", "theta", "root", "outcomes", "fitted_at", "fitted_outcomes", "told", "curvature")
 
 
 def _from_4(state: State) -> State:
     names = _NOTES.get(state["agent"], ())
     pending = {number: _without_note(fields, names) for number, fields in state["pending"].items()}
     state = state | {"version": 5, "pending": pending}
-    if "told" in state and "information" in state:  # an agent with an estimator
-        own = {name.removeprefix("_"): state["memory"][name] for name in _ESTIMATOR}
-        memory = {name: value for name, value in state["memory"].items() if name not in _ESTIMATOR}
-        estimator = own | {"told": state["told"], "curvature": state["curvature"]}
-        state = state | {"memory": memory, "estimator": estimator}
+    if "told" in state:  # an agent with an estimator
+        bare = {name.removeprefix("_"): value for name, value in state["memory"].items()}
+        memory = {name: value for name, value in state["memory"].items() if name.removeprefix("_") not in _ESTIMATOR}
+        state = state | {"memory": memory, "estimator": _estimator({"outcomes": bare.get("rounds")} | state | bare)}
     if state["agent"] == "VACDB":  # which was told no ties
-        state["levels"] = {number: level | {"tied": 0.0} for number, level in state["levels"].items()}
+        state["levels"] = {
+            number: level | {"estimator": _estimator(level), "tied": 0.0} for number, level in state["levels"].items()
+        }
     return state
 
 
+def _estimator(known: State) -> State:
+    """Return the state of an estimator; FGTS and VACDB knew neither a root nor when they last fitted."""
+    missing = {"root": np.empty((0, 0)), "fitted_outcomes": 0, "fitted_at": -math.inf, "curvature": None}
+    return missing | {name: known[name] for name in _ESTIMATOR if name in known}
+
+
 def _without_note(fields: State, names: tuple[str, ...]) -> State:
-    """What is pending with fields of these ``names`` in the place of its note."""
+    """Replace the note of something pending by fields of these ``names``."""
     rest = {name: value for name, value in fields.items() if name != "note"}
     note = fields.get("note", [])
     if names and names[-1] == "first_features":
         note = [note[0], np.array(note[1:], dtype=np.float64)]
     if len(note) != len(names):
-        raise BadInputError("its class has no fields for a pending note: tell or cancel it with an older fairduel.")
+        raise BadInputError("its class has no fields for a pending note; tell or cancel it with an older fairduel.")
     own = dict(zip(names, note, strict=True))
     for name in {"layer", "place"}.intersection(own):
         own[name] = None if own[name] == -1 else own[name]

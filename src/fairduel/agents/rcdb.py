@@ -1,27 +1,41 @@
 """RCDB: Robust Contextual Dueling Bandit (Algorithm 1)."""
 
-import math
 from dataclasses import dataclass
 
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.robust import RobustAgent
 from fairduel.agents.round import RunPlan
-from fairduel.core.radius import determinant_noise, horizon_noise, practical_radius
+from fairduel.core.radius import determinant_noise
 from fairduel.errors import BadInputError
 
 
 @dataclass(kw_only=True, eq=False)
 class RCDB(RobustAgent):
-    """Learn from duels although up to C of their outcomes are flipped.
+    """Down-weight duels that little is known about, so that C flipped outcomes move the estimate by at most αC.
 
-    Everything but the radius and α is what all agents with features share (:mod:`~fairduel.agents.round`): the order of
-    the loop is ``ask_step``, line 6 ``choose``, line 8 (eq. weight) ``weigh``, line 3 (Σ) ``commit_step``; line 4 (the
-    MLE) is the estimator.
+    Algorithm 1 of the paper, with s = κ as printed or s = 1 (``design``)::
 
-    ``radius="theory"`` is Theorem main: κ design, λ = 1/B², α = √d/(C√κ), β of Lemma MLE;
-    ``radius="determinant"`` is the same with β before its determinant is bounded. ``radius="practical"``,
-    the default, is plain design, λ = 1/B², α = √d/C and β = √d, or √(d log T) where C = 0, because there
-    √d locks in.
+        for t = 1 … T                                                     line 2
+            Σ ← λI + Σ_{i<t} w_i s φ_i φ_iᵀ                               line 3
+            θ ← solution of λθ + Σ_{i<t} w_i [σ(φ_iᵀθ) − o_i] φ_i = 0     line 4
+            (a, b) ← argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖_Σ⁻¹              line 6
+            ask a against b; the outcome o_t may be flipped               line 7
+            w_t ← min(1, α/‖φ_t‖_Σ⁻¹)                                     line 8
+
+    Line 6 is ``choose`` in :mod:`fairduel.agents.round`, line 8 ``weigh``, line 3 ``commit_step``; line 4 is the
+    estimator in :mod:`fairduel.core.estimators`.
+
+    Departures from the paper: the practical radius and the plain design are ours, chosen on the paper's own problem.
+    With C = 0 every weight is 1 and the term αC is dropped. The estimate is unconstrained unless ``constrained``.
+
+    Args:
+        flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
+        radius: β. ``"practical"``: √d, or √(d log T) if C = 0. ``"theory"``: √λ B + αC + √(d log((1 + 2T/λ)/δ)/κ) of
+            Lemma MLE. ``"determinant"``: the same before its determinant is bounded, about half as long; needs the κ
+            design. Or a number.
+        trust: α; ``None`` takes √d/C, or √d/(C√κ) on the κ design.
+        design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theorem's radius.
+        ridge: λ; ``None`` takes 1/B².
 
     >>> import numpy as np
     >>> from fairduel import Outcome
@@ -42,35 +56,25 @@ class RCDB(RobustAgent):
 
     def __post_init__(self) -> None:
         if self.radius == "determinant" and self.design == "plain":
-            raise BadInputError("radius='determinant' speaks of det Σ on the κ design: leave design out, or 'kappa'.")
+            raise BadInputError("radius='determinant' requires design='kappa'.")
         super().__post_init__()
 
-    def _practical_radius(self, round_number: int) -> float:
-        if self._flip_budget == 0:
-            return practical_radius(self.dimension, self._horizon_or(round_number))
-        return math.sqrt(self.dimension)
-
     def _theory_radius(self, round_number: int) -> float:
-        if self.radius == "determinant":
-            noise = determinant_noise(
-                dimension=self.dimension,
-                log_determinant=self._information.log_determinant,
-                ridge=self._ridge,
-                kappa=self._kappa,
-                failure=self.failure_probability,
+        if self.radius != "determinant":
+            return self._confidence_radius(
+                self._horizon_noise(self._horizon_or(round_number), self.failure_probability)
             )
-        else:
-            noise = horizon_noise(
-                dimension=self.dimension,
-                horizon=self._horizon_or(round_number),
-                ridge=self._ridge,
-                kappa=self._kappa,
-                failure=self.failure_probability,
-            )
+        noise = determinant_noise(
+            dimension=self.dimension,
+            log_determinant=self._information.log_determinant,
+            ridge=self._ridge,
+            kappa=self._kappa,
+            failure=self.failure_probability,
+        )
         return self._confidence_radius(noise)
 
     def plan_run(self, horizon: int) -> RunPlan | None:
-        """What a compiled run needs; a radius by det Σ cannot be planned."""
+        """Return what a compiled run needs; ``None`` for a radius by det Σ, which cannot be planned."""
         return None if self.radius == "determinant" else super().plan_run(horizon)
 
     def _radius_names(self) -> tuple[str, ...]:

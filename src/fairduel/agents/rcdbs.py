@@ -11,7 +11,7 @@ from fairduel.checks import number_or_name
 from fairduel.core.compiling import inlined
 from fairduel.core.information import Information, dot
 from fairduel.core.links import slope
-from fairduel.core.radius import horizon_noise, practical_radius, rcdbs_radius, rcdbs_ridge, rcdbs_trust
+from fairduel.core.radius import rcdbs_radius, rcdbs_ridge, rcdbs_trust
 from fairduel.core.selection import uncertainty_weight
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
@@ -21,7 +21,7 @@ SLOPE_RADIUS = RADIUS + 1
 
 @inlined
 def weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width: float) -> tuple[float, float]:
-    """The weight of line 12, and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
+    """Return the weight of line 12 and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
     largest = abs(dot(difference, theta)) + numbers[SLOPE_RADIUS] * width  # Δ̂_t
     link = plan.estimator.link
     return uncertainty_weight(plan.trust, width), max(plan.kappa, slope(link.kind, link.scale, largest))
@@ -29,15 +29,35 @@ def weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width:
 
 @dataclass(kw_only=True, eq=False)
 class RCDBS(RobustAgent):
-    """Learn like RCDB, but explore by how steep the sigmoid is where each duel stands.
+    """Learn like RCDB, but explore by the sigmoid's local slope instead of its smallest slope κ.
 
-    Besides Σ, whose duels inform by κ, it keeps Λ, whose duels inform by v_t, a lower bound on the local
-    slope; Λ alone steers exploration. Σ gives the weight (eq. weight) and the bound Δ̂_t.
+    Algorithm 2 of the paper: a second matrix Λ, in which each duel counts by v_t, a lower bound on the slope at that
+    duel, steers exploration; Σ still sets the weights (s = κ as printed, or 1)::
 
-    ``radius="theory"`` is Lemma cE: κ design, λ = d/B, α = (√d + √λ B)/C and β̃_t; ``slope_radius="theory"`` is its
-    β_t. With both, Δ̂_t is so wide at first that v_t = κ, as in RCDB; at d = 5 and C = 0 v_t leaves κ after about 8,000
-    rounds with B = 1, and after about 86,000 with B = 2. The practical values are RCDB's (plain design, λ = 1/B²,
-    α = √d/C), with radius √d/2 (√(d log T)/2 where C = 0) and slope radius √d/4.
+        for t = 1 … T                                                     line 3
+            Σ ← λI + Σ_{i<t} w_i s φ_i φ_iᵀ                               line 4
+            Λ ← λI + Σ_{i<t} w_i v_i φ_i φ_iᵀ                             line 6
+            θ ← solution of λθ + Σ_{i<t} w_i [σ(φ_iᵀθ) − o_i] φ_i = 0     line 7
+            (a, b) ← argmax (x_a + x_b)ᵀθ + β̃_t‖x_a − x_b‖_Λ⁻¹            line 10
+            ask a against b; the outcome o_t may be flipped               line 11
+            w_t ← min(1, α/‖φ_t‖_Σ⁻¹)                                     line 12
+            Δ̂_t ← |φ_tᵀθ| + β_t‖φ_t‖_Σ⁻¹                                  line 14
+            v_t ← max(κ, σ′(Δ̂_t))                                         line 15
+
+    With both theory radii, Δ̂_t is so wide at first that v_t = κ, as in RCDB: at d = 5 and C = 0, v_t leaves κ after
+    about 8,000 rounds with B = 1 and 86,000 with B = 2. Departures from the paper: the practical values are ours and
+    carry no guarantee; on the plain design Λ lies below Σ; β̃_t follows Lemma cE (with its √λ/2, and t for T) rather
+    than Theorem new. The logistic link is required.
+
+    Args:
+        flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
+        radius: β̃_t. ``"practical"``: √d/2, or √(d log T)/2 if C = 0. ``"theory"``, Lemma cE:
+            (1 + 4B)[√λ B + √λ/2 + (2d/√λ) log((dλ + 2t)/(dλδ)) + αC]; it also sets the theorem's design, λ and α. Or a
+            number.
+        slope_radius: β_t. ``"practical"``: √d/4. ``"theory"``: √λ B + √(d log(2(1 + 2t/λ)/δ)/κ) + αC. Or a number.
+        trust: α; ``None`` takes √d/C, or (√d + √λ B)/C with a theory radius.
+        design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theory radius.
+        ridge: λ; ``None`` takes 1/B², or d/B with a theory radius.
 
     >>> agent = RCDBS(dimension=2, norm_bound=2.0, flip_budget=5, horizon=100, seed=0)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]
@@ -50,16 +70,13 @@ class RCDBS(RobustAgent):
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory", "slope_radius": "theory"}
 
     slope_radius: float | str = "practical"
-    """β_t, the radius of Σ within Δ̂_t: ``"practical"``, ``"theory"`` or a number."""
 
     _weigh = staticmethod(weigh)
     _has_local_information = True
 
     def __post_init__(self) -> None:
         if str(self.link) != "logistic":
-            raise BadInputError(
-                f"RCDB-S is built on the sigmoid's slope and takes no {self.link} link: use RCDB for that."
-            )
+            raise BadInputError(f"RCDB-S supports only the logistic link, not {self.link}; use RCDB.")
         self.slope_radius = number_or_name("slope_radius", self.slope_radius, self._radius_names())
         super().__post_init__()
 
@@ -68,22 +85,17 @@ class RCDBS(RobustAgent):
 
     @property
     def current_slope_radius(self) -> float:
-        """β_t of the next duel, with its scale."""
+        """β_t of the next duel, scaled."""
         return self.slope_radius_at(self._asked + 1)
 
     def slope_radius_at(self, round_number: int) -> float:
-        """β_t of round t, with its scale."""
+        """Return β_t of round t, scaled."""
         if not isinstance(self.slope_radius, str):
             return self.radius_scale * self.slope_radius
         if self.slope_radius == "practical":
             return self.radius_scale * math.sqrt(self.dimension) / 4.0
-        noise = horizon_noise(  # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ
-            dimension=self.dimension,
-            horizon=round_number,
-            ridge=self._ridge,
-            kappa=self._kappa,
-            failure=self.failure_probability / 2.0,
-        )
+        # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ.
+        noise = self._horizon_noise(round_number, self.failure_probability / 2.0)
         return self.radius_scale * self._confidence_radius(noise)
 
     def _theory_radius(self, round_number: int) -> float:
@@ -99,9 +111,7 @@ class RCDBS(RobustAgent):
 
     def _practical_radius(self, round_number: int) -> float:
         # No slope exceeds ¼, so once the ridge is outgrown ‖φ‖_Λ⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half its radius.
-        if self._flip_budget == 0:
-            return practical_radius(self.dimension, self._horizon_or(round_number)) / 2.0
-        return math.sqrt(self.dimension) / 2.0
+        return super()._practical_radius(round_number) / 2.0
 
     def _default_ridge(self) -> float:
         return rcdbs_ridge(self.dimension, self.norm_bound) if self._by_theorem else super()._default_ridge()
@@ -113,5 +123,5 @@ class RCDBS(RobustAgent):
 
     @property
     def local_information(self) -> Information:
-        """Λ of all that was asked."""
+        """Λ over all duels asked."""
         return self._local_information

@@ -1,13 +1,13 @@
-"""What RCDB and RCDB-S share: a tolerance for flips, and the uncertainty weight that comes of it."""
+"""The tolerance for flips and the uncertainty weight that RCDB and RCDB-S share."""
 
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.checks import integer, positive
-from fairduel.core.radius import confidence_radius, rcdb_trust
+from fairduel.core.radius import confidence_radius, horizon_noise, practical_radius, rcdb_trust
 from fairduel.errors import BadInputError, unknown_name
 
 Design = Literal["plain", "kappa"]
@@ -15,25 +15,29 @@ Design = Literal["plain", "kappa"]
 
 @dataclass(kw_only=True, eq=False)
 class RobustAgent(ContextualAgent):
-    """An agent that trusts a duel less the less it knows about it: w = min(1, α/‖φ‖_Σ⁻¹).
+    """Base of agents that trust a duel less the less they know about it: w = min(1, α/‖φ‖_Σ⁻¹).
 
-    The radius decides what is not said otherwise: the theorem's values with one of the theorem's
-    radii, the practical ones with any other.
+    The radius decides all other defaults: the theorem's values with a theorem's radius, the practical ones otherwise.
+
+    Args:
+        flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ (Theorem unknown).
+        trust: α; ``None`` takes the theorem's value, or √d/C.
+        design: ``"kappa"``: Σ grows by w·κ·φφᵀ, as printed. ``"plain"``: by w·φφᵀ. ``None``: ``"kappa"`` with a
+            theorem's radius, otherwise ``"plain"``.
     """
 
+    assumes_if_untold: ClassVar[str] = "C = ⌈√T⌉"
+
     flip_budget: int | None = None
-    """C, how many outcomes may be flipped; ``None`` tolerates C̄ = ⌈√T⌉ (Theorem unknown)."""
     trust: float | None = None
-    """α; ``None`` takes the theorem's, or √d/C."""
     design: Design | None = None
-    """``"kappa"``: Σ grows by w·κ·φφᵀ, as printed. ``"plain"``: by w·φφᵀ. ``None``: κ with a theorem's radius."""
 
     def __post_init__(self) -> None:
         if self.design is not None and self.design not in get_args(Design):
             raise unknown_name("design", str(self.design), get_args(Design))
         self.trust = None if self.trust is None else positive("trust", self.trust)
         self._design: Design = self.design or ("kappa" if self._by_theorem else "plain")
-        self._flip_budget = self._tolerance()
+        self._flip_budget = self._resolved_budget()
         super().__post_init__()
 
     @property
@@ -50,11 +54,11 @@ class RobustAgent(ContextualAgent):
 
     @property
     def _stretch(self) -> float:
-        """How many times as long ‖φ‖_Σ⁻¹ is on the κ design of the theorems as on the agent's own: 1, or 1/√κ.
+        """Ratio of ‖φ‖_Σ⁻¹ on the theorems' κ design to that on the agent's own design: 1 or 1/√κ.
 
-        The plain Σ with ridge λ/κ in place of λ is Σ_κ/κ, so that there ‖φ‖_Σ⁻¹ = √κ‖φ‖_Σκ⁻¹; the same weights then
-        need √κ times the theorem's α, and the same set around θ has 1/√κ times its radius. With ridge λ the plain Σ
-        lies below Σ_κ/κ: weights are smaller and sets larger than the theorem's, which keeps it true.
+        The plain Σ with ridge λ/κ in place of λ is Σ_κ/κ, so there ‖φ‖_Σ⁻¹ = √κ‖φ‖_Σκ⁻¹; the same weights then need √κ
+        times the theorem's α, and the same set around θ has 1/√κ times its radius. With ridge λ the plain Σ lies below
+        Σ_κ/κ: weights are smaller and sets larger than the theorem's, which keeps it true.
         """
         return math.sqrt(self._design_slope / self._kappa)
 
@@ -62,6 +66,11 @@ class RobustAgent(ContextualAgent):
     def _theorem_trust(self) -> float:
         """α as the theorems mean it, on the κ design."""
         return self._trust * self._stretch
+
+    def _horizon_noise(self, horizon: int, failure: float) -> float:
+        return horizon_noise(
+            dimension=self.dimension, horizon=horizon, ridge=self._ridge, kappa=self._kappa, failure=failure
+        )
 
     def _confidence_radius(self, noise: float) -> float:
         """Lemma MLE's β, on the agent's design."""
@@ -74,22 +83,25 @@ class RobustAgent(ContextualAgent):
         )
         return beta * self._stretch
 
+    def _practical_radius(self, round_number: int) -> float:
+        if self._flip_budget == 0:  # √d locks in when every outcome is fully trusted
+            return practical_radius(self.dimension, self._horizon_or(round_number))
+        return math.sqrt(self.dimension)
+
     def _default_trust(self) -> float:
         # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.
         return rcdb_trust(self.dimension, self._flip_budget, self._design_slope)
 
-    def _tolerance(self) -> int:
+    def _resolved_budget(self) -> int:
         if self.flip_budget is not None:
             self.flip_budget = integer("flip_budget", self.flip_budget)
             return self.flip_budget
         if self.horizon is None:
-            raise BadInputError(
-                "flip_budget and horizon are both unknown: give the flip budget, or a horizon T to tolerate ⌈√T⌉."
-            )
+            raise BadInputError("give flip_budget, or a horizon T to tolerate ⌈√T⌉ flips.")
         return math.ceil(math.sqrt(integer("horizon", self.horizon, least=1)))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         resolved = {"flip_budget": self._flip_budget, "trust": self._trust, "design": self._design}
         return super().settings | resolved

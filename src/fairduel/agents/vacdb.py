@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.guarantee import Guarantee
-from fairduel.checks import at_least_zero, boolean, ensure, fraction, integer, number_or_name, positive
-from fairduel.core.information import Information, checked_array
-from fairduel.core.likelihood import Comparisons, maximum_likelihood
+from fairduel.checks import at_least_zero, boolean, ensure, fraction, number_or_name, positive
+from fairduel.core.estimators import Estimator
+from fairduel.core.information import Information
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import practical_radius
 from fairduel.core.selection import View, pair_widths, symmetric_pair
@@ -23,56 +23,44 @@ PRACTICAL_ACCURACY = 2.0**-5
 
 
 class _Level:
-    """One resolution 2^−l: its Σ_l, what was told at it, and θ_l."""
+    """One resolution 2^−l: its Σ_l, the outcomes told at it, and θ_l."""
 
-    def __init__(self, number: int, dimension: int, kappa: float) -> None:
+    def __init__(self, number: int, dimension: int, kappa: float, link: Link) -> None:
         self.width = 2.0**-number
-        self.ridge = self.width**2 * kappa
         self.information = Information(dimension, self.width**2)
-        self.told = Comparisons(dimension)
-        self.tied = 0.0  # Σw² of the ties among it
-        self.outcomes = 0
-        self.theta: Vector = np.zeros(dimension)
-        self.stale = False
+        self.estimator = Estimator("exact", dimension, ridge=self.width**2 * kappa, link=link)
+        self.tied = 0.0  # Σw² of the ties
 
-    def refit(self, link: Link) -> Vector:
-        """θ_l of 2^−2l κ θ + Σ w² (σ(φᵀθ) − o) φ = 0 over all that was told at this level."""
-        if self.stale:
-            self.theta = maximum_likelihood(self.told, ridge=self.ridge, link=link, start=self.theta).theta
-            self.stale = False
-        return self.theta
+    @property
+    def theta(self) -> Vector:
+        """θ_l of 2^−2l κ θ + Σ w² (σ(φᵀθ) − o) φ = 0 over the outcomes of this level."""
+        return self.estimator.fitted(self.information.log_determinant)
 
     def state(self) -> dict[str, Any]:
         return {
             "information": self.information.state(),
-            "told": self.told.state(),
+            "estimator": self.estimator.state(),
             "tied": self.tied,
-            "outcomes": self.outcomes,
-            "theta": self.theta.copy(),
-            "stale": self.stale,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        dimension = len(self.theta)
+    def restore(self, state: dict[str, Any], dimension: int, most: int) -> None:
         self.information = Information.from_state(state["information"], dimension)
-        self.told = Comparisons.from_state(state["told"], dimension)
+        self.estimator.restore(state["estimator"], most)
         self.tied = at_least_zero("the weight of a level's ties", state["tied"])
-        ensure(self.tied <= self.told.weights.sum() * (1 + 1e-9), "a level's ties weigh more than all its outcomes")
-        self.outcomes = integer("the outcomes of a level", state["outcomes"], least=len(self.told))
-        self.theta = checked_array("the estimate of a level", state["theta"], (dimension,))
-        self.stale = boolean("whether a level is stale", state["stale"])
+        total = self.estimator.told.weights.sum() * (1 + 1e-9)
+        ensure(self.tied <= total, "a level's ties weigh more than all its outcomes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VACDBDuel(Duel):
-    """A duel that one level learns from, or none."""
+    """A duel that one level or none learns from."""
 
     level: int
-    """The level l that learns from this duel, from 1; 0 where none does."""
+    """The level l that learns from this duel, from 1; 0 if none does."""
 
 
 class _Stop(NamedTuple):
-    """Where the way down the levels ends: the level, the actions left there, and their pairs' widths."""
+    """Where the descent through the levels ends."""
 
     level: int
     left: NDArray[np.int64]
@@ -87,21 +75,34 @@ class _Stop(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class VACDB(Featured, DuelingAgent[VACDBDuel]):
-    """Learn at finer and finer resolutions 2^−l, so that regret follows the variance of the outcomes.
+    """Learn at finer and finer resolutions 2^−l, so that regret scales with the variance of the outcomes.
 
-    At each level actions that are surely worse are dropped, once all pairs of those left are known to within 2^−l.
-    The first level with a pair that is not known so well asks one such pair, at random, and is alone told its outcome,
-    with the weight w = 2^−l/‖φ‖_Σ_l⁻¹. Where all pairs are known to within α, the agent plays the symmetric rule of
-    MaxPairUCB among the actions left, and learns nothing from the outcome. ``duel.level`` says which it was.
+    Di 2023; each level l = 1 … L = ⌈log₂(1/α)⌉ has its own Σ_l (from 2^−2l I) and θ_l::
 
-    ``radius="practical"`` is √(d log T)/4 with α = 2^−5, after the authors' code; that divides by ‖θ*‖, which no agent
-    knows. ``radius="theory"`` is β_l of the paper with α = T^−1.5; the rule was checked against public code, but its
-    constants are from secondary sources.
+        for t = 1 … T
+            A ← all actions, l ← 1
+            while ‖x − y‖_Σ_l⁻¹ ≤ 2^−l for all x, y in A, but not ≤ α:
+                A ← {x in A : xᵀθ_l ≥ max_y yᵀθ_l − 2^−l β_l};  l ← l + 1
+            if all are ≤ α: ask argmax over A of (x + y)ᵀθ_l + β_l‖x − y‖_Σ_l⁻¹, and learn nothing
+            else: ask a random pair of A with ‖φ‖_Σ_l⁻¹ > 2^−l;  w ← 2^−l/‖φ‖_Σ_l⁻¹;  Σ_l ← Σ_l + w² φφᵀ
+                θ_l ← solution of 2^−2l κθ + Σ w_i² [σ(φ_iᵀθ) − o_i] φ_i = 0 over the duels of level l
 
-    Readings of ours: β_l is that of the present round at every level, while the source renews it only at the level that
-    was told something; so ours is never the shorter one. Σ_l grows in ``ask``, as in all agents here. Where
-    ``self_duels`` are not allowed, the runner-up stays too when all but one action would be dropped. It looks at all
-    pairs of actions in every round.
+    ``duel.level`` says which level learns from a duel. Memory and time per round are quadratic in K.
+
+    Departures: β_l is updated at every level in every round; the source updates only the level that was told an
+    outcome, so ours is never shorter. With ``self_duels=False`` at least two actions stay. The rule was checked against
+    the authors' code; the constants of the theory radius come from secondary sources.
+
+    Args:
+        link: σ, a :class:`~fairduel.core.links.Link` or its name.
+        accuracy: α; ``None`` takes 2^−5, as in the authors' experiments, or T^−1.5 with the theory radius.
+        radius: β_l. ``"practical"``: √(d log T)/4; the authors' code also divides by ‖θ*‖, which no agent knows.
+            ``"theory"``: (16·2^−l/κ)√((8 Var_l + 18ℓ′)ℓ) + (6·2^−l/κ)ℓ + 2^(1−l)B with ℓ = log(4t²L/δ),
+            ℓ′ = log(4(t+1)²L/δ), and Var_l = Σ w²(o − σ(φᵀθ_l))² if 2^l ≥ 64(max σ′/κ)√ℓ′, otherwise the number of
+            outcomes. Or a number.
+        radius_scale: Factor on the radius.
+        failure_probability: δ of the theory radius.
+        self_duels: Whether an action may duel itself.
 
     >>> agent = VACDB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
     >>> duel = agent.ask([[1.0, 0.0], [0.0, 1.0]])
@@ -118,17 +119,11 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
     _asks = VACDBDuel
 
     link: Link | str = LOGISTIC
-    """σ, a :class:`~fairduel.core.links.Link` or its name."""
     accuracy: float | None = None
-    """α, below which nothing more is learned; there are L = ⌈log₂ 1/α⌉ levels. ``None``: 2^−5, or T^−1.5 in theory."""
     radius: float | str = "practical"
-    """β: ``"practical"``, ``"theory"`` or a number."""
     radius_scale: float = 1.0
-    """A factor on the radius, whichever it is."""
     failure_probability: float = 0.05
-    """δ of the theory radius."""
     self_duels: bool = True
-    """Whether an action may duel itself."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,32 +132,32 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         self._kappa = self._link.kappa(self.norm_bound)
         self._accuracy = self._default_accuracy() if self.accuracy is None else self.accuracy
         count = math.ceil(math.log2(1.0 / self._accuracy))
-        self._levels = [_Level(number, self.dimension, self._kappa) for number in range(1, count + 1)]
+        self._levels = [_Level(number, self.dimension, self._kappa, self._link) for number in range(1, count + 1)]
 
     # ------------------------------------------------------------------ what users call
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the best action among those left, by the last level that knows them well; the lowest of equals."""
+        """Return the best of the actions left, by the last level that knows them to within 2^−l."""
         table = self._listed(actions)
         stop = self._descend(table)
         trusted = stop.level if stop.is_sure or stop.level == 0 else stop.level - 1
-        return int(stop.left[np.argmax(table[stop.left] @ self._levels[trusted].refit(self._link))])
+        return int(stop.left[np.argmax(table[stop.left] @ self._levels[trusted].theta)])
 
     @property
     def levels(self) -> int:
-        """L."""
+        """L, the number of levels."""
         return len(self._levels)
 
     def estimate_at(self, level: int) -> Vector:
-        """θ_l of level l = 1 … L on all that was told at it, shape (d,)."""
-        return self._level(level).refit(self._link).copy()
+        """Return θ_l of level l = 1 … L, shape (d,)."""
+        return self._level(level).theta.copy()
 
     def information_at(self, level: int) -> Information:
-        """Σ_l of level l = 1 … L."""
+        """Return Σ_l of level l = 1 … L."""
         return self._level(level).information
 
     def radius_at(self, level: int) -> float:
-        """β_l of level l = 1 … L in the next round, with its scale."""
+        """Return β_l of level l = 1 … L in the next round, scaled."""
         self._level(level)
         if not isinstance(self.radius, str):
             return self.radius_scale * self.radius
@@ -172,7 +167,7 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         return super().settings | {"link": str(self._link), "kappa": self._kappa, "accuracy": self._accuracy}
 
     # ------------------------------------------------------------------ the rule
@@ -181,7 +176,7 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         table = self._listed(actions)
         level, left, gram, widths, is_sure = self._descend(table)
         if is_sure:
-            rewards = table[left] @ self._levels[level].refit(self._link)
+            rewards = table[left] @ self._levels[level].theta
             pair = symmetric_pair(
                 View(rewards, gram, table[:0]), self.radius_at(level + 1), self.self_duels, self._rng.random()
             )
@@ -202,17 +197,16 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
     def _tell(self, asked: VACDBDuel, answer: Outcome) -> None:
         if asked.level:
             level, weight = self._levels[asked.level - 1], asked.weight**2
-            level.told.add(asked.difference, weight=weight, share=answer.first_share)
+            pair = asked.first, asked.second
+            level.estimator.tell(pair, asked.difference, weight=weight, share=answer.first_share)
             level.tied += weight if answer is Outcome.TIE else 0.0
-            level.outcomes += 1
-            level.stale = True
 
     def _cancel(self, asked: VACDBDuel) -> None:
         if asked.level:
             self._levels[asked.level - 1].information.add(asked.difference, -(asked.weight**2))
 
     def _descend(self, table: Matrix) -> _Stop:
-        """Go down the levels, dropping actions, to the first that has something to ask or is sure of everything."""
+        """Go down the levels, dropping actions, to the first with a pair to ask or certainty about all."""
         left = np.arange(len(table))
         for index, level in enumerate(self._levels):
             actions = table[left]
@@ -223,24 +217,21 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
                 return _Stop(index, left, gram, widths, is_sure=True)
             if widest > level.width:
                 return _Stop(index, left, gram, widths, is_sure=False)
-            rewards = actions @ level.refit(self._link)
+            rewards = actions @ level.theta
             worst_allowed = rewards.max() - level.width * self.radius_at(index + 1)
             if not self.self_duels:
                 worst_allowed = min(worst_allowed, np.sort(rewards)[-2])
             left = left[rewards >= worst_allowed]
-        raise AssertionError("the last level is sure of all that it does not ask, because α ≥ 2^−L.")
+        raise AssertionError("the last level is sure or asks, because α ≥ 2^−L.")
 
     def _theory_radius(self, number: int) -> float:
-        """β_l of Di 2023, with Var_l of the outcomes told; the constants are from secondary sources.
-
-        Its last term, 2^(1−l)B, is the price of the ridge, 2^−2l κθ* in the equation of θ_l.
-        """
+        """Return β_l of Di 2023; its last term, 2^(1−l)B, is the price of the ridge in the equation of θ_l."""
         level, t = self._levels[number - 1], self._asked + 1
         scale = level.width / self._kappa
         log = math.log(4.0 * t**2 * self.levels / self.failure_probability)
         next_log = math.log(4.0 * (t + 1) ** 2 * self.levels / self.failure_probability)
         steepest = float(self._link.slope(0.0))
-        variance = float(level.outcomes)
+        variance = float(level.estimator.outcomes)
         if 1.0 / level.width >= 64.0 * steepest / self._kappa * math.sqrt(next_log):
             variance = self._variance(level)
         return (
@@ -250,39 +241,40 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         )
 
     def _variance(self, level: _Level) -> float:
-        """Σ w² (o − σ(φᵀθ_l))² over the outcomes of a level, from its rows of Σw² and Σw²o.
+        """Return Σ w² (o − σ(φᵀθ_l))² over the outcomes of a level, from its rows of Σw² and Σw²o.
 
-        o² is o but for a tie, where it is o − ¼.
+        o² is o, except for a tie, where it is o − ¼.
         """
-        chances = self._link.probability(level.told.differences @ level.refit(self._link))
-        return float(level.told.wins @ (1.0 - 2.0 * chances) + level.told.weights @ chances**2 - 0.25 * level.tied)
+        told = level.estimator.told
+        chances = self._link.probability(told.differences @ level.theta)
+        return float(told.wins @ (1.0 - 2.0 * chances) + told.weights @ chances**2 - 0.25 * level.tied)
 
-    # ------------------------------------------------------------------ the books
+    # ------------------------------------------------------------------ save and resume
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         for i, level in enumerate(self._levels):
-            level.restore(state["levels"][str(i)])
+            level.restore(state["levels"][str(i)], self.dimension, most=self._asked - len(self._pending))
 
     def _check_pending(self, asked: VACDBDuel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
-        ensure(asked.level <= self.levels, f"{asked} is of no level")
+        ensure(asked.level <= self.levels, f"{asked} belongs to no level")
 
     def _level(self, number: int) -> _Level:
         if not 1 <= number <= self.levels:
-            raise BadInputError(f"this VACDB has levels 1 to {self.levels}, not {number!r}.")
+            raise BadInputError(f"VACDB has levels 1 to {self.levels}, not {number!r}.")
         return self._levels[number - 1]
 
     def _default_accuracy(self) -> float:
         if self.radius != "theory":
             return PRACTICAL_ACCURACY
         if self.horizon is None:
-            raise BadInputError("VACDB's α = T^−1.5 needs a horizon: give one, or the accuracy itself.")
+            raise BadInputError("VACDB's default accuracy T^−1.5 needs a horizon: give horizon or accuracy.")
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:

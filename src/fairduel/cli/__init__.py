@@ -1,4 +1,4 @@
-"""The command ``fairduel``: thin; all work is done by the library below it."""
+"""The ``fairduel`` command: parse, call the library, print."""
 
 import signal
 import sys
@@ -8,19 +8,19 @@ from typing import TextIO
 
 from fairduel.errors import DamageWarning, FairduelError
 
-_WRONG, _STOPPED, _TERMINATED = 2, 130, 143
+_BAD_INPUT, _STOPPED, _TERMINATED = 2, 130, 143
 
 
 def main() -> None:
     """Run the command.
 
-    What a user did wrong is one sentence and exit code 2, Ctrl-C is one and exit code 130, SIGTERM one and 143.
+    Wrong input prints one sentence and exits with code 2, Ctrl-C with 130, SIGTERM with 143.
     """
     signals: list[int] = []
 
     def terminate(number: int, _: FrameType | None) -> None:
         signals.append(number)
-        raise KeyboardInterrupt  # so that both end alike
+        raise KeyboardInterrupt  # handled the same way
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
@@ -36,20 +36,20 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        from fairduel.cli.app import app  # noqa: PLC0415  # the extra may be missing
-        from fairduel.cli.options import StoppedError  # noqa: PLC0415
+        from fairduel.cli.app import app  # noqa: PLC0415  # needs the bench extra
+        from fairduel.cli.output import StoppedError  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        return _fail(f"the command needs {error.name}: install it with  pip install 'fairduel[bench]'", _WRONG)
+        return _fail(f"the command needs {error.name}: run  pip install 'fairduel[bench]'", _BAD_INPUT)
     try:
         app()
     except SystemExit as ended:
-        if ended.code == _STOPPED:  # which is all that typer says of Ctrl-C
+        if ended.code == _STOPPED:  # typer's exit code for Ctrl-C
             raise KeyboardInterrupt from None
         raise
     except StoppedError as error:
         return _fail(str(error), _STOPPED)
     except FairduelError as error:
-        return _fail(str(error), _WRONG)
+        return _fail(str(error), _BAD_INPUT)
     return 0
 
 
@@ -61,7 +61,7 @@ def _show_warning(  # the arguments of warnings.showwarning
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say our own warnings in one sentence, and those of libraries as Python does."""
+    """Print fairduel's own warnings as one sentence, and those of libraries as Python does."""
     text = f"fairduel: {message}\n" if issubclass(category, DamageWarning) else None
     (file or sys.stderr).write(text or warnings.formatwarning(message, category, filename, lineno, line))
 

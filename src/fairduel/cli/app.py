@@ -1,5 +1,6 @@
-"""All commands in one place."""
+"""All commands, in the order of the help."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -7,8 +8,11 @@ import typer
 import fairduel
 from fairduel.cli import results
 from fairduel.cli.audit import audit_command
+from fairduel.cli.citation import BIBTEX
 from fairduel.cli.demo import demo
+from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
+from fairduel.cli.output import Record, reporting
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.simulate import simulate
@@ -19,10 +23,11 @@ from fairduel.cli.verify import verify
 
 app = typer.Typer(
     name="fairduel",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -32,30 +37,37 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+def _cite(value: bool) -> None:
+    if value:
+        typer.echo(BIBTEX, nl=False)
+        raise typer.Exit
+
+
 @app.callback()
 def fairduel_command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    cite: Annotated[
+        bool, typer.Option("--cite", callback=_cite, is_eager=True, help="Show how to cite fairduel, as BibTeX.")
     ] = False,
 ) -> None:
     """Find what people prefer, even when some of them lie.
 
-    Contextual dueling bandits under adversarial feedback: RCDB and RCDB-S,
-    their rivals, attacks on them, and the experiments that compare them.
-
-    Start with:  [bold]fairduel demo[/bold]  (a file of votes with liars), or
-    [bold]fairduel reproduce figure1[/bold]  (the paper).
+    Have a file of votes? Start with [bold]fairduel demo[/bold], then [bold]fairduel rank votes.csv[/bold].
+    Comparing algorithms? Start with [bold]fairduel reproduce figure1[/bold].
     """
 
 
-app.command()(reproduce)
-app.command()(simulate)
-app.command()(tune)
-app.command()(verify)
-app.command()(leaderboard)
-app.command()(sweep)
-app.command("rank")(rank_command)
-app.command("audit")(audit_command)
-app.command("stress")(stress_command)
-app.command()(demo)
-app.add_typer(results.app, name="results")
+_VOTES: dict[str, Callable[..., Record]] = {
+    "rank": rank_command,
+    "audit": audit_command,
+    "stress": stress_command,
+    "demo": demo,
+}
+_BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]
+for name, command in _VOTES.items():
+    app.command(name, cls=Command, rich_help_panel="Votes")(reporting(command))
+for command in _BENCHMARKS:
+    app.command(cls=Command, rich_help_panel="Benchmarks")(reporting(command))
+app.add_typer(results.app, name="results", rich_help_panel="Benchmarks")

@@ -1,4 +1,4 @@
-"""``fairduel audit``: how far to trust recorded votes, and whom not to."""
+"""``fairduel audit``: suspicious voters, and how fragile the result is."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,14 +6,23 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import recorded_votes as recorded
-from fairduel.cli.options import console, progress_bar, typed_command, write_record
+from fairduel.cli.output import (
+    Record,
+    print_table,
+    progress_bar,
+    record,
+    say,
+    say_report,
+    typed_command,
+    write_record,
+)
 from fairduel.report.votes_tables import TextTable, flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
 
-Top = Annotated[int, typer.Option(min=1, help="Look at the leader, the first 2, … up to so many.")]
-_MOST_ROWS = 20
+Top = Annotated[int, typer.Option(min=1, metavar="N", help="Check what changes the top 1, 2, …, N.")]
+_MAX_ROWS = 20
 _VOTER_COLUMNS = ("voter", "votes", "agreement", "evidence", "why")
-_FRAGILITY_COLUMNS = ("what changes", "votes are", "so many do it", "fewer than this cannot", "of")
+_FRAGILITY_COLUMNS = ("what changes", "votes are", "found", "proven minimum", "of")
 
 
 def audit_command(
@@ -30,63 +39,65 @@ def audit_command(
     voters_choose_duels: recorded.VotersChoose = False,
     top: Top = 5,
     strict: recorded.Strict = False,
-    out: recorded.Out = Path("results/audit"),
-) -> None:
-    """Say how far a file of votes can be trusted, and whom not to.
+    out: recorded.Out = None,
+) -> Record:
+    """Audit a vote file: suspicious voters, fragile results.
 
     Flags voters whose votes no honest person would cast, with the evidence
-    for each; ranks the items with and without them; and counts how few
-    votes would change the leader, if dropped or flipped.
+    for each; ranks the items with and without them; and finds how few votes
+    would change the leader if they were dropped or flipped.
 
-    Writes voters.csv, flagged-rows.csv, audit.json and report.html. Nothing
+    Writes report.html, voters.csv, flagged-rows.csv and audit.json. Nothing
     is deleted.
     """
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
     from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
+    folder = out or recorded.default_folder("audit", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time=time, weight=weight)
+    reading = recorded.read_and_set_aside(votes, "audit", folder, strict=strict, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
-    with progress_bar("Audit", steps, unit="steps", left_by_stop=recorded.NOTHING_WRITTEN) as done:
+    with progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = audit(
             reading.votes, level=level, duels_assigned=not voters_choose_duels, ties=ties.value, top=top, progress=done
         )
     settings = {**recorded.file_settings(votes, reading), **found.settings}
-    write_voters(found, out)
-    write_record(out / "audit.json", {"settings": settings, **found.record()})
-    page = out / "report.html"
-    summary = [*found.summary(), *recorded.problem_sentences(reading)]
+    _write_voters(found, folder)
+    written = record(settings=settings, **found.record())
+    write_record(folder / "audit.json", written)
+    page, summary, problems = folder / "report.html", found.summary(), recorded.problem_sentences(reading)
     write_votes_report(
         page,
         title=f"Audit of {votes.name}",
-        summary=summary,
+        summary=[*summary, *problems],
         sections=audit_sections(found),
         settings=settings,
         command=typed_command(),
     )
-    print_audit(found)
-    recorded.print_sentences([*summary, *found.advice()], page)
+    say(*summary)
+    _print_audit(found, folder)
+    say_report(page, *problems, *found.advice())
+    return {**written, "report": str(page)}
 
 
-def write_voters(found: Audit, out: Path) -> None:
-    """Write voters.csv and flagged-rows.csv; where nobody knows the voters, remove old ones."""
+def _write_voters(found: Audit, folder: Path) -> None:
+    """Write voters.csv and flagged-rows.csv, or remove old ones if the file does not name its voters."""
     if found.evidence is None or found.voters is None:
         for name in ("voters.csv", "flagged-rows.csv"):
-            (out / name).unlink(missing_ok=True)
+            (folder / name).unlink(missing_ok=True)
         return
-    recorded.write_csv(out / "voters.csv", found.voters)
-    recorded.write_csv(out / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
+    recorded.write_csv(folder / "voters.csv", found.voters)
+    recorded.write_csv(folder / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
 
 
-def print_audit(found: Audit) -> None:
-    """Show flagged voters and fragility as tables."""
+def _print_audit(found: Audit, folder: Path) -> None:
     if found.voters is not None and found.voters["flagged"].any():
         if found.crowd:
-            recorded.print_sentences([found.crowd])
+            say(found.crowd)
         flagged = flagged_cells(found.voters)
-        table = TextTable.of(flagged[:_MOST_ROWS], _VOTER_COLUMNS, "Flagged voters")
-        recorded.print_table(table, left=["voter", "why"])
-        if len(flagged) > _MOST_ROWS:
-            console.print(f"Only {_MOST_ROWS} of {len(flagged):,} are shown: voters.csv has all.")
+        table = TextTable.of(flagged[:_MAX_ROWS], _VOTER_COLUMNS, "Flagged voters")
+        print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")
+        if len(flagged) > _MAX_ROWS:
+            say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
     table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, "Votes that change the ranking")
-    recorded.print_table(table, left=["what changes", "votes are"])
+    print_table(table, text=["what changes", "votes are"])

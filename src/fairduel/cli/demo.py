@@ -1,16 +1,17 @@
-"""``fairduel demo``: an arena with liars, to see everything without any file."""
+"""``fairduel demo``: a synthetic arena with planted liars."""
 
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import polars as pl
 import typer
 
 from fairduel.cli.audit import audit_command
-from fairduel.cli.options import console
+from fairduel.cli.folders import claim
+from fairduel.cli.options import Out
+from fairduel.cli.output import Record, record, say, say_report
 from fairduel.cli.rank import rank_command
-from fairduel.cli.recorded_votes import Out, make_folder, write_csv
+from fairduel.cli.recorded_votes import write_csv
 from fairduel.cli.stress import AttackOption, stress_command
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.reading import as_table
@@ -20,47 +21,46 @@ _TARGET = "Maple"
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Makes the arena.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the arena.")] = 4,
     out: Out = Path("results/demo"),
-) -> None:
-    """Make votes of honest people and of liars, then rank, audit and stress them.
+) -> Record:
+    """Rank, audit and stress a synthetic arena with planted liars.
 
-    Takes some seconds. OUT/votes.csv holds the votes, so that each step can
-    be tried again by hand.
+    Takes some seconds. The votes are in DIR/votes.csv, so you can repeat
+    each step by hand.
     """
     votes, liars = arena(seed=seed, target=_TARGET)
-    make_folder(out)
+    claim(out, "demo")
     file = out / "votes.csv"
     write_csv(file, as_table(votes))
-    told = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
-    console.print(
-        f"{len(votes):,} made-up votes of {len(votes.voters)} voters between {len(votes.items)} items are in {file}. "
-        f"Liars: {told}. The promoters push {_TARGET}.",
-        soft_wrap=True,
-        highlight=False,
+    planted = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
+    say(
+        f"{file} has {len(votes):,} synthetic votes by {len(votes.voters)} voters on {len(votes.items)} items. "
+        f"Planted liars: {planted}. The promoters push {_TARGET}."
     )
-    _step(f"fairduel rank {file}", "Who is best? Nobody has been checked yet.")
-    rank_command(file, out=out / "rank")
-    _step(f"fairduel audit {file} --top 3", "Whom not to trust, and how far to trust the rest.")
-    audit_command(file, top=3, out=out / "audit")
-    flagged = set(pl.read_csv(out / "audit" / "voters.csv").filter(pl.col("flagged"))["voter"])
-    console.print(
-        f"[bold]Here it is known who lies: {len(flagged & set(liars))} of {len(liars)} liars are flagged, and "
-        f"{len(flagged - set(liars))} of {len(votes.voters) - len(liars)} honest voters.[/bold]",
-        soft_wrap=True,
-        highlight=False,
+    _say_step(f"fairduel rank {file}", "Who is best? No voter has been checked yet.")
+    ranked = rank_command(file, out=out / "rank")
+    _say_step(f"fairduel audit {file} --top 3", "Who is lying, and how fragile is the result?")
+    audited = audit_command(file, top=3, out=out / "audit")
+    flagged = {row["voter"] for row in audited["flagged"]}
+    honest = len(votes.voters) - len(liars)
+    say(
+        f"We know who lies here: the audit flagged {len(flagged & set(liars))} of {len(liars)} liars and "
+        f"{len(flagged - set(liars))} of {honest} honest voters.",
+        style="bold",
     )
     middle = votes.items[int(np.argsort(-fit_scores(wins(votes)).scores)[len(votes.items) // 2])]
-    _step(
+    _say_step(
         f"fairduel stress {file} --attack promote --target {middle} --votes 200 --voters 5",
-        f"What would five more liars do for {middle}?",
+        f"What could five more liars do for {middle}?",
     )
-    stress_command(
+    stressed = stress_command(
         file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, seed=seed, out=out / "stress"
     )
-    console.print(f"\nOpen first: [bold]{out / 'audit' / 'report.html'}[/bold]", soft_wrap=True)
+    say_report(out / "audit" / "report.html", "Read the audit's report first.")
+    return record(votes=str(file), liars=liars, rank=ranked, audit=audited, stress=stressed)
 
 
-def _step(command: str, why: str) -> None:
-    console.rule()
-    console.print(f"[bold]$ {command}[/bold]\n{why}", soft_wrap=True, highlight=False)
+def _say_step(command: str, question: str) -> None:
+    say("", f"$ {command}", style="bold")
+    say(question, "")

@@ -1,48 +1,84 @@
 """``fairduel leaderboard``: which agent to use."""
 
+import json
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from fairduel.cli import options
+from fairduel.cli.folders import claim
+from fairduel.cli.output import (
+    Record,
+    compile_first,
+    notices,
+    notify,
+    print_table,
+    progress_bar,
+    say,
+    say_report,
+    typed_command,
+)
 from fairduel.experiments import leaderboard as board
+from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.tables import with_error
+from fairduel.report.votes_tables import TextTable
 from fairduel.simulation import Store
 
 
 def leaderboard(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    agent: Annotated[
+        list[str],
+        typer.Option(
+            metavar="AGENT",
+            help=f"Add an agent: your own as module:Class, or a built-in one with settings. {options.SETTINGS}"
+            "rcdb,radius=8. Repeat to add more.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006  # typer copies it
     runs: options.Runs = 10,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/leaderboard"),
-) -> None:
-    """Compare all dueling agents, untuned, over many scenarios.
+) -> Record:
+    """Compare all dueling agents, untuned, on many scenarios.
 
-    An agent's ratio on a scenario is its regret over that of the best agent
-    tuned for that very scenario, on other seeds. The worst of its ratios says
-    what you risk; their geometric mean what to expect.
+    An agent's ratio on a scenario is its regret divided by that of the best
+    agent tuned for that scenario, on other seeds. The worst ratio is what
+    you risk; the geometric mean is what to expect.
+
+    Says how many runs are left, and about how long they take, before it
+    starts. Interrupt it at any time: finished runs are saved, and rerunning
+    resumes.
     """
-    options.console.quiet = as_json
-    store, seeds = Store(out), options.report_seeds(seed, runs)
-    options.compile_first(board.report_cells())
-    with options.progress_bar("Leaderboard", board.count_runs(store, seeds)) as progress:
-        result = board.compete(store, seeds, jobs=jobs, progress=progress)
-    page = write_leaderboard(out, result, seeds, options.typed_command())
-    if as_json:
-        typer.echo(page.with_suffix(".json").read_text(encoding="utf-8"), nl=False)
-        return
-    title = f"Leaderboard ({len(board.SCENARIOS)} scenarios, {runs} runs each; ratios ± standard error)"
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for name in ("agent, untuned", "worst ratio", "where", "geometric mean"):
-        table.add_column(name, justify="right" if "ratio" in name or "mean" in name else "left")
-    for standing in result.standings:
-        where, worst = standing.worst
-        mean = standing.geometric_mean
-        table.add_row(standing.contender.title, with_error(worst, digits=2), where, with_error(mean, digits=2))
-    options.console.print(table)
-    options.console.print(f"\nReport: [bold]{page}[/bold]", soft_wrap=True)
+    seeds = options.report_seeds(seed, runs)
+    added = [board.Contender(*options.Named.parse(text)) for text in agent]
+    cells = board.report_cells(added)
+    claim(out, "leaderboard")
+    store = Store(out)
+    compile_first(cells)
+    with notices.status("Estimating the time …"):
+        work = board.estimate(store, seeds, added, jobs=jobs)
+    notify(f"{work.runs:,} runs to do, about {max(1, math.ceil(work.minutes))} min on {jobs} jobs.")
+    with progress_bar("Leaderboard", work.runs) as progress:
+        result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
+    page = write_leaderboard(out, result, seeds, typed_command())
+    concluded = leaderboard_conclusions(result)
+    say(*concluded)
+    rows = [
+        [
+            standing.contender.title,
+            with_error(standing.worst[1], digits=2),
+            standing.worst[0],
+            with_error(standing.geometric_mean, digits=2),
+        ]
+        for standing in result.standings
+    ]
+    caption = f"{len(board.SCENARIOS)} scenarios, {runs} runs each; ratio ± standard error"
+    table = TextTable(("agent, untuned", "worst ratio", "where", "geometric mean"), rows, caption)
+    print_table(table, text=["agent, untuned", "where"], optional=["where"], file=out / "leaderboard.json")
+    say_report(page)
+    record = json.loads((out / "leaderboard.json").read_bytes())
+    return {**record, "conclusions": concluded, "report": str(page)}

@@ -1,93 +1,87 @@
-"""Options and small helps that several commands share."""
+"""Options that several commands share, and the settings that follow a name."""
 
-import json
-import math
 import os
-import shlex
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from fairduel.adversaries import ATTACKS
-from fairduel.errors import BadInputError, FairduelError
+from fairduel.agents import AGENTS
+from fairduel.cli.output import PANEL
+from fairduel.errors import BadInputError
 from fairduel.experiments.tuning import refuse_tuning_seeds
-from fairduel.files import write_atomically
-from fairduel.simulation import Cell, compile_agents, versions
 from fairduel.worlds import WORLDS
 
-console = Console()
-
-Runs = Annotated[int, typer.Option(min=1, help="How many runs, each with its own seed.")]
-Seed = Annotated[int, typer.Option(min=0, help="The first seed; the others follow it.")]
-Jobs = Annotated[int, typer.Option(min=1, help="How many runs at a time.", show_default="all cores")]
-Out = Annotated[Path, typer.Option(help="Folder for all that is written; finished runs there are not run again.")]
 CORES = os.cpu_count() or 1
-OWN = "or your own as module:Name"
-Attack = Annotated[str, typer.Option(help=f"{', '.join(ATTACKS)}, {OWN}.")]
-Budget = Annotated[int, typer.Option(min=0, help="C: the most outcomes that the attack may flip.")]
-Horizon = Annotated[int, typer.Option(min=1, help="T: how many rounds.")]
-World = Annotated[str, typer.Option(help=f"{', '.join(WORLDS)}, {OWN}.")]
-SetAttack = Annotated[list[str], typer.Option(help="A setting of the attack: --set-attack target=worst.")]
-SetWorld = Annotated[list[str], typer.Option(help="A setting of the world: --set-world dimension=3.")]
+SETTINGS = "Settings follow the name: "
 
 
-def report_seeds(first: int, runs: int) -> range:
-    """Return the seeds of a report, none of which is a tuning seed."""
-    seeds = range(first, first + runs)
-    refuse_tuning_seeds(seeds)
-    return seeds
+def _known(names: Sequence[str]) -> str:
+    return f"{', '.join(names)}, or your own as module:Class."
 
 
-def typed_command() -> str:
-    """The command line as it was typed, for the record."""
-    return shlex.join(["fairduel", *sys.argv[1:]])
+AGENT_NAMES = _known(list(AGENTS))
+Runs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs, one seed each.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed; run i uses seed + i.")]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of parallel jobs.", show_default="all cores")]
+Out = Annotated[
+    Path,
+    typer.Option(metavar="DIR", rich_help_panel=PANEL, help="Output folder; finished runs in it are reused."),
+]
+Budget = Annotated[int, typer.Option(min=0, metavar="C", help="Flip budget of the attack, told to the agents.")]
+Horizon = Annotated[int, typer.Option(min=1, metavar="T", help="Number of rounds.")]
+World = Annotated[
+    str,
+    typer.Option(
+        metavar="WORLD",
+        autocompletion=lambda: list(WORLDS),
+        help=f"{_known(list(WORLDS))} {SETTINGS}hypercube,dimension=3.",
+    ),
+]
+ATTACK_OPTION: dict[str, Any] = {
+    "metavar": "ATTACK",
+    "autocompletion": lambda: list(ATTACKS),
+    "help": f"{_known(list(ATTACKS))} {SETTINGS}random,probability=0.1.",
+}
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Write what was found, and what made it, as JSON; it has no infinite numbers, so these are null."""
-    plain = _finite({"command": typed_command(), "versions": versions(), **record})
-    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    write_atomically(path, (text + "\n").encode())
+class Named(NamedTuple):
+    """An agent, attack or world, with its settings."""
+
+    name: str
+    settings: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> "Named":
+        """Read a name that settings may follow; a part without "=" belongs to the value before it.
+
+        >>> Named.parse("rcdb,radius=8,self_duels=false")
+        Named(name='rcdb', settings={'radius': 8, 'self_duels': False})
+        >>> Named.parse("replay,path=votes,contexts=3,7").settings
+        {'path': 'votes', 'contexts': '3,7'}
+        """
+        name, *parts = text.split(",")
+        texts: dict[str, str] = {}
+        last = ""
+        for part in parts:
+            setting, equals, value = part.partition("=")
+            if equals and setting.isidentifier():
+                last, texts[setting] = setting, value
+            elif last and not equals:
+                texts[last] += f",{part}"
+            else:
+                raise BadInputError(f"write settings as NAME,SETTING=VALUE, for example rcdb,radius=8; got {text!r}.")
+        return cls(name, {setting: value_of(value) for setting, value in texts.items()})
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def value_of(text: str) -> Any:
+    """Read a setting's value: a number, true, false, none or a string.
 
-
-def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """Read settings given as name=value.
-
-    >>> parse_settings(["radius=8", "design=kappa", "self_duels=false"])
-    {'radius': 8, 'design': 'kappa', 'self_duels': False}
+    >>> [value_of(text) for text in ("8", "0.5", "true", "none", "kappa")]
+    [8, 0.5, True, None, 'kappa']
     """
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise BadInputError(f"a setting is written name=value, not {pair!r}.")
-        settings[name] = _value(text)
-    return settings
-
-
-def _value(text: str) -> Any:
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -99,43 +93,8 @@ def _value(text: str) -> Any:
     return text
 
 
-def compile_first(cells: Iterable[Cell]) -> None:
-    """Let workers find the compiled code of all agents on disk; say so if that took long."""
-    began = time.monotonic()
-    with console.status("Compiling the mathematics for this machine (only the first time) …"):
-        compile_agents(cells)
-    seconds = time.monotonic() - began
-    if seconds > 5:
-        console.print(f"Compiled for this machine in {seconds:.0f} s; the next time it is there.")
-
-
-KEPT = "finished runs are kept, and the same command goes on from there."
-
-
-class StoppedError(FairduelError):
-    """Ctrl-C was pressed during long work."""
-
-    def __init__(self, left: str) -> None:
-        super().__init__(f"stopped: {left}")
-
-
-@contextmanager
-def progress_bar(
-    what: str, total: int, *, unit: str = "runs", left_by_stop: str = KEPT
-) -> Iterator[Callable[[int], None]]:
-    """Show a bar with the time left while runs finish; yields the function to call with each number done."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(what, total=total)
-        try:
-            yield lambda done: progress.advance(task, done)
-        except KeyboardInterrupt:
-            raise StoppedError(left_by_stop) from None
+def report_seeds(first: int, runs: int) -> range:
+    """Return the seeds of a report, which must not be tuning seeds."""
+    seeds = range(first, first + runs)
+    refuse_tuning_seeds(seeds)
+    return seeds

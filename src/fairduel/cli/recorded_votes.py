@@ -1,24 +1,19 @@
-"""What the commands about recorded votes share: their options, how votes are read, and how findings are shown."""
+"""What the commands on recorded votes share: options, reading, and what they say about the file."""
 
-from collections.abc import Collection, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from fairduel.cli.options import console
-from fairduel.errors import BadInputError
+from fairduel.cli.folders import claim
+from fairduel.cli.output import PANEL
 from fairduel.files import write_atomically
-from fairduel.report.votes_tables import TextTable
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
 
-NOTHING_WRITTEN = "nothing was written."
+NO_REPORT = "no report was written."
 
 
 class TiesOption(StrEnum):
@@ -28,41 +23,61 @@ class TiesOption(StrEnum):
     DROP = "drop"
 
 
-VotesFile = Annotated[Path, typer.Argument(help=f"The votes: {', '.join(READERS)}.", metavar="VOTES")]
-First = Annotated[str | None, typer.Option(help="Column of the first item.", show_default="found by its name")]
-Second = Annotated[str | None, typer.Option(help="Column of the second item.", show_default="found by its name")]
-Winner = Annotated[str | None, typer.Option(help="Column of the winner.", show_default="found by its name")]
-Voter = Annotated[str | None, typer.Option(help="Column of the voter; none: there is none.", show_default="by name")]
-Context = Annotated[str | None, typer.Option(help="Column of the context; or none.", show_default="by name")]
-Time = Annotated[str | None, typer.Option(help="Column of the time; or none.", show_default="by name")]
-Weight = Annotated[str | None, typer.Option(help="Column of how often a vote counts.", show_default="by name")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop where a row is no vote, instead of setting it aside.")]
-Ties = Annotated[TiesOption, typer.Option(help="A tie is half a win for each, or is left out.")]
+def _column(role: str) -> Any:
+    return typer.Option(metavar="COLUMN", rich_help_panel="Columns", help=role, show_default="by name")
+
+
+VotesFile = Annotated[Path, typer.Argument(metavar="FILE", help=f"Vote file: {', '.join(READERS)}.")]
+First = Annotated[str | None, _column("First item.")]
+Second = Annotated[str | None, _column("Second item.")]
+Winner = Annotated[str | None, _column("Winner.")]
+Voter = Annotated[str | None, _column('Voter ("none" if there is none).')]
+Context = Annotated[str | None, _column('Context, such as the prompt ("none" if there is none).')]
+Time = Annotated[str | None, _column('Time of the vote ("none" if there is none).')]
+Weight = Annotated[str | None, _column("How many votes the row stands for.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail on unusable rows instead of skipping them.")]
+Ties = Annotated[TiesOption, typer.Option(metavar="half|drop", help="Count a tie as half a win for each, or drop it.")]
 Level = Annotated[
-    float, typer.Option(min=0.0001, max=0.5, help="Chance of any flag that is tolerated if all voters are honest.")
+    float,
+    typer.Option(min=0.0001, max=0.5, metavar="P", help="Chance of flagging anybody if all voters are honest."),
 ]
 VotersChoose = Annotated[
     bool,
     typer.Option(
-        "--voters-choose-duels", help="Voters choose what they vote on, so how often they meet an item is no evidence."
+        "--voters-choose-duels",
+        help="Voters pick their own pairs, so meeting one item often is not evidence.",
     ),
 ]
-Out = Annotated[Path, typer.Option(help="Folder for all that is written.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", rich_help_panel=PANEL, help="Output folder.", show_default="results/COMMAND/FILE"),
+]
 
 
-def read_and_set_aside(path: Path, *, strict: bool, out: Path, **columns: str | None) -> Reading:
-    """Read votes, and write rows that are none to ``set-aside.csv``, or remove an old one.
+def default_folder(command: str, file: Path) -> Path:
+    """Return the folder of a command's results on a file.
 
-    ``columns`` are options: a name, ``"none"`` where there is no such column, or None to find it.
+    >>> str(default_folder("rank", Path("data/v1.2.csv.gz")))
+    'results/rank/v1.2'
+    """
+    endings = sorted(READERS, key=len, reverse=True)
+    ending = next((ending for ending in endings if file.name.lower().endswith(ending)), "")
+    return Path("results") / command / file.name[: len(file.name) - len(ending)]
+
+
+def read_and_set_aside(path: Path, command: str, out: Path, *, strict: bool, **columns: str | None) -> Reading:
+    """Read votes, claim the output folder, and write unusable rows to ``set-aside.csv`` or remove an old one.
+
+    ``columns`` are options: a name, ``"none"`` if there is no such column, or None to find it.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     reading = read_votes(path, columns=named, strict=strict)
-    make_folder(out)
-    kept = out / "set-aside.csv"
+    claim(out, command)
+    skipped = out / "set-aside.csv"
     if len(reading.set_aside):
-        write_csv(kept, reading.set_aside)
+        write_csv(skipped, reading.set_aside)
     else:
-        kept.unlink(missing_ok=True)
+        skipped.unlink(missing_ok=True)
     return reading
 
 
@@ -89,38 +104,12 @@ def problem_sentences(reading: Reading) -> list[str]:
     if reading.problems:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in reading.problems.items())
         sentences.append(
-            f"{len(reading.set_aside):,} of {reading.rows:,} rows are no votes and were set aside in set-aside.csv: "
+            f"{len(reading.set_aside):,} of {reading.rows:,} rows are unusable and were skipped (see set-aside.csv): "
             f"{reasons}."
         )
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
 
 
-def make_folder(path: Path) -> None:
-    """Make the output folder."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInputError(f"cannot write to {path}: {error.strerror}.") from error
-
-
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
     """Write a table as CSV, completely or not at all."""
     write_atomically(path, frame.write_csv().encode())
-
-
-def print_table(table: TextTable, *, left: Collection[str] = ()) -> None:
-    """Show a table; the columns in ``left`` are aligned left, the others right."""
-    shown = Table(box=SIMPLE_HEAD, title=table.caption or None, title_justify="left", title_style="bold")
-    for name in table.columns:
-        shown.add_column(name, justify="left" if name in left else "right")
-    for row in table.rows:
-        shown.add_row(*map(Text, row))
-    console.print(shown)
-
-
-def print_sentences(sentences: Iterable[str], page: Path | None = None) -> None:
-    """Show sentences as they are (names in them are not markup), and where the page is that has them too."""
-    for sentence in sentences:
-        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
-    if page is not None:
-        console.print(f"Also at [bold]{page}[/bold]", soft_wrap=True)

@@ -1,63 +1,64 @@
-"""``fairduel results``: what a sweep found, as tables and figures."""
+"""``fairduel results``: query a sweep with SQL, or plot it."""
 
 import csv
 import itertools
-import json
 import math
 import sys
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
 
-from fairduel.cli.options import console
+from fairduel.cli.help import Command, Group
+from fairduel.cli.output import (
+    PANEL,
+    Record,
+    console,
+    fits,
+    print_records,
+    print_table,
+    record,
+    reporting,
+    say,
+    say_report,
+)
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.report.sweep_means import sweep_means
-from fairduel.simulation.query import Answer, query
+from fairduel.report.votes_tables import TextTable
+from fairduel.simulation.query import query
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
-Folder = Annotated[Path, typer.Argument(help="The folder that  fairduel sweep  wrote to.", metavar="OUT")]
-_MOST_ROWS = 200
-
-
-class Format(StrEnum):
-    """How an answer is written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that  fairduel sweep  wrote to.")]
+_MAX_ROWS = 200
+_MAX_RECORDS = 10
 
 
 @app.callback()
 def results() -> None:
-    """Ask a sweep's results in SQL, or draw them.
+    """Query a sweep with SQL, or plot it.
 
-    Both see the grid that was last swept into OUT, as far as it is
-    finished; neither can change it.
+    Both see the last grid swept into DIR, as far as it is finished, and
+    change nothing.
     """
 
 
-@app.command("query")
 def query_command(
-    out: Folder,
-    sql: Annotated[str, typer.Argument(help="One SELECT statement of DuckDB.", metavar="SQL")],
-    format_: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
-) -> None:
-    """Answer a question in SQL.
+    folder: Folder,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT statement in DuckDB's SQL.")],
+    as_csv: Annotated[bool, typer.Option("--csv", rich_help_panel=PANEL, help="Print all rows as CSV.")] = False,
+) -> Record:
+    """Query a sweep with SQL.
 
-    [bold]runs[/bold] has one row a run: agent, attack, budget, world, horizon,
+    [bold]runs[/bold] has one row per run: agent, attack, budget, world, horizon,
     dimension, seed, regret, weak_regret, flips, self_duel_share, locked_in,
-    …; and a column for every setting that the grid names, like
-    agent_radius or attack_target.
+    …; and a column for every setting in the grid, such as agent_radius or
+    attack_target.
 
-    [bold]traces[/bold] has one row a run and round: the same cell and seed, with
-    round, the regret and weak_regret summed up to it, first, second,
-    flipped, weight, width and slope.
+    [bold]traces[/bold] has one row per run and round: the same cell and seed, with
+    round, cumulative regret and weak_regret, first, second, flipped, weight,
+    width and slope.
 
     For example:
 
@@ -66,90 +67,86 @@ def query_command(
       "SELECT agent_settings->>'trust', regret FROM runs LIMIT 5"
       "DESCRIBE runs"
     """
-    answer = query(out, sql)
-    if format_ is Format.TABLE:
-        _print_table(answer)
-    elif format_ is Format.CSV:
+    if as_csv and console.quiet:
+        raise BadInputError("--csv cannot be combined with --json or --quiet.")
+    answer = query(folder, sql)
+    if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
-    else:
-        _print_json(answer)
+        return {}
+    if console.quiet:
+        return record(rows=[dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
+    rows = list(itertools.islice(answer.rows, _MAX_ROWS))
+    _print_rows(answer.columns, rows, more=next(answer.rows, None) is not None)
+    return {}
 
 
-@app.command()
 def plot(
-    out: Folder,
-    x: Annotated[str, typer.Option(help="The column along the x axis: budget, horizon, agent_radius, …")],
-    y: Annotated[str, typer.Option(help="The column whose mean is drawn.")] = "regret",
+    folder: Folder,
+    x: Annotated[str, typer.Option(metavar="COLUMN", help="Column on the x axis: budget, horizon, agent_radius, …")],
+    y: Annotated[str, typer.Option(metavar="COLUMN", help="Column whose mean is plotted.")] = "regret",
     by: Annotated[
         list[str],
-        typer.Option(help="One line for each value of this column; again for a second column.", show_default="agent"),
+        typer.Option(metavar="COLUMN", help="One line per value of this column. Repeatable.", show_default="agent"),
     ] = ["agent"],  # noqa: B006  # typer copies it
     panel: Annotated[
         list[str],
-        typer.Option(help="One panel for each value of this column; again for more.", show_default="attack"),
+        typer.Option(metavar="COLUMN", help="One panel per value of this column. Repeatable.", show_default="attack"),
     ] = ["attack"],  # noqa: B006
     where: Annotated[
-        str, typer.Option(help='Only the runs that meet this SQL condition: "horizon = 2000".', show_default="all")
+        str, typer.Option(metavar="SQL", help='Plot only these runs: "horizon = 2000".', show_default="all")
     ] = "true",
-    to: Annotated[Path | None, typer.Option(help="The PNG or SVG file to write.", show_default="OUT/plot.png")] = None,
-) -> None:
-    """Draw means with their standard errors, as PNG or SVG.
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=PANEL, help="PNG or SVG file to write.", show_default="DIR/plot.png"
+        ),
+    ] = None,
+) -> Record:
+    """Plot means and standard errors of a sweep.
 
     Columns are those of  runs  in  fairduel results query. Runs without a
     value of --x are left out.
 
-    Example:  fairduel results plot OUT --x agent_radius --by agent --by budget
+    Example:  fairduel results plot DIR --x agent_radius --by agent --by budget
     """
-    path = to or out / "plot.png"
+    path = to or folder / "plot.png"
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
-        raise BadInputError(f"a figure is written as .png or .svg, and {path.name} is neither.")
-    means = sweep_means(out, x=x, y=y, by=by, panel=panel, where=where)
+        raise BadInputError(f"unsupported figure type {path.name}: use .png or .svg.")
+    means = sweep_means(folder, x=x, y=y, by=by, panel=panel, where=where)
     from fairduel.report.figures import draw_means, image  # noqa: PLC0415  # matplotlib loads only where it draws
 
     write_atomically(path, image(draw_means(means), "svg" if kind == "svg" else "png"))
-    if means.mixed:
-        console.print(
-            f"Each point is a mean over different {', '.join(means.mixed)}: tell them apart with --by or --panel, "
-            "or choose with --where.",
-            soft_wrap=True,
-        )
     runs = sorted({point.runs for point in means.points})
-    count = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-    console.print(f"Figure, {count} runs a point: [bold]{path}[/bold]", soft_wrap=True)
+    say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs.")
+    if means.mixed:
+        say(f"Points mix different {', '.join(means.mixed)}: separate with --by or --panel, or filter with --where.")
+    say_report(path)
+    return record(points=[asdict(point) for point in means.points], mixed=means.mixed, report=str(path))
 
 
-def _print_table(answer: Answer) -> None:
-    table = Table(box=SIMPLE_HEAD)
-    rows = list(itertools.islice(answer.rows, _MOST_ROWS))
-    for place, name in enumerate(answer.columns):
-        are_numbers = all(isinstance(row[place], (int, float, type(None))) for row in rows)
-        table.add_column(Text(name), justify="right" if are_numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_text(value)) for value in row))
-    console.print(table)
-    if next(answer.rows, None) is not None:
-        console.print(f"Only the first {_MOST_ROWS} rows are shown: --format csv or json writes all.")
+app.command("query", cls=Command)(reporting(query_command))
+app.command("plot", cls=Command)(reporting(plot))
+
+
+def _print_rows(columns: list[str], rows: list[tuple[Any, ...]], *, more: bool) -> None:
+    """Print rows as a table or, if the terminal is too narrow, one below another."""
+    numbers = [all(isinstance(row[place], (int, float, type(None))) for row in rows) for place in range(len(columns))]
+    text = [name for name, is_number in zip(columns, numbers, strict=True) if not is_number]
+    table = TextTable(columns, [[_text(value) for value in row] for row in rows])
+    if fits(table, text):
+        print_table(table, text=text)
+        if more:
+            say(f"Only the first {_MAX_ROWS} rows are shown; --csv or --json prints all.")
+        return
+    print_records(columns, table.rows[:_MAX_RECORDS])
+    shown = f"Only the first {_MAX_RECORDS} rows are shown. " if more or len(rows) > _MAX_RECORDS else ""
+    say("", f"{shown}The terminal is too narrow for a table: SELECT fewer columns, or use --csv or --json.")
 
 
 def _text(value: Any) -> str:
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _print_json(answer: Answer) -> None:
-    """Write a list with one object a row, row by row."""
-    start = "[\n"
-    for row in answer.rows:
-        record = {name: _plain(value) for name, value in zip(answer.columns, row, strict=True)}
-        sys.stdout.write(start + json.dumps(record, default=str, ensure_ascii=False))
-        start = ",\n"
-    sys.stdout.write("\n]\n" if start != "[\n" else "[]\n")
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

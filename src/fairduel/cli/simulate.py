@@ -1,5 +1,6 @@
-"""``fairduel simulate``: any agent, any attack, any world."""
+"""``fairduel simulate``: any agents, any attacks, any world."""
 
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from fairduel.agents import AGENTS, loaded_class
 from fairduel.cli import options
+from fairduel.cli.output import Record, notify
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments.experiment import comparison
 from fairduel.simulation import Cell
@@ -15,48 +17,55 @@ from fairduel.simulation import Cell
 def simulate(
     agent: Annotated[
         list[str],
-        typer.Option(help=f"{', '.join(AGENTS)}, {options.OWN}; give it again to compare.", show_default="rcdb"),
+        typer.Option(
+            metavar="AGENT",
+            autocompletion=lambda: list(AGENTS),
+            help=f"{options.AGENT_NAMES} {options.SETTINGS}rcdb,radius=8. Repeat to compare.",
+            show_default="rcdb",
+        ),
     ] = ["rcdb"],  # noqa: B006  # typer copies it
-    attack: options.Attack = "greedy",
+    attack: Annotated[list[str], typer.Option(**options.ATTACK_OPTION, show_default="greedy")] = ["greedy"],  # noqa: B006
     budget: options.Budget = 45,
     horizon: options.Horizon = 2000,
     world: options.World = "hypercube",
-    set_agent: Annotated[
-        list[str], typer.Option("--set", help="A setting of the agents, as name=value: --set radius=theory.")
-    ] = [],  # noqa: B006
-    set_attack: options.SetAttack = [],  # noqa: B006
-    set_world: options.SetWorld = [],  # noqa: B006
     runs: options.Runs = 10,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/simulate"),
-) -> None:
-    """Run one or more agents against an attack, and plot their regret.
+) -> Record:
+    """Run agents against attacks and plot their regret.
 
-    An agent of your own has  ask(actions)  → pair of indices  and
-    tell(pair, outcome).  Its constructor is given those of dimension,
-    norm_bound, link, horizon, flip_budget and seed that it names. An attack
-    of your own derives from WeakAdversary or StrongAdversary of
-    fairduel.adversaries and writes wants_flip.
+    Every agent meets every attack. The first agent is the reference.
 
-    Example:  fairduel simulate --agent rcdb --agent colstim --attack misleading
+    Your own agent needs ask(actions), which returns a pair of indices, and
+    tell(pair, outcome). Its constructor may name dimension, norm_bound,
+    link, horizon, flip_budget and seed to receive them. Your own attack
+    extends WeakAdversary or StrongAdversary of fairduel.adversaries and
+    implements wants_flip.
+
+    Examples:
+      fairduel simulate --agent rcdb --agent colstim --attack misleading
+      fairduel simulate --agent rcdb,radius=2 --agent rcdb,radius=theory
+      fairduel simulate --attack greedy --attack random,probability=0.1
     """
+    place = options.Named.parse(world)
+    attacks, agents = (list(map(options.Named.parse, dict.fromkeys(texts))) for texts in (attack, agent))
     cells = [
         Cell(
-            agent=name,
-            attack=attack,
+            agent=player.name,
+            attack=attacker.name,
             budget=budget,
             horizon=horizon,
-            world=world,
-            agent_settings=options.parse_settings(set_agent),
-            attack_settings=options.parse_settings(set_attack),
-            world_settings=options.parse_settings(set_world),
+            world=place.name,
+            agent_settings=player.settings,
+            attack_settings=attacker.settings,
+            world_settings=place.settings,
         )
-        for name in dict.fromkeys(agent)
+        for attacker, player in itertools.product(attacks, agents)
     ]
     for cell in cells:
         cell.check()
-        kind = loaded_class(cell.agent)
+    for kind in dict.fromkeys(loaded_class(player.name) for player in agents):
         if kind is not None and kind.assumes:
-            options.console.print(f"{kind.title} assumes {kind.assumes}.")
-    run_and_report([comparison(cells)], out, options.report_seeds(seed, runs), jobs)
+            notify(f"{kind.title} assumes {kind.assumes}.")
+    return run_and_report([comparison(cells)], "simulate", out, options.report_seeds(seed, runs), jobs)

@@ -10,8 +10,18 @@ import polars as pl
 import typer
 
 from fairduel.cli import recorded_votes as recorded
-from fairduel.cli.options import progress_bar, typed_command, write_record
+from fairduel.cli.output import (
+    Record,
+    print_table,
+    progress_bar,
+    record,
+    say,
+    say_report,
+    typed_command,
+    write_record,
+)
 from fairduel.files import write_atomically
+from fairduel.report.votes_tables import stress_table
 from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
 
 
@@ -30,16 +40,23 @@ class AttackOption(StrEnum):
         return cast("Attack", self.value.replace("-", " "))
 
 
-_POINTS = 8  # sizes of the attack, 0 and the largest among them
+_SIZES = 8
+"""How many attack sizes are tried, from 0 to --votes."""
 
 
 def stress_command(
     votes: recorded.VotesFile,
-    attack: Annotated[AttackOption, typer.Option(help="What the liars do.")] = AttackOption.PROMOTE,
-    target: Annotated[str | None, typer.Option(help="The item they push; flips may do without.")] = None,
-    fake_votes: Annotated[int, typer.Option("--votes", min=1, help="The largest number of false votes.")] = 100,
-    voters: Annotated[int, typer.Option(min=1, help="How many new voters cast them.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the false votes.")] = 0,
+    attack: Annotated[AttackOption, typer.Option(metavar="ATTACK", help="What the liars do; see above.")] = (
+        AttackOption.PROMOTE
+    ),
+    target: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="Item they push or bury; flips need none.", show_default=False)
+    ] = None,
+    fake_votes: Annotated[
+        int, typer.Option("--votes", min=1, metavar="N", help="Largest number of false votes.")
+    ] = 100,
+    voters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of new voters who cast them.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed for drawing the false votes.")] = 0,
     first: recorded.First = None,
     second: recorded.Second = None,
     winner: recorded.Winner = None,
@@ -50,24 +67,26 @@ def stress_command(
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
     strict: recorded.Strict = False,
-    out: recorded.Out = Path("results/stress"),
-) -> None:
-    """Attack recorded votes and see how far the ranking moves.
+    out: recorded.Out = None,
+) -> Record:
+    """Attack a vote file and see how far the ranking moves.
 
-    [bold]promote[/bold], [bold]demote[/bold]  false wins (losses) of the target over opponents as they occur
-    [bold]omnipresent[/bold]      votes on duels without the target that lift it in the fit
-    [bold]random-flips[/bold]     recorded votes turned round, anywhere
-    [bold]early-flips[/bold]      the first votes of the file turned round
+    [bold]promote[/bold]       false wins of the target
+    [bold]demote[/bold]        false losses of the target
+    [bold]omnipresent[/bold]   false votes on other pairs, chosen to lift the target
+    [bold]random-flips[/bold]  flips recorded votes at random
+    [bold]early-flips[/bold]   flips the first recorded votes
 
-    Shows the rank of the target by plain Bradley-Terry, with uncertainty
-    weights, and with flagged voters set aside, over a range of sizes.
-    Writes stress.csv, stress.json, stress.png, stress.svg and report.html.
+    Shows the target's rank under plain Bradley-Terry, with uncertainty
+    weights, and without flagged voters, for attacks of increasing size.
+    Writes report.html, stress.csv, stress.json and the figure.
     """
+    folder = out or recorded.default_folder("stress", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    # An attack does without times, so a column of times that cannot be found or read is no obstacle.
-    reading = recorded.read_and_set_aside(votes, strict=strict, out=out, **columns, time="none", weight=weight)
-    sizes = np.unique(np.linspace(0, fake_votes, _POINTS).round().astype(int)).tolist()
-    with progress_bar("Stress", len(sizes), unit="sizes", left_by_stop=recorded.NOTHING_WRITTEN) as done:
+    # No attack needs times, so an unreadable time column does not matter.
+    reading = recorded.read_and_set_aside(votes, "stress", folder, strict=strict, **columns, time="none", weight=weight)
+    sizes = np.unique(np.linspace(0, fake_votes, _SIZES).round().astype(int)).tolist()
+    with progress_bar("Stress", len(sizes), unit="sizes", on_stop=recorded.NO_REPORT) as done:
         frame = stress(
             reading.votes,
             attack.attack,
@@ -92,24 +111,37 @@ def stress_command(
         "duels assigned": not voters_choose_duels,
     }
     title, problems = f"Stress test of {votes.name}", recorded.problem_sentences(reading)
-    write_stress(frame, settings, out, title=title, problems=problems)
+    return _report(frame, settings, folder, title=title, problems=problems)
 
 
-def write_stress(
-    frame: pl.DataFrame, settings: Mapping[str, Any], out: Path, *, title: str, problems: Sequence[str]
-) -> None:
-    """Write the table, the record, the figure and the page of a stress test, and show what they say."""
+def _report(
+    frame: pl.DataFrame, settings: Mapping[str, Any], folder: Path, *, title: str, problems: Sequence[str]
+) -> Record:
+    """Write and print what a stress test found."""
     from fairduel.report.audit_page import stress_section  # noqa: PLC0415  # plotting is slow
     from fairduel.report.figures import image  # noqa: PLC0415
     from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
-    found, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
-    [drawn], [table] = section.figures, section.tables
-    recorded.write_csv(out / "stress.csv", frame)
-    write_record(out / "stress.json", {"settings": settings, "summary": found, "rows": frame.to_dicts()})
-    write_atomically(out / "stress.png", image(drawn.figure, "png"))
-    write_atomically(out / "stress.svg", drawn.svg)
-    page, summary, command = out / "report.html", [*found, *problems], typed_command()
-    write_votes_report(page, title=title, summary=summary, sections=[section], settings=settings, command=command)
-    recorded.print_table(table)
-    recorded.print_sentences(summary, page)
+    summary, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
+    [drawn] = section.figures
+    file = folder / "stress.csv"
+    recorded.write_csv(file, frame)
+    found = record(settings=settings, summary=summary, rows=frame.to_dicts())
+    write_record(folder / "stress.json", found)
+    write_atomically(folder / "stress.png", image(drawn.figure, "png"))
+    write_atomically(folder / "stress.svg", drawn.svg)
+    page = folder / "report.html"
+    write_votes_report(
+        page,
+        title=title,
+        summary=[*summary, *problems],
+        sections=[section],
+        settings=settings,
+        command=typed_command(),
+    )
+    say(*summary)
+    print_table(
+        stress_table(frame), optional=["others flagged", "liars", "fake votes left", "rank, weights"], file=file
+    )
+    say_report(page, *problems)
+    return {**found, "report": str(page)}

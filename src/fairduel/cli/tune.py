@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from fairduel.agents import AGENTS
 from fairduel.cli import options
+from fairduel.cli.folders import claim
+from fairduel.cli.output import Record, compile_first, print_table, progress_bar, record, say, say_report
 from fairduel.errors import BadInputError
+from fairduel.experiments.conclusions import tune_conclusions
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.tuning import (
     RADII,
@@ -22,95 +24,96 @@ from fairduel.experiments.tuning import (
     tuning_seeds,
 )
 from fairduel.files import write_atomically
+from fairduel.report.votes_tables import TextTable
 from fairduel.simulation import Cell, Store, count_missing
 
 
 def tune(
     agent: Annotated[
-        str, typer.Argument(help=f"{', '.join(AGENTS)}, {options.OWN}; all: every one that the experiments use.")
+        str,
+        typer.Argument(
+            metavar="AGENT",
+            autocompletion=lambda: [*AGENTS, "all"],
+            help=f"{options.AGENT_NAMES} {options.SETTINGS}rcdb,warmup=160; they stay fixed. "
+            '"all" repeats every tuning that the experiments use.',
+        ),
     ],
-    attack: options.Attack = "greedy",
+    attack: Annotated[str, typer.Option(**options.ATTACK_OPTION)] = "greedy",
     budget: options.Budget = 45,
     horizon: options.Horizon = 2000,
     world: options.World = "hypercube",
     grid_of: Annotated[
         list[str],
         typer.Option(
-            "--grid", help="Values to try, as name=value,value: --grid radius=2,4,8. Again for a second name."
+            "--grid",
+            metavar="SETTING=VALUE,…",
+            help="Values to try: --grid radius=2,4,8. Repeat for a second setting.",
+            show_default="radius from 1/8 to 32",
         ),
     ] = [],  # noqa: B006
-    set_agent: Annotated[list[str], typer.Option("--set", help="A setting of the agent that stays, name=value.")] = [],  # noqa: B006
-    set_attack: options.SetAttack = [],  # noqa: B006
-    set_world: options.SetWorld = [],  # noqa: B006
-    runs: Annotated[int, typer.Option(min=2, help="Runs for each point of the grid.")] = TUNING_RUNS,
+    runs: Annotated[int, typer.Option(min=2, metavar="N", help="Runs per grid point.")] = TUNING_RUNS,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/tune"),
-) -> None:
-    """Try a grid of settings on tuning seeds, and write the winner.
+) -> Record:
+    """Find an agent's best settings on a grid, using tuning seeds.
 
-    Without --grid, radii from 1/8 to 32 are tried (and, for CoLSTIM, both
-    couplings). Tuning seeds start at 1,000,000, where no report does.
-    OUT/tuned.json then has every trial and the winner.
+    Without --grid, tries radii from 1/8 to 32 (and, for CoLSTIM, both
+    couplings). Tuning seeds start at 1,000,000, beyond those of any report.
+    Writes every trial to DIR/tuned.json.
 
-    [bold]fairduel tune all[/bold] makes every tuning that the experiments use.
+    Example:  fairduel tune maxpairucb --attack misleading --grid radius=2,4,8
     """
     if agent == "all":
         problems = paper_problems()
     else:
+        tuned, attacker, place = map(options.Named.parse, (agent, attack, world))
         cell = Cell(
-            agent=agent,
-            attack=attack,
+            agent=tuned.name,
+            attack=attacker.name,
             budget=budget,
             horizon=horizon,
-            world=world,
-            agent_settings=options.parse_settings(set_agent),
-            attack_settings=options.parse_settings(set_attack),
-            world_settings=options.parse_settings(set_world),
+            world=place.name,
+            agent_settings=tuned.settings,
+            attack_settings=attacker.settings,
+            world_settings=place.settings,
         )
-        problems = [(cell, _given_grid(grid_of) if grid_of else grid(agent))]
+        problems = [(cell, _given_grid(grid_of) if grid_of else grid(tuned.name))]
     cells = trial_cells(problems)
     for trial in cells:
         trial.check()
+    claim(out, "tune")
     store = Store(out)
-    options.compile_first(cells)
-    with options.progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
+    compile_first(cells)
+    with progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
         tunings = tune_all(problems, store, runs, jobs=jobs, progress=progress)
-    for tuned in tunings:
-        _print(tuned)
-    path = out / "tuned.json"
-    write_atomically(path, (json.dumps([tuned.as_json() for tuned in tunings], indent=1) + "\n").encode())
-    options.console.print(f"\nTuned settings: [bold]{path}[/bold]", soft_wrap=True)
+    path, found = out / "tuned.json", [tuned.as_json() for tuned in tunings]
+    write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    concluded = tune_conclusions(tunings)
+    for sentence, tuning in zip(concluded, tunings, strict=True):
+        say(sentence)
+        _print_trials(tuning)
+    say_report(path)
+    return record(conclusions=concluded, tunings=found, report=str(path))
 
 
 def _given_grid(texts: list[str]) -> list[dict[str, Any]]:
-    """Every combination of the values given for each name."""
+    """Every combination of the values given for each setting."""
     points: list[dict[str, Any]] = [{}]
     for text in texts:
         name, equals, values = text.partition("=")
-        if not equals or not values:
-            raise BadInputError(
-                f"a grid is written name=value,value, like radius={RADII[0]:g},{RADII[1]:g}, not {text!r}."
-            )
-        points = [
-            point | options.parse_settings([f"{name}={value}"]) for point in points for value in values.split(",")
-        ]
+        if not equals or not values or not name.isidentifier():
+            example = f"radius={RADII[0]:g},{RADII[1]:g}"
+            raise BadInputError(f"write a grid as SETTING=VALUE,VALUE, for example {example}; got {text!r}.")
+        points = [point | {name: options.value_of(value)} for point in points for value in values.split(",")]
     return points
 
 
-def _print(tuned: Tuned) -> None:
-    problem = tuned.problem
-    fixed = settings_text(problem["agent_settings"] | problem["attack_settings"])
-    table = Table(
-        title=f"{problem['agent']} under {problem['attack']}, C = {problem['budget']}"
-        + (f" ({fixed})" if fixed else ""),
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("settings")
-    table.add_column("regret on tuning seeds", justify="right")
-    for trial in tuned.trials:
-        mark = "  ← best" if trial is tuned.winner else ""
-        table.add_row(settings_text(trial.settings), f"{trial.mean:,.0f} ± {trial.standard_error:,.0f}{mark}")
-    options.console.print(table)
-    if tuned.at_edge:
-        options.console.print("The best value is the grid's smallest or largest: a wider --grid may find a better one.")
+def _print_trials(tuned: Tuned) -> None:
+    rows = [
+        [
+            settings_text(trial.settings) + (" (best)" if trial is tuned.winner else ""),
+            f"{trial.mean:,.0f} ± {trial.standard_error:,.0f}",
+        ]
+        for trial in tuned.trials
+    ]
+    print_table(TextTable(("settings", "regret on tuning seeds"), rows), text=["settings"])

@@ -163,6 +163,16 @@ class Estimator:
         """θ as of the last fit, shape (d,)."""
         return self._arrays.theta
 
+    @property
+    def told(self) -> Comparisons:
+        """All outcomes told so far; empty for one-pass estimates."""
+        return self._told
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes were told."""
+        return int(self._arrays.marks[_OUTCOMES])
+
     def tell(self, pair: tuple[int, int], difference: Vector, *, weight: float, share: float) -> None:
         """Learn the outcome of a ``pair``'s duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
         tell_step(self.plan, self.arrays, pair, difference, weight, share)

@@ -1,4 +1,4 @@
-"""Experiments: declarations only, one figure each."""
+"""Experiments: each declares the runs and the views of one figure."""
 
 from fairduel.experiments.estimators import estimators
 from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, title_of
@@ -19,6 +19,6 @@ EXPERIMENTS: dict[str, Declaration] = {
     "horizon": horizon,
     "estimators": estimators,
 }
-"""Every experiment by name."""
+"""Every built-in experiment, by name."""
 
 __all__ = ["EXPERIMENTS", "Curves", "Declaration", "Entry", "Experiment", "Lines", "title_of"]

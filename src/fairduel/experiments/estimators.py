@@ -1,4 +1,4 @@
-"""What the cheaper estimators give up, and what they win: exact, lazy and one-pass side by side."""
+"""Exact, lazy and one-pass estimators compared: what the cheaper ones cost in regret and save in time."""
 
 from fairduel.experiments.experiment import Curves, Entry, Experiment
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, NO_ATTACK, paper_cell
@@ -10,7 +10,7 @@ COMPARED_WORLDS = {
 
 
 def estimators() -> Experiment:
-    """Declare the comparison of estimators, on the paper's set-up and on fresh actions."""
+    """Declare the comparison of estimators, on the paper's setup and on fresh actions."""
     entries = [
         Entry(
             paper_cell(agent, attack, {"estimator": estimator}, world=world, world_settings=settings),
@@ -26,12 +26,13 @@ def estimators() -> Experiment:
     return Experiment(
         name="estimators",
         title="Exact, lazy and one-pass estimates",
-        question="What does an estimate cost that is not computed anew in every round?",
+        question="How much regret do cheaper estimates cost, and how much time do they save?",
         entries=entries,
-        views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
+        views=[Curves("Cumulative regret (mean ± one standard error).")],
         notes=[
-            "'lazy' computes the same MLE, but only when det Σ has doubled and a tenth more was told. 'one-pass' is "
-            "mirror descent: it keeps no outcomes, always stays within ‖θ‖ ≤ B, and no theorem's radius covers it.",
-            "All agents have their practical settings, untuned.",
+            "'lazy' computes the same MLE, but only after det Σ has doubled and 10 % more outcomes have been told. "
+            "'one-pass' is mirror descent: it stores no outcomes, always stays within ‖θ‖ ≤ B, and is not covered by "
+            "any theorem's radius.",
+            "All agents use their practical settings, untuned.",
         ],
     )

@@ -1,4 +1,4 @@
-"""What an experiment is: cells to run, and how their results are shown."""
+"""An experiment: cells to run, and how to show their results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,23 +11,27 @@ from fairduel.simulation.cell import Cell
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of an experiment, and where it stands in the figures."""
+    """One cell of an experiment and its place in the figures.
+
+    Args:
+        cell: The runs.
+        setting: The agent's setting in words, such as "practical" or "tuned".
+        panel: The panel of the figure that it belongs to.
+        tuned_to: The values behind ``setting`` where they differ between panels; legends omit them.
+        tuning: The tuning that chose the setting, if any.
+        x: Its position on the x axis of a :class:`Lines` view.
+        drawn_in: The positions of the views that draw it; ``None`` for all. Tables list every entry.
+        is_reference: Whether the other entries of its panel (and x) are compared with it, seed by seed.
+    """
 
     cell: Cell
     setting: str
-    """What the agent was set to, in words: "practical", "tuned"."""
     panel: str
-    """The panel of the figure that it belongs to."""
     tuned_to: Mapping[str, Any] = field(default_factory=dict)
-    """The values that the setting stands for, where they differ from panel to panel; legends leave them out."""
     tuning: Tuned | None = None
-    """How the setting was chosen on tuning seeds, where it was."""
     x: float | None = None
-    """Its place on the x axis of a :class:`Lines` view."""
     drawn_in: tuple[int, ...] | None = None
-    """In which of the experiment's views it is drawn, by position; ``None``: in all. The tables have every entry."""
     is_reference: bool = False
-    """Whether the others of its panel (and x) are compared with it, seed by seed."""
 
     @property
     def tuned(self) -> bool:
@@ -36,7 +40,7 @@ class Entry:
 
     @property
     def full_setting(self) -> str:
-        """The setting with its values: "tuned: radius 8"."""
+        """The setting with its values, such as "tuned: radius 8"."""
         return f"{self.setting}: {settings_text(self.tuned_to)}" if self.tuned_to else self.setting
 
     @property
@@ -46,31 +50,50 @@ class Entry:
 
     @property
     def legend(self) -> str:
-        """The name of its line, the same in every panel."""
+        """Its name in legends, the same in every panel."""
         return f"{title_of(self.cell.agent)} ({self.setting})"
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Cumulative regret over the rounds, one panel per attack."""
+    """Cumulative regret over the rounds, one panel per attack.
+
+    Args:
+        caption: The caption of the figure.
+    """
 
     caption: str
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Final regret against a number, one panel per attack."""
+    """Final regret against a number, one panel per attack.
+
+    Args:
+        caption: The caption of the figure.
+        x_label: The label of the x axis.
+        scale: The scale of both axes.
+        fit: What to fit to each line: a straight line (with R²), a power law, or nothing.
+    """
 
     caption: str
     x_label: str
     scale: Literal["linear", "log"] = "linear"
     fit: Literal["line", "power"] | None = None
-    """What is fitted to each line, with its error: a straight line (and R²), or an exponent."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A declared grid of runs, and how it is shown."""
+    """A declared grid of runs and its views.
+
+    Args:
+        name: Its name on the command line and in file names.
+        title: Its title.
+        question: The question that it answers.
+        entries: The runs.
+        views: The figures.
+        notes: What readers must know to judge the numbers.
+    """
 
     name: str
     title: str
@@ -78,29 +101,35 @@ class Experiment:
     entries: list[Entry]
     views: list[Curves | Lines]
     notes: list[str] = field(default_factory=list)
-    """What a reader must know to judge the numbers."""
 
 
 Declaration = Callable[[], Experiment]
 
 
 def comparison(cells: Sequence[Cell]) -> Experiment:
-    """Declare a comparison of agents under one attack, with the first as the reference."""
-    first = cells[0]
+    """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each."""
+    panels = [", ".join(filter(None, [cell.attack, settings_text(cell.attack_settings)])) for cell in cells]
+    attacks = list(dict.fromkeys(panels))
+    which = f"{attacks[0]} attack" if len(attacks) == 1 else f"{len(attacks)} attacks"
     return Experiment(
         name="regret",
-        title=f"{first.attack} attack, C = {first.budget}, {first.horizon} rounds",
+        title=f"{which}, C = {cells[0].budget}, {cells[0].horizon} rounds",
         question="What does each agent cost here?",
         entries=[
-            Entry(cell, settings_text(cell.agent_settings) or "default", cell.attack, is_reference=cell is first)
-            for cell in cells
+            Entry(
+                cell,
+                settings_text(cell.agent_settings) or "default",
+                panel,
+                is_reference=panels.index(panel) == place,
+            )
+            for place, (cell, panel) in enumerate(zip(cells, panels, strict=True))
         ],
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
 
 
 def title_of(agent: str) -> str:
-    """The title of an agent's class; of a class that is not loaded or has none, the name that it is run by.
+    """Return an agent's display name, or the name that it is run by if its class has none or is not loaded.
 
     >>> title_of("fgts"), title_of("mine:Agent")
     ('FGTS.CDB', 'mine:Agent')
@@ -110,7 +139,7 @@ def title_of(agent: str) -> str:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in words.
+    """Return settings in words.
 
     >>> settings_text({"radius": 8.0, "warmup": 160})
     'radius 8, warmup 160'

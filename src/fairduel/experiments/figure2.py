@@ -21,9 +21,9 @@ def figure2() -> Experiment:
             entries.append(Entry(cell, f"tuned at C = {BUDGET}", GREEDY.panel, tuning=tuning, x=float(budget)))
     return Experiment(
         name="figure2",
-        title="Figure 2: more and more flips",
-        question="Does regret grow linearly in the number of flips C?",
+        title="Figure 2: regret against the number of flips",
+        question="Does regret grow linearly in the number of flips C, and which agent is lowest?",
         entries=entries,
         views=[Lines("Final regret against C, with a straight line fitted to the means.", "flips C", fit="line")],
-        notes=[f"The baselines keep the radius tuned for the greedy attack at C = {BUDGET}; RCDB is told each C."],
+        notes=[f"The baselines keep the settings tuned for C = {BUDGET}; RCDB and RCDB-S are told each C."],
     )

@@ -1,4 +1,4 @@
-"""What a handful of runs says: means with errors, paired differences, fitted growth."""
+"""Statistics of a few runs: means with errors, paired differences, fitted growth."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Mean(NamedTuple):
     high: float
 
     def as_json(self) -> dict[str, float | None]:
-        """By name; what is not a number becomes ``None``, because JSON has no NaN.
+        """Return the values by name; NaN and infinities become ``None``, because JSON has neither.
 
         >>> Mean(2.0, math.nan, math.nan, math.nan).as_json()
         {'value': 2.0, 'error': None, 'low': None, 'high': None}
@@ -29,7 +29,7 @@ class Mean(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A straight line through points, with the standard error of its slope."""
+    """A fitted straight line, with the standard error of its slope."""
 
     slope: float
     slope_error: float
@@ -37,33 +37,48 @@ class Line(NamedTuple):
     r_squared: float
 
 
+NOT_A_NUMBER = Mean(math.nan, math.nan, math.nan, math.nan)
+
+
 def mean(values: Vector, confidence: float = 0.95) -> Mean:
-    """Return the mean of independent ``values``, shape (n,); one value has no error (NaN).
+    """Return the mean of independent ``values``, shape (n,); a single value has no error (NaN).
 
     >>> mean(np.array([1.0, 3.0])).error
     1.0
     """
     count = len(values)
-    centre = float(np.mean(values))
-    if count < 2:
-        return Mean(centre, math.nan, math.nan, math.nan)
-    error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
-    return Mean(centre, error, centre - reach, centre + reach)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return _with_student_interval(float(np.mean(values)), error, count - 1, confidence)
+
+
+def _with_student_interval(value: float, error: float, degrees: int, confidence: float) -> Mean:
+    reach = _student_quantile(degrees, confidence) * error if degrees > 0 else math.nan
+    return Mean(value, error, value - reach, value + reach)
+
+
+def _student_quantile(degrees: int, confidence: float) -> float:
+    return float(special.stdtrit(degrees, 0.5 + confidence / 2.0))
 
 
 def paired_difference(values: Vector, reference: Vector, confidence: float = 0.95) -> Mean:
-    """Return the mean of ``values`` − ``reference``, both (n,) over the same seeds in the same order."""
+    """Return the mean of ``values`` − ``reference``, both (n,), over the same seeds in the same order."""
     return mean(values - reference, confidence)
 
 
 def mixed_mean(values: Vector, kinds: NDArray[np.int64], confidence: float = 0.95) -> Mean:
-    """Return the mean of ``values``, shape (n,), that come in several kinds, (n,): 0 is the usual one, others are rare.
+    """Return the mean of ``values``, shape (n,), with an interval that allows for rare kinds of runs.
 
-    Student's interval fails where few runs cost many times the rest (lock-in): the sample seldom has the right number
-    of them. Here the share of each rare kind has its exact interval and the mean of each kind Student's; what these
-    reach beyond the estimate on either side adds up in squares (MOVER, Zou & Donner 2008). With one kind only it is
-    :func:`mean`, so a kind that was never seen is not allowed for: of 100 runs it may then still be up to 3.6 %.
+    Student's interval fails if a few runs cost many times as much as the rest (lock-in), because a sample seldom has
+    the right number of them. Here the share of each rare kind gets its exact interval and the mean of each kind
+    Student's; their half-widths add up in squares on either side (MOVER, Zou & Donner 2008).
+
+    Kinds that never occurred are not allowed for: if all runs are of one kind, the result is that of :func:`mean`,
+    although in 100 runs the share of an unseen kind can still be up to 3.6 %.
+
+    Args:
+        values: One value per run, shape (n,).
+        kinds: The kind of each run, shape (n,); 0 is the usual one, all others are rare.
+        confidence: The coverage of the interval.
 
     >>> values, locked_in = np.array([1.0, 2.0, 3.0, 100.0]), np.array([0, 0, 0, 1])
     >>> mixed_mean(values, locked_in).value
@@ -80,13 +95,12 @@ def mixed_mean(values: Vector, kinds: NDArray[np.int64], confidence: float = 0.9
         proportion, extra = share(len(group), len(values), confidence), float(group.mean()) - centre
         ends = (extra * (proportion.low - proportion.value), extra * (proportion.high - proportion.value))
         below, above = below + min(ends) ** 2, above + max(ends) ** 2
-        # One run shows no spread: as much as half of what sets it apart is assumed.
+        # A single run shows no spread; assume a standard error of half its distance from the usual mean.
         spread = float(np.var(group, ddof=1)) / len(group) if len(group) > 1 else (extra / 2.0) ** 2
         variance += proportion.value**2 * spread
-    reach = float(special.stdtrit(len(usual) - 1, 0.5 + confidence / 2.0)) ** 2 * variance
-    return Mean(
-        plain.value, plain.error, plain.value - math.sqrt(below + reach), plain.value + math.sqrt(above + reach)
-    )
+    reach = _student_quantile(len(usual) - 1, confidence) ** 2 * variance
+    value, error = plain.value, plain.error
+    return Mean(value, error, value - math.sqrt(below + reach), value + math.sqrt(above + reach))
 
 
 def line(x: Vector, y: Vector) -> Line:
@@ -104,26 +118,31 @@ def line(x: Vector, y: Vector) -> Line:
 
 
 def exponent(x: Vector, y: Matrix, confidence: float = 0.95) -> Mean:
-    """Return the exponent p of y ~ x^p: fitted to each run by itself, so that its error is over runs.
+    """Return the exponent p of y ~ x^p, fitted to each run separately, so that its error is over runs.
 
-    ``x`` is (m,), ``y`` is (n, m), one row a seed; all positive, else it has no exponent (NaN).
+    ``x`` is (m,) and ``y`` (n, m), one row per seed. The exponent is NaN unless all values are positive.
 
     >>> exponent(np.array([1.0, 2.0, 4.0]), np.array([[3.0, 6.0, 12.0], [1.0, 2.0, 4.0]])).value
     1.0
     """
     if not (y > 0).all():
-        return Mean(math.nan, math.nan, math.nan, math.nan)
+        return NOT_A_NUMBER
     log_x = np.log(x) - np.log(x).mean()
     slopes = np.log(y) @ log_x / (log_x @ log_x)
     return mean(slopes, confidence)
 
 
 def excess_exponent(x: Vector, y: Matrix, without: Vector, confidence: float = 0.95) -> Mean:
-    """Return the exponent p of y − y₀ ~ x^p, of the mean over runs; its error by leaving out one run at a time.
+    """Return the exponent p of y − y₀ ~ x^p, fitted to the mean over runs, with a jackknife error.
 
-    ``x`` is (m,), positive, ``y`` (n, m) and ``without``, y at x = 0, (n,), one row a seed. The fit is by least squares
-    of y − y₀ itself, not of its logarithm, so that a small x, where noise rules, has little say; 0 ≤ p ≤ 4. NaN where
-    the mean excess at the largest x is not above 0 with this confidence: then it is within the noise.
+    The fit is by least squares of y − y₀ itself, not of its logarithm, so that small x, where noise dominates, have
+    little influence; 0 ≤ p ≤ 4. The result is NaN if the mean excess at the largest x is not significantly above 0.
+
+    Args:
+        x: Positive values, shape (m,).
+        y: One row per seed, shape (n, m).
+        without: y₀, the value at x = 0, shape (n,).
+        confidence: The coverage of the interval.
 
     >>> x, clean = np.array([1.0, 2.0, 4.0]), np.array([5.0, 7.0])
     >>> round(excess_exponent(x, clean[:, None] + 3 * x, clean).value, 6)
@@ -133,45 +152,32 @@ def excess_exponent(x: Vector, y: Matrix, without: Vector, confidence: float = 0
     largest = mean(excess[:, np.argmax(x)], confidence)
     is_noise = largest.value <= 0 if len(excess) < 2 else largest.low <= 0
     if is_noise or not np.isfinite(excess).all():
-        return Mean(math.nan, math.nan, math.nan, math.nan)
+        return NOT_A_NUMBER
     log_x = np.log(x / x.max())
 
-    def fitted(mean_excess: Vector) -> float:
-        def unexplained(p: float) -> float:  # but for a constant, with the best factor for this p
+    def fitted(sample: Matrix) -> float:
+        mean_excess = sample.mean(axis=1)
+
+        def unexplained(p: float) -> float:  # up to a constant, with the best factor for this p
             power = np.exp(p * log_x)
             return -float((power @ mean_excess) ** 2 / (power @ power))
 
         return float(optimize.minimize_scalar(unexplained, bounds=(0.0, 4.0), options={"xatol": 1e-9}).x)
 
-    left_out = [fitted(np.delete(excess, i, axis=0).mean(axis=0)) for i in range(len(excess)) if len(excess) > 1]
-    return jackknifed(fitted(excess.mean(axis=0)), np.array(left_out), confidence)
-
-
-def jackknifed(value: float, left_out: Vector, confidence: float = 0.95) -> Mean:
-    """Return ``value`` with its error from what it would be without one run each, shape (n,); NaN for fewer than two.
-
-    Of a mean it is the error of the mean:
-
-    >>> jackknifed(2.0, np.array([3.0, 1.0])).error
-    1.0
-    """
-    count = len(left_out)
-    if count < 2:
-        return Mean(value, math.nan, math.nan, math.nan)
-    error = math.sqrt((count - 1) * float(np.var(left_out)))
-    reach = float(special.stdtrit(count - 1, 0.5 + confidence / 2.0)) * error
-    return Mean(value, error, value - reach, value + reach)
+    return jackknife(fitted, excess.T, confidence)
 
 
 def jackknife(statistic: Callable[[Vector], float], sample: Vector, confidence: float = 0.95) -> Mean:
-    """Return a statistic of an array whose last axis is the runs, with its jackknife error.
+    """Return a statistic of ``sample``, whose last axis is the runs, with its jackknife error; NaN for one run.
 
     >>> jackknife(lambda runs: float(runs.mean()), np.array([1.0, 3.0])).error
     1.0
     """
-    count = sample.shape[-1]
-    left_out = [statistic(np.delete(sample, run, axis=-1)) for run in range(count) if count > 1]
-    return jackknifed(statistic(sample), np.array(left_out), confidence)
+    count, error = sample.shape[-1], math.nan
+    if count > 1:
+        left_out = [statistic(np.delete(sample, run, axis=-1)) for run in range(count)]
+        error = math.sqrt((count - 1) * float(np.var(left_out)))
+    return _with_student_interval(statistic(sample), error, count - 1, confidence)
 
 
 def share(successes: int, count: int, confidence: float = 0.95) -> Mean:

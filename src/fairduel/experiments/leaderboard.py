@@ -1,39 +1,52 @@
-"""Which agent to use: every dueling agent, untuned, on declared scenarios, against the best one tuned for each."""
+"""Which agent to use: every dueling agent, untuned, compared with the best tuned agent on declared scenarios."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed, loaded_class
+from fairduel.agents.by_name import find
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments.experiment import title_of
-from fairduel.experiments.inference import Mean, jackknifed
+from fairduel.experiments.experiment import settings_text, title_of
+from fairduel.experiments.inference import Mean, jackknife
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, Tuned, collect, refuse_tuning_seeds, variants
 from fairduel.simulation import Cell, Storage, count_missing, run_cells
 
 HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
 RADII = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+STORING_SECONDS = 0.004
+"""About what starting a run and storing its trace take, besides the run itself."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One problem that every agent faces; what is not said is the paper's set-up."""
+    """One problem that every agent faces; the defaults are the paper's setup.
+
+    Args:
+        title: Its name on the board.
+        attack: Name of the attack.
+        attack_settings: Settings of the attack.
+        budget: C, the most outcomes the attack can flip; agents that take a flip budget are told it.
+        warmup: Number of random duels that come first, for agents that have a warm-up.
+        dimension: d of the world.
+        norm: ‖θ*‖.
+        world: Name of the world.
+    """
 
     title: str
     attack: str
     attack_settings: Mapping[str, Any] = field(default_factory=dict)
     budget: int = 45
     warmup: int = 0
-    """So many random duels come first, for agents that have a warm-up."""
     dimension: int = 5
     norm: float = 2.0
     world: str = "hypercube"
 
     def cell(self, agent: str, settings: Mapping[str, Any]) -> Cell:
-        """The runs of an agent on it."""
+        """Return the cell of an agent in this scenario."""
         warm = {"warmup": self.warmup} if self.warmup and hasattr(loaded_class(agent), "warmup") else {}
         return Cell(
             agent=agent,
@@ -47,17 +60,16 @@ class Scenario:
         )
 
 
-def _misleading(target: str) -> Scenario:
-    return Scenario(f"misleading, {target} target", "misleading", {"target": target})
-
-
 _BOTH = ("greedy", "adversarial")
 SCENARIOS = (
     Scenario("no attack", "none", budget=0),
     Scenario("greedy", "greedy"),
     Scenario("random", "random", {"probability": 0.5}),
     Scenario("adversarial", "adversarial"),
-    *(_misleading(target) for target in ("random", "median", "second", "worst")),
+    *(
+        Scenario(f"misleading, {target} target", "misleading", {"target": target})
+        for target in ("random", "median", "second", "worst")
+    ),
     *(Scenario(f"{attack}, C = {budget}", attack, budget=budget) for attack in _BOTH for budget in (15, 120)),
     *(Scenario(f"{attack}, warm-up", attack, warmup=160) for attack in _BOTH),
     *(Scenario(f"{attack}, d = {d}", attack, dimension=d) for attack in _BOTH for d in (3, 6)),
@@ -65,12 +77,17 @@ SCENARIOS = (
     Scenario("fresh actions, no attack", "none", budget=0, world="fresh"),
     Scenario("fresh actions, greedy", "greedy", world="fresh"),
 )
-"""Around the paper's set-up (d = 5, ‖θ*‖ = 2, T = 2000, C = 45), one thing changed at a time."""
+"""Around the paper's setup (d = 5, ‖θ*‖ = 2, T = 2000, C = 45), with one thing changed at a time."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An agent as a user gets it: no setting is chosen for a scenario."""
+    """An agent as a user gets it: none of its settings is chosen for a scenario.
+
+    Args:
+        agent: Name of a built-in agent, or ``module:Class`` of your own.
+        settings: Settings that it has in every scenario.
+    """
 
     agent: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -78,12 +95,17 @@ class Contender:
     @property
     def title(self) -> str:
         """Its name on the board."""
-        return ", ".join([title_of(self.agent), *map(str, self.settings.values())])
+        settings = [v if isinstance(v, str) else settings_text({name: v}) for name, v in self.settings.items()]
+        return ", ".join([title_of(self.agent), *settings])
 
     def plays(self, scenario: Scenario) -> bool:
-        """Whether it can: agents of K arms have no use for fresh actions."""
+        """Whether it can play a scenario: K-armed agents need the same actions in every round."""
         kind = loaded_class(self.agent)
         return scenario.world != "fresh" or kind is None or not issubclass(kind, KArmed)
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its cell in each scenario that it plays, by the scenario's title."""
+        return {s.title: s.cell(self.agent, self.settings) for s in SCENARIOS if self.plays(s)}
 
 
 _SECOND_FORMS = {
@@ -91,7 +113,7 @@ _SECOND_FORMS = {
     "maxpairucb": {"estimator": "one-pass"},
     "versatile-db": {"form": "one-learner"},
 }
-"""Agents that stand on the board twice, and what the second is set to."""
+"""Agents listed twice, with the settings of the second form."""
 
 
 def _contenders(kind: type) -> Iterator[Contender]:
@@ -104,13 +126,13 @@ def _contenders(kind: type) -> Iterator[Contender]:
 
 CONTENDERS = tuple(_contenders(DuelingAgent))
 TUNED = (*_contenders(ContextualAgent), Contender("colstim", {"coupling": "vacdb"}))
-"""Those whose radius is tuned for each scenario, to find the best that is possible there."""
+"""The agents whose radius is tuned for each scenario, to find the lowest regret possible there."""
 _GRID = [{"radius": radius} for radius in RADII]
 
 
 @dataclass(frozen=True)
 class Best:
-    """The agent that was best on a scenario's tuning seeds, and its regret on the report's."""
+    """The agent that was best on a scenario's tuning seeds, and its regret on the report's seeds."""
 
     contender: Contender
     tuning: Tuned
@@ -120,11 +142,11 @@ class Best:
 
 @dataclass(frozen=True)
 class Standing:
-    """A line of the board."""
+    """One row of the board."""
 
     contender: Contender
     ratios: dict[str, Mean]
-    """Its regret over the best tuned agent's, for each scenario that it plays."""
+    """Its regret over that of the best tuned agent, by scenario; only the scenarios that it plays."""
     geometric_mean: Mean
     """Of the ratios."""
 
@@ -136,81 +158,158 @@ class Standing:
 
 @dataclass(frozen=True)
 class Board:
-    """All standings, the smallest worst ratio first, and whom they are measured against."""
+    """All standings, smallest worst ratio first, and the tuned agents they are compared with."""
 
     standings: list[Standing]
     best: dict[str, Best]
     """By scenario."""
 
 
+class Work(NamedTuple):
+    """What a board has yet to run."""
+
+    runs: int
+    minutes: float
+    """An estimate."""
+
+
+def lineup(extra: Sequence[Contender] = ()) -> list[Contender]:
+    """Return all built-in contenders and the ``extra`` ones, each once.
+
+    Raises:
+        BadInputError: If an extra agent does not exist or cannot play.
+    """
+    added: list[Contender] = []
+    for contender in extra:
+        find("agent", contender.agent, AGENTS)  # imports a user's module
+        if contender not in (*CONTENDERS, *added):
+            added.append(contender)
+    for contender in added:
+        for cell in contender.cells().values():
+            cell.check()
+    return [*CONTENDERS, *added]
+
+
 def tuning_cells() -> list[Cell]:
-    """Every trial on the tuning seeds."""
-    return [cell for s in SCENARIOS for c in TUNED for cell in variants(s.cell(c.agent, c.settings), _GRID)]
+    """Return every trial on the tuning seeds."""
+    return [cell for contender in TUNED for cell in _trials(contender)]
 
 
-def report_cells() -> list[Cell]:
-    """Every untuned agent on every scenario that it plays."""
-    return [s.cell(c.agent, c.settings) for s in SCENARIOS for c in CONTENDERS if c.plays(s)]
+def report_cells(extra: Sequence[Contender] = ()) -> list[Cell]:
+    """Return the cells of every untuned agent, the ``extra`` ones included, on every scenario that it plays."""
+    return [cell for contender in lineup(extra) for cell in contender.cells().values()]
 
 
-def count_runs(store: Storage, seeds: Sequence[int]) -> int:
-    """How many runs the board still needs; as long as tuning has not named the winners, all of theirs."""
-    tuning = count_missing(store, tuning_cells(), TUNING_SEEDS)
-    if tuning:
-        return tuning + count_missing(store, report_cells(), seeds) + len(SCENARIOS) * len(seeds)
-    return count_missing(store, [*report_cells(), *_winning_cells(_winners(store))], seeds)
+def count_runs(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = ()) -> int:
+    """Return how many runs the board still needs."""
+    return sum(count for _, count in _remaining(store, seeds, extra))
+
+
+def estimate(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = (), *, jobs: int = 1) -> Work:
+    """Estimate the work that :func:`compete` has left, from the time of one run per agent and kind of world.
+
+    Args:
+        store: Where finished runs are kept. A run that has to be timed first is added to it.
+        seeds: The report's seeds.
+        extra: Additional contenders.
+        jobs: Number of runs at a time.
+    """
+    refuse_tuning_seeds(seeds)
+    seconds = sum(count * _seconds_per_run(store, cell, seeds[0]) for cell, count in _remaining(store, seeds, extra))
+    return Work(count_runs(store, seeds, extra), seconds / jobs / 60.0)
 
 
 def compete(
-    store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
+    store: Storage,
+    seeds: Sequence[int],
+    extra: Sequence[Contender] = (),
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Board:
-    """Tune, play and compare; what is in the store is not run again."""
+    """Tune, run and compare the agents; runs that are in the store are not repeated.
+
+    Args:
+        store: Where finished runs are kept.
+        seeds: The report's seeds, all below the tuning seeds.
+        extra: Additional contenders, for instance ``[Contender("my_agents:Coin")]``.
+        jobs: Number of runs at a time.
+        progress: Called with the number of runs just finished.
+    """
     refuse_tuning_seeds(seeds)
+    contenders = lineup(extra)
     run_cells(tuning_cells(), TUNING_SEEDS, store, jobs=jobs, progress=progress)
     winners = _winners(store)
-    won = _winning_cells(winners)
-    run_cells([*report_cells(), *won], seeds, store, jobs=jobs, progress=progress)
+    cells = [*report_cells(extra), *(winner.cell for winner in winners.values())]
+    run_cells(cells, seeds, store, jobs=jobs, progress=progress)
 
     def regret(cell: Cell) -> Vector:
         return store.records(cell, seeds)["regret"].to_numpy()
 
-    best = {s.title: Best(*w, regret(cell)) for s, w, cell in zip(SCENARIOS, winners, won, strict=True)}
+    best = {title: Best(w.contender, w.tuning, regret(w.cell)) for title, w in winners.items()}
     standings = []
-    for contender in CONTENDERS:
-        played = [s for s in SCENARIOS if contender.plays(s)]
-        own = np.stack([regret(s.cell(contender.agent, contender.settings)) for s in played], axis=1)
-        theirs = np.stack([best[s.title].regret for s in played], axis=1)
+    for contender in contenders:
+        played = contender.cells()
+        own = np.stack([regret(cell) for cell in played.values()], axis=1)
+        theirs = np.stack([best[title].regret for title in played], axis=1)
         ratios, geometric_mean = _ratios(own, theirs)
-        standings.append(Standing(contender, dict(zip([s.title for s in played], ratios, strict=True)), geometric_mean))
+        standings.append(Standing(contender, dict(zip(played, ratios, strict=True)), geometric_mean))
     return Board(sorted(standings, key=lambda standing: standing.worst[1].value), best)
 
 
-def _winners(store: Storage) -> list[tuple[Contender, Tuned]]:
-    """The best tuned agent of each scenario, once tuning is done."""
-    return [_tuned_best(scenario, store) for scenario in SCENARIOS]
+class _Winner(NamedTuple):
+    """The best tuned agent of a scenario, and its cell there."""
+
+    contender: Contender
+    tuning: Tuned
+    cell: Cell
 
 
-def _tuned_best(scenario: Scenario, store: Storage) -> tuple[Contender, Tuned]:
+def _winners(store: Storage) -> dict[str, _Winner]:
+    """The winner of each scenario, once tuning is done."""
+    return {scenario.title: _winner(scenario, store) for scenario in SCENARIOS}
+
+
+def _winner(scenario: Scenario, store: Storage) -> _Winner:
     tunings = [(c, collect(scenario.cell(c.agent, c.settings), _GRID, store, TUNING_SEEDS)) for c in TUNED]
-    return min(tunings, key=lambda item: item[1].winner.mean)
+    best, tuning = min(tunings, key=lambda item: item[1].winner.mean)
+    return _Winner(best, tuning, scenario.cell(best.agent, {**best.settings, **tuning.winner.settings}))
 
 
-def _winning_cells(winners: Sequence[tuple[Contender, Tuned]]) -> list[Cell]:
-    return [s.cell(c.agent, {**c.settings, **t.winner.settings}) for s, (c, t) in zip(SCENARIOS, winners, strict=True)]
+def _trials(contender: Contender) -> list[Cell]:
+    return [trial for cell in contender.cells().values() for trial in variants(cell, _GRID)]
+
+
+def _remaining(store: Storage, seeds: Sequence[int], extra: Sequence[Contender]) -> list[tuple[Cell, int]]:
+    """Groups of cells with about the same cost per run: one cell of each, and how many runs the group still needs."""
+    groups: list[tuple[list[Cell], Sequence[int]]] = []
+    for cells, needed in [
+        *((_trials(contender), TUNING_SEEDS) for contender in TUNED),
+        *(([*contender.cells().values()], seeds) for contender in lineup(extra)),
+    ]:
+        fresh = [cell for cell in cells if cell.world == "fresh"]
+        groups += [([cell for cell in cells if cell.world != "fresh"], needed), (fresh, needed)]
+    counts = [(cells[0], count) for cells, needed in groups if (count := count_missing(store, cells, needed))]
+    if count_missing(store, tuning_cells(), TUNING_SEEDS):
+        # Tuning has yet to name the winners: the first tuned agent stands in for all of them.
+        return counts + [(s.cell(TUNED[0].agent, TUNED[0].settings), len(seeds)) for s in SCENARIOS]
+    return counts + [(w.cell, count_missing(store, [w.cell], seeds)) for w in _winners(store).values()]
+
+
+def _seconds_per_run(store: Storage, cell: Cell, seed: int) -> float:
+    """The mean time of a cell's stored runs, storing included; if there are none, make the first."""
+    if not store.seeds(cell):
+        replace(cell, horizon=3).run(seed)  # compiles
+        run_cells([cell], [seed], store)
+    return STORING_SECONDS + float(store.records(cell, store.seeds(cell))["seconds"].to_numpy().mean())
 
 
 def _ratios(own: Matrix, theirs: Matrix) -> tuple[list[Mean], Mean]:
-    """Ratios of mean regrets, for each column, and their geometric mean; errors by leaving out one seed at a time.
+    """The ratio of mean regrets in each scenario, and their geometric mean; both arguments are (seeds, scenarios)."""
 
-    Both are (seeds, scenarios), over the same seeds.
-    """
-    ratios = own.mean(axis=0) / theirs.mean(axis=0)
-    left_out = np.empty((0, len(ratios)))
-    if len(own) > 1:
-        left_out = np.array([_without(own, i) / _without(theirs, i) for i in range(len(own))])
-    geometric_mean = jackknifed(float(np.exp(np.log(ratios).mean())), np.exp(np.log(left_out).mean(axis=1)))
-    return [jackknifed(float(r), column) for r, column in zip(ratios, left_out.T, strict=True)], geometric_mean
+    def ratios(runs: Vector) -> Vector:
+        return np.asarray(runs[0].mean(axis=-1) / runs[1].mean(axis=-1))
 
-
-def _without(regret: Matrix, seed: int) -> Vector:
-    return np.asarray(np.delete(regret, seed, axis=0).mean(axis=0))
+    runs = np.stack([own.T, theirs.T])
+    each = [jackknife(lambda sample: float(ratios(sample)), runs[:, number]) for number in range(own.shape[1])]
+    return each, jackknife(lambda sample: float(np.exp(np.log(ratios(sample)).mean())), runs)

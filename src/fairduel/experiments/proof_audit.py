@@ -1,4 +1,4 @@
-"""The inequalities of the proofs, checked in every round of a run of RCDB or RCDB-S at its theory radii."""
+"""The inequalities of the proofs, checked in every round of RCDB or RCDB-S at their theory radii."""
 
 import math
 from collections.abc import Mapping
@@ -18,24 +18,24 @@ from fairduel.worlds import FixedWorld
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """How close a run came to an inequality."""
+    """How close a run came to violating an inequality."""
 
     ratio: float
-    """The left side over the right, the largest over the rounds; up to 1 it held."""
+    """The largest ratio of the left side to the right over all rounds; the inequality held if it is at most 1."""
     reach: float
-    """The largest ratio that any run of this world could have had; up to 1 it could not have failed."""
+    """The largest ratio possible in this world; if it is at most 1, the inequality could not have failed."""
 
 
 Audit = Mapping[str, Inequality]
-"""By name; of RCDB
+"""Inequalities by name. For RCDB:
 
 - ``confidence``: ‖θ_t − θ*‖_Σ_t ≤ β (Lemma MLE);
 - ``round_regret``: r_t ≤ min(4B, 2β‖φ_t‖_Σ_t⁻¹) (Lemma r, with 4B where the paper's 4 assumes B ≤ 1);
 - ``potential``: Σ min(1, ‖√(w_t κ) φ_t‖²_Σ_t⁻¹) ≤ 2d log(1 + TL²/(dλ)), L² = 4κ (Lemma abbasi);
 - ``corruption``: ‖Σ_{i<t, flipped} w_i φ_i‖_Σ_t⁻¹ ≤ αC (eq. I20);
-- ``regret``: Regret(T) is at most the bound that the proof of Theorem main ends in;
+- ``regret``: Regret(T) is at most the bound at the end of the proof of Theorem main.
 
-and of RCDB-S
+For RCDB-S:
 
 - ``confidence``: ‖θ_t − θ*‖_Σ_t ≤ β_t (event E_1 of Lemma cE);
 - ``local_confidence``: ‖θ_t − θ*‖_Λ_t ≤ β̃_t (event E_2);
@@ -45,7 +45,7 @@ and of RCDB-S
 
 @dataclass(frozen=True)
 class _Watched:
-    """A finished run of an agent, with what an onlooker who knows θ* sees in each round."""
+    """A finished run together with θ*, which the agent does not know."""
 
     agent: RCDB | RCDBS
     settings: dict[str, Any]
@@ -55,7 +55,7 @@ class _Watched:
     differences: Matrix
     """φ_t, shape (T, d)."""
     largest_regret: float
-    """What the worst duel of this world costs."""
+    """Regret of the worst duel in this world."""
 
     @property
     def errors(self) -> Matrix:
@@ -72,19 +72,19 @@ class _Watched:
         return np.asarray(start + np.concatenate([np.zeros_like(gains[:1]), np.cumsum(gains, axis=0)]))
 
     def confidence(self, information: Matrix, radii: Vector) -> Inequality:
-        """‖θ_t − θ*‖ in the norm of ``information`` against ``radii`` (T,)."""
+        """Compare ‖θ_t − θ*‖, in the norm of ``information``, with ``radii`` (T,)."""
         errors = self.errors
         norms = np.sqrt(np.einsum("ti,tij,tj->t", errors, information[:-1], errors))
-        # The farthest estimate within ‖θ‖ ≤ B is −θ*; both the matrix and, more slowly, the radius grow with t.
+        # The farthest estimate within ‖θ‖ ≤ B is −θ*. The matrix grows with t, and so does the radius, more slowly.
         farthest = 2.0 * np.linalg.norm(self.parameter) * math.sqrt(np.linalg.eigvalsh(information[-2])[-1])
         return Inequality(float(np.max(norms / radii)), float(farthest / radii[-1]))
 
 
 def audit(cell: Cell, seed: int) -> Audit:
-    """Play one run and check every inequality in it."""
+    """Play one run and check every inequality in every round."""
     agent, world, _, _ = cell.start(seed)
     if not isinstance(agent, RCDB | RCDBS) or not isinstance(world, FixedWorld) or world.parameter is None:
-        raise BadInputError("the proofs' inequalities are about RCDB and RCDB-S where θ* is known and actions stay.")
+        raise BadInputError("only RCDB and RCDB-S can be audited, in a world with known θ* and fixed actions.")
     trace, offer = cell.run(seed).trace, world.offer(1)
     worst = 2.0 * float(np.ptp(offer.rewards))
     differences = offer.actions[trace.first] - offer.actions[trace.second]
@@ -97,7 +97,7 @@ def _audit_rcdb(watched: _Watched, agent: RCDB, horizon: int) -> Audit:
     radius = agent.radius_at(horizon)
     information = watched.information(settings["kappa"])
     allowed = np.minimum(4.0 * agent.norm_bound, 2.0 * radius * np.maximum(trace.width, 1e-300))
-    costs = trace.regret > 1e-9  # a self-duel of the best action has 0 on both sides
+    costs = trace.regret > 1e-9  # a self-duel of the best action is 0 on both sides
     bound = regret_bound(agent, horizon)
     return {
         "confidence": watched.confidence(information, np.full(horizon, radius)),
@@ -105,7 +105,7 @@ def _audit_rcdb(watched: _Watched, agent: RCDB, horizon: int) -> Audit:
             float(np.max(trace.regret[costs] / allowed[costs], initial=0.0)),
             float(np.max(watched.largest_regret / allowed[~trace.self_duels], initial=0.0)),
         ),
-        # The next two are true of any duels and flips: they check the implementation, not the algorithm.
+        # The next two hold for any duels and flips: they check the implementation, not the algorithm.
         "potential": Inequality(_potential(trace, settings), 1.0),
         "corruption": Inequality(_corruption(watched, information), 1.0),
         "regret": Inequality(float(trace.regret.sum()) / bound, watched.largest_regret * horizon / bound),
@@ -130,7 +130,7 @@ def _audit_rcdbs(watched: _Watched, agent: RCDBS) -> Audit:
 
 
 def regret_bound(agent: RCDB, horizon: int) -> float:
-    """The bound on Regret(T) that the proof of Theorem main ends in, for the agent's settings."""
+    """Return the bound on Regret(T) at the end of the proof of Theorem main, for the agent's settings."""
     settings = agent.settings
     return rcdb_regret_bound(
         dimension=agent.dimension,

@@ -1,4 +1,4 @@
-"""Theory against practice: what the radius of the theorems does, and what scaling it down does."""
+"""The theorems' confidence radii compared with scaled-down and practical ones."""
 
 from fairduel.agents import AGENTS
 from fairduel.experiments.experiment import Curves, Entry, Experiment
@@ -22,12 +22,12 @@ def radius() -> Experiment:
         entries.append(Entry(determinant, "determinant", attack.panel, drawn_in=()))
     return Experiment(
         name="radius",
-        title="The theorems' radii and the practical ones",
-        question="What does the radius that the proof needs cost on the paper's own problem?",
+        title="Theoretical and practical confidence radii",
+        question="How much regret does the theorem's radius cost on the paper's own problem?",
         entries=entries,
         views=[Curves("Cumulative regret by radius.")],
         notes=[
-            "With the theory radius every duel of this horizon explores, and regret is a straight line. It does not "
-            "stay one: without attack, regret per round starts to fall after about 10,000 rounds here (RCDB, T = 10⁶)."
+            "With the theory radius, every duel within this horizon explores, so regret grows linearly. Over a longer "
+            "horizon it slows down: without attack, regret per round falls after about 10,000 rounds (RCDB, T = 10⁶)."
         ],
     )

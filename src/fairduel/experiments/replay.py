@@ -1,4 +1,4 @@
-"""Recorded votes, replayed: every agent with features, while the first votes are flipped or a bad item is pushed."""
+"""Replay of recorded votes: agents with features, while the first votes are flipped or a bad item is promoted."""
 
 import math
 from collections.abc import Mapping
@@ -22,23 +22,23 @@ RUNS = 20
 FLIPS = 150
 MANY_FLIPS = 600
 FOLDS = 10
-"""Contexts are left out of the linear model in so many groups."""
+"""Number of groups of contexts in cross-validation of the linear model."""
 
 
-NO_FLIPS = Attack(f"no attack, {FLIPS} flips feared", "none", budget=FLIPS)
-FIRST_FLIPPED = Attack(f"the first {FLIPS} votes flipped", "greedy", budget=FLIPS)
+NO_FLIPS = Attack(f"no attack, C = {FLIPS} assumed", "none", budget=FLIPS)
+FIRST_FLIPPED = Attack(f"first {FLIPS} votes flipped", "greedy", budget=FLIPS)
 PANELS = (
     NO_FLIPS,
     FIRST_FLIPPED,
-    Attack(f"the first {MANY_FLIPS} votes flipped", "greedy", budget=MANY_FLIPS),
-    Attack(f"a random item pushed by {FLIPS} flips", "misleading", {"target": "random"}, budget=FLIPS),
-    Attack(f"the worst item pushed by {FLIPS} flips", "misleading", {"target": "worst"}, budget=FLIPS),
+    Attack(f"first {MANY_FLIPS} votes flipped", "greedy", budget=MANY_FLIPS),
+    Attack(f"random item promoted by {FLIPS} flips", "misleading", {"target": "random"}, budget=FLIPS),
+    Attack(f"worst item promoted by {FLIPS} flips", "misleading", {"target": "worst"}, budget=FLIPS),
 )
 _WITH_FEATURES = [
     name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent) and not issubclass(kind, KArmed)
 ]
 _PRACTICAL: dict[str, Mapping[str, Any]] = {
-    "vacdb": {"norm_bound": 4.0},  # its ridge is 2^−2l κ, and at ‖θ‖ ≤ 17 that is no ridge any more
+    "vacdb": {"norm_bound": 4.0},  # its ridge is 2^−2l κ, which vanishes at ‖θ‖ ≤ 17
 }
 _OTHER_FORMS: dict[str, Mapping[str, Mapping[str, Any]]] = {
     "rcdb": {"C unknown": {"flip_budget": None}, "one-pass": {"estimator": "one-pass"}},
@@ -49,18 +49,18 @@ CONTENDERS: tuple[tuple[str, str, Mapping[str, Any]], ...] = tuple(
     for name in _WITH_FEATURES
     for words, settings in {"practical": _PRACTICAL.get(name, {}), **_OTHER_FORMS.get(name, {})}.items()
 )
-"""Every agent with features: its name, its setting in words, and the setting."""
+"""Every agent with features: its name, its setting in words, and its settings."""
 RADII = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 WITH_RADIUS = [name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent)]
-"""Those whose radius means the same: β of β‖φ‖_Σ⁻¹ against estimated rewards."""
+"""The agents whose radius means the same: β of β‖φ‖_Σ⁻¹, added to estimated rewards."""
 
 
 def replay(path: Path | None) -> list[Experiment]:
-    """Declare the replay of the votes in a folder: the agents as they come, and how much their radius matters."""
+    """Declare the replay of the votes in a folder: untuned agents, and the influence of their radius."""
     if path is None:
         raise BadInputError(
-            "replay needs recorded votes: give --data a folder with votes.csv and features.npz, as made from a public "
-            "set such as UKPConvArg1 (github.com/UKPLab/acl2016-convincing-arguments)."
+            "replay needs recorded votes; set --data to a folder with votes.csv and features.npz, for example made "
+            "from UKPConvArg1 (github.com/UKPLab/acl2016-convincing-arguments)."
         )
     return [_untuned(path), _by_radius(path)]
 
@@ -84,10 +84,10 @@ def _untuned(path: Path) -> Experiment:
     ]
     return Experiment(
         name="replay",
-        title=f"Recorded votes, replayed: {path.resolve().name}",
-        question=f"Who finds the items that people like best in {HORIZON:,} recorded votes, if some are flipped?",
+        title=f"Replay of recorded votes: {path.resolve().name}",
+        question=f"Which agent finds the items people like best within {HORIZON:,} recorded votes if some are flipped?",
         entries=entries,
-        views=[Curves("Cumulative regret by Borda score; the band is ± one standard error over the runs.")],
+        views=[Curves("Cumulative Borda regret (mean ± one standard error).")],
         notes=[*_notes(recording), *misfit(recording).notes()],
     )
 
@@ -107,13 +107,13 @@ def _by_radius(path: Path) -> Experiment:
     ]
     return Experiment(
         name="replay-radius",
-        title="Recorded votes: how much the radius matters",
-        question="Would a rival with another radius do as well as RCDB, or better?",
+        title="Replay of recorded votes: influence of the radius",
+        question="Would another agent beat RCDB with a different radius?",
         entries=entries,
         views=[Lines("Final regret against the radius (log-log).", "radius β", scale="log")],
         notes=[
-            "The practical radii are √d for RCDB, half of it for RCDB-S and √(d log T) for the others, whatever the "
-            "votes are like. Here all have the same one. No radius was chosen by these runs: the whole range is shown.",
+            "The practical radii are √d for RCDB, √d/2 for RCDB-S and √(d log T) for the others, whatever the votes. "
+            "Here all agents use the same radius, and the whole range is shown.",
         ],
     )
 
@@ -125,32 +125,32 @@ def _notes(recording: Recording) -> list[str]:
     norm = float(np.linalg.norm(recording.parameter))
     tolerance = math.ceil(math.sqrt(HORIZON))
     filled = (
-        f" Pairs without a vote: {recording.filled:,}; the linear model below answers there."
+        f" Pairs without votes: {recording.filled:,}, answered by the linear model described below."
         if recording.filled
         else " Every pair has votes."
     )
     return [
         f"{recording.pairs.count.sum():,.0f} votes on {pairs:,} pairs in {len(arms)} contexts of {sizes} "
-        f"items, d = {len(recording.parameter)}.{filled} A round shows a context drawn at random, and a "
-        "duel is answered by one of the votes on that very pair, drawn at random; a tie by a coin.",
-        "Regret is by Borda score, the chance to win a vote against another item of the context: 2·best − a − b. Half "
-        f"of it, divided by {HORIZON:,}, is the Borda regret a duel.",
-        f"No agent is tuned. RCDB and RCDB-S are told C, also where nobody attacks; 'C unknown' tolerates ⌈√T⌉ = "
-        f"{tolerance}. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up; "
-        "VACDB, which makes of it the ridge of its estimates, is told 4.",
+        f"items, d = {len(recording.parameter)}.{filled} Each round shows a random context, and a duel is answered by "
+        "a random vote on that very pair; a tie is decided by a coin flip.",
+        "Regret is measured in Borda scores, the probability of winning a vote against another item of the context: "
+        f"2·best − a − b. Divided by {2 * HORIZON:,}, it is the usual Borda regret per duel, best − (a + b)/2.",
+        f"No agent is tuned. RCDB and RCDB-S are told C, even without an attack; 'C unknown' tolerates ⌈√T⌉ = "
+        f"{tolerance} flips. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up, "
+        "except VACDB, which derives its ridge from the bound and is told 4.",
     ]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How well chances of pairs agree with the votes on them."""
+    """How well predicted win probabilities agree with the votes."""
 
     accuracy: float
-    """Share of the votes that are no ties and went to the likelier item."""
+    """Share of the decided votes (no ties) that went to the likelier item."""
     log_loss: float
-    """Mean −log of the chance that a vote had, in nats; a tie is half a vote for each."""
+    """Mean negative log-likelihood per vote, in nats; a tie is half a vote for each item."""
     pick: float
-    """Borda score of the item that is on top, mean over the contexts."""
+    """Borda score of the top-ranked item, averaged over the contexts."""
 
 
 @dataclass(frozen=True)
@@ -158,52 +158,52 @@ class Misfit:
     """How far the votes are from P(i beats j) = σ((x_i − x_j)ᵀθ)."""
 
     linear: Fit
-    """θ fitted to all votes, and judged on the same: the best that an agent could come to."""
+    """θ fitted to all votes and evaluated on them: the best an agent could achieve."""
     held_out: Fit | None
-    """θ fitted to the other contexts; None where there is one only."""
+    """θ fitted to the other contexts; ``None`` if there is only one."""
     ceiling: Fit
-    """The votes themselves: each pair has its own chance, each context its best item."""
+    """The votes themselves: a separate probability per pair, and the best item of each context."""
     random_pick: float
-    """Borda score of an item drawn at random."""
+    """Borda score of a random item."""
 
     def notes(self) -> list[str]:
-        """What a reader of the regrets must know, in words."""
+        """Return what readers must know to judge the regrets."""
         held_out = ""
         if self.held_out is not None:
             held_out = (
-                f" (on contexts that it has not seen {self.held_out.accuracy:.1%}, {self.held_out.log_loss:.3f} and "
+                f" (on unseen contexts: {self.held_out.accuracy:.1%}, {self.held_out.log_loss:.3f} and "
                 f"{self.held_out.pick:.3f})"
             )
         lost, spent = (2.0 * HORIZON * (self.ceiling.pick - pick) for pick in (self.linear.pick, self.random_pick))
         return [
-            "The linear model, in which every agent here believes, is wrong. Fitted to all votes, it predicts "
+            "The linear model, which all agents here assume, is wrong. Fitted to all votes, it predicts "
             f"{self.linear.accuracy:.1%} of the decided votes, its log-loss is {self.linear.log_loss:.3f}, and its "
-            f"top item has a Borda score of {self.linear.pick:.3f}{held_out}. If each pair had its own chance, these "
-            f"would be {self.ceiling.accuracy:.1%}, {self.ceiling.log_loss:.3f} and {self.ceiling.pick:.3f}; with so "
-            "few votes a pair that is too good to reach.",
-            f"So an agent that knew the fitted θ from the start, and played its top item only, would still have a "
-            f"regret of {lost:,.0f}. Random play has {spent:,.0f}.",
+            f"top item has a Borda score of {self.linear.pick:.3f}{held_out}. With a separate probability per pair, "
+            f"these would be {self.ceiling.accuracy:.1%}, {self.ceiling.log_loss:.3f} and {self.ceiling.pick:.3f}, "
+            "which is out of reach with so few votes per pair.",
+            f"An agent that knew the fitted θ from the start and played only its top item would still have a regret "
+            f"of {lost:,.0f}; random play has {spent:,.0f}.",
         ]
 
 
 def misfit(recording: Recording) -> Misfit:
-    """Measure how far the votes of a recording are from the linear model."""
+    """Measure how far recorded votes are from the linear model."""
     pairs, contexts = recording.pairs, recording.contexts
     of_context = [recording.parameter] * len(contexts)
-    linear = _judge(recording, of_context)
+    linear = _evaluate(recording, of_context)
     held_out = None
     if len(contexts) > 1:
         fold = np.arange(len(contexts)) % FOLDS
         fitted = [pairs.fit(fold[pairs.context] != number) for number in range(min(FOLDS, len(contexts)))]
-        held_out = _judge(recording, [fitted[number] for number in fold])
+        held_out = _evaluate(recording, [fitted[number] for number in fold])
     share = pairs.won / np.maximum(pairs.count, 1e-300)
     entropy = float(np.average(entr(share) + entr(1.0 - share), weights=pairs.count))
     ceiling = Fit(_accuracy(pairs, share - 0.5), entropy, float(np.mean([c.rewards.max() for c in contexts])))
     return Misfit(linear, held_out, ceiling, float(np.mean([c.rewards.mean() for c in contexts])))
 
 
-def _judge(recording: Recording, parameters: list[Vector]) -> Fit:
-    """Judge one θ for each context."""
+def _evaluate(recording: Recording, parameters: list[Vector]) -> Fit:
+    """Evaluate one θ per context."""
     pairs = recording.pairs
     margins = np.einsum("pd,pd->p", pairs.difference, np.array(parameters)[pairs.context])
     loss = -(pairs.won * log_expit(margins) + (pairs.count - pairs.won) * log_expit(-margins))
@@ -212,7 +212,7 @@ def _judge(recording: Recording, parameters: list[Vector]) -> Fit:
 
 
 def _accuracy(pairs: Pairs, margins: Vector) -> float:
-    """Share of the decided votes that went to i where ``margins`` (p,) is above 0 and to j where it is below."""
+    """Share of the decided votes that the signs of ``margins``, shape (p,), predict; a zero counts half."""
     won, lost = pairs.won - 0.5 * pairs.tied, pairs.count - pairs.won - 0.5 * pairs.tied
     right = np.where(margins > 0.0, won, np.where(margins < 0.0, lost, 0.5 * (won + lost)))
     return float(right.sum() / (won + lost).sum())

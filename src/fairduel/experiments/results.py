@@ -1,4 +1,4 @@
-"""From a declared experiment to its results: run what is missing, then gather."""
+"""Run a declared experiment and collect its results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from fairduel.simulation import Storage, run_cells
 class Results:
     """An experiment with the runs of all its entries.
 
-    ``entry`` in both frames is the position in ``experiment.entries``.
+    The column ``entry`` of both frames is the position in ``experiment.entries``.
     """
 
     experiment: Experiment
     seeds: list[int]
     runs: pl.DataFrame
-    """One row a run, by entry and seed: final values, settings, diagnostics."""
+    """One row per run, by entry and seed: final values, settings, diagnostics."""
     traces: pl.DataFrame
-    """One row a run and round, by entry, seed and round: cumulative regrets, duel, flip, weight, width, slope."""
+    """One row per run and round, by entry, seed and round: cumulative regrets, duel, flip, weight, width, slope."""
 
     def of(self, entry: Entry) -> pl.DataFrame:
-        """Return the runs of one entry, by seed."""
+        """Return the runs of one entry, ordered by seed."""
         return self.runs.filter(pl.col("entry") == self.experiment.entries.index(entry))
 
 
@@ -37,7 +37,15 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Results:
-    """Run what is missing of an experiment and gather all of it."""
+    """Run what is missing of an experiment and collect all of its results.
+
+    Args:
+        experiment: The experiment.
+        store: Where finished runs are kept.
+        seeds: One run per entry and seed; all below the tuning seeds.
+        jobs: Number of runs at a time.
+        progress: Called with the number of runs just finished.
+    """
     refuse_tuning_seeds(seeds)
     run_cells([entry.cell for entry in experiment.entries], seeds, store, jobs=jobs, progress=progress)
     runs, traces = [], []
@@ -55,7 +63,7 @@ def run_experiment(
         literals = [pl.lit(value).alias(name) for name, value in names.items()]
         runs.append(store.records(entry.cell, seeds).with_columns(*literals, pl.lit(entry.x, pl.Float64).alias("x")))
         traces.append(store.traces(entry.cell, seeds).with_columns(*literals))
-    first = ["experiment", "entry", "agent", "setting", "tuned", "panel", "attack", "budget"]
+    first = list(names)
     return Results(
         experiment,
         list(seeds),

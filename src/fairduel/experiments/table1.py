@@ -1,4 +1,4 @@
-"""The paper's Table 1, running: every algorithm in its own setting, its bound beside its measured growth."""
+"""The paper's Table 1, measured: every algorithm in its own setting, its bound next to its measured growth."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ REFERENCE_BUDGET = 100
 
 
 class _Setup(NamedTuple):
-    """Where the algorithms of a model are run: a world with its settings, a weak attack and a strong one."""
+    """Where the algorithms of a model run: a world with its settings, a weak attack and a strong one."""
 
     world: tuple[str, Mapping[str, Any]]
     weak: str
@@ -42,28 +42,28 @@ _SETUPS: dict[Model, _Setup] = {
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One row of the table: an agent, what is claimed of it, and where it is run."""
+    """One row of the table: an agent, its guarantee, and where it runs."""
 
     agent: str
     title: str
     guarantee: Guarantee
     settings: Mapping[str, Any]
     published: Mapping[str, Any] | None
-    """The settings with the constants as published, where they differ from the practical ones."""
+    """The settings with the published constants; ``None`` if they are the practical ones."""
 
     @property
     def world(self) -> tuple[str, Mapping[str, Any]]:
-        """The world that it is made for, and its settings."""
+        """The world it is made for, with its settings."""
         return _SETUPS[self.guarantee.model].world
 
     @property
     def attack(self) -> str:
-        """A weak attack where its bound covers no strong one; where it covers none at all, a strong one."""
+        """A weak attack if its bound covers weak ones only; else a strong attack, even if the bound covers none."""
         setup = _SETUPS[self.guarantee.model]
         return setup.weak if self.guarantee.adversary in ("weak", "weak only") else setup.strong
 
     def cell(self, *, horizon: int, budget: int, settings: Mapping[str, Any] | None = None) -> Cell:
-        """Its runs at this horizon, under attack if there is a budget."""
+        """Return the cell for a horizon, under attack if the budget is positive."""
         name, world_settings = self.world
         return Cell(
             agent=self.agent,
@@ -77,24 +77,24 @@ class Algorithm:
 
     @property
     def cells_in_horizon(self) -> list[Cell]:
-        """One a horizon, without an attack."""
+        """One cell per horizon, without attack."""
         return [self.cell(horizon=horizon, budget=0) for horizon in HORIZONS]
 
     @property
     def cells_in_budget(self) -> list[Cell]:
-        """One a budget, at the reference horizon."""
+        """One cell per budget, at the reference horizon."""
         return [self.cell(horizon=REFERENCE_HORIZON, budget=budget) for budget in BUDGETS]
 
     @property
     def published_cell(self) -> Cell | None:
-        """The reference point with the constants as published."""
+        """The reference point with the published constants."""
         if self.published is None:
             return None
         return self.cell(horizon=REFERENCE_HORIZON, budget=REFERENCE_BUDGET, settings=self.published)
 
     @property
     def cells(self) -> list[Cell]:
-        """All that it takes to fill its row."""
+        """Every cell its row needs."""
         extra = [self.published_cell] if self.published_cell else []
         return [*self.cells_in_horizon, *self.cells_in_budget, *extra]
 
@@ -103,11 +103,11 @@ _SECOND_FORMS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "phased-elimination": ("C unknown", {"corruption_budget": None}, {"needs": "T"}),
     "versatile-db": ("one learner", {"form": "one-learner"}, {"in_paper": False}),
 }
-"""Agents with a second row: what it adds to the title, its settings, and what it changes of the guarantee."""
+"""Agents with a second row: the words added to the title, the settings, and the changes to the guarantee."""
 
 
 def _rows() -> Iterator[Algorithm]:
-    """Every agent with a guarantee, in the order of the paper's settings."""
+    """Every agent with a guarantee, ordered by the paper's models."""
     for model in _SETUPS:
         for name, kind in AGENTS.items():
             guarantee = kind.guarantee
@@ -122,12 +122,12 @@ def _rows() -> Iterator[Algorithm]:
 
 
 ALGORITHMS = tuple(_rows())
-"""Every algorithm of the paper's Table 1, and those near it."""
+"""Every algorithm of the paper's Table 1, and related ones."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A row of the table, filled."""
+    """A measured row of the table."""
 
     algorithm: Algorithm
     by_horizon: Matrix
@@ -137,34 +137,34 @@ class Measured:
     in_horizon: Mean
     """Exponent of regret in T without attack."""
     in_budget: Mean
-    """Exponent in C of what an attack adds; NaN where that is within the noise."""
+    """Exponent in C of the regret that an attack adds; NaN if that is within the noise."""
     per_corruption: Mean
-    """Regret that a unit of C adds: the slope of a straight line, fitted to each run."""
+    """Regret per unit of C: the slope of a straight line fitted to each run."""
     reference: Mean
     """Regret at the reference point."""
     published: Mean | None
-    """The same with the constants as published, where they differ."""
+    """The same with the published constants; ``None`` if they are the practical ones."""
     published_epoch: int
-    """The last epoch that any run with these came to, from 1; 0 for an algorithm without epochs."""
+    """The last epoch that any run with the published constants reached, from 1; 0 without epochs."""
     uniform: float
-    """What playing uniformly at random would cost at the reference horizon, mean over the seeds."""
+    """Regret of uniformly random play at the reference horizon, averaged over the seeds."""
     seconds_a_round: float
 
     @property
     def published_is_uniform(self) -> bool:
-        """Whether the published constants leave it exploring for the whole reference horizon."""
+        """Whether it explores for the whole reference horizon with the published constants."""
         return self.published is not None and self.published.value >= 0.9 * self.uniform
 
 
 def all_cells() -> list[Cell]:
-    """All that it takes to fill the table."""
+    """Return every cell the table needs."""
     return [cell for algorithm in ALGORITHMS for cell in algorithm.cells]
 
 
 def measure(
     store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Measured]:
-    """Run what is missing and fill the table."""
+    """Run what is missing and return the measured rows."""
     refuse_tuning_seeds(seeds)
     run_cells(all_cells(), seeds, store, jobs=jobs, progress=progress)
     return [_filled(algorithm, store, seeds) for algorithm in ALGORITHMS]
@@ -199,7 +199,7 @@ def _filled(algorithm: Algorithm, store: Storage, seeds: Sequence[int]) -> Measu
 
 
 def _uniform_regret(cell: Cell, seed: int) -> float:
-    """What uniform play costs on average in this world; its actions are the same in every round."""
+    """Expected regret of uniform play in this world, whose actions are the same in every round."""
     _, world, _, _ = replace(cell, attack="none", budget=0).start(seed)
     rewards = world.offer(1).rewards
     shown = 1 if isinstance(world, RewardWorld) else 2

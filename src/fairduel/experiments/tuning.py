@@ -1,4 +1,4 @@
-"""Tuning: the best of a declared grid on seeds that no report uses."""
+"""Tuning: the best settings of a declared grid, on seeds that no report uses."""
 
 import functools
 import itertools
@@ -26,7 +26,7 @@ from fairduel.experiments.paper_setup import (
 from fairduel.simulation import Cell, Storage, run_cells
 
 FIRST_TUNING_SEED = 1_000_000
-"""Tuning seeds start here; reported seeds stay below."""
+"""Tuning seeds start here; report seeds stay below."""
 TUNING_RUNS = 50
 RADII = (0.125, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 THEORY_SCALES = tuple(float(f"{10 ** (step / 4):.2g}") for step in range(-18, -1))
@@ -34,19 +34,19 @@ THEORY_SCALES = tuple(float(f"{10 ** (step / 4):.2g}") for step in range(-18, -1
 
 
 def tuning_seeds(runs: int = TUNING_RUNS) -> range:
-    """The seeds that tuning runs on."""
+    """Return the first ``runs`` tuning seeds."""
     return range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + runs)
 
 
 def refuse_tuning_seeds(seeds: Iterable[int]) -> None:
-    """Raise where a report would run on seeds that its settings may have been chosen on."""
+    """Raise if a report would use seeds on which its settings may have been tuned."""
     if max(seeds, default=0) >= FIRST_TUNING_SEED:
-        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are for tuning: choose a smaller seed.")
+        raise BadInputError(f"seeds from {FIRST_TUNING_SEED} on are reserved for tuning; choose a smaller seed.")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One point of the grid: what was tried, and the regret that it had."""
+    """One point of the grid and its regret."""
 
     settings: dict[str, Any]
     mean: float
@@ -55,22 +55,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The whole outcome of a tuning: problem, seeds, every trial, and the winner."""
+    """A finished tuning: the problem, the seeds and every trial."""
 
     problem: dict[str, Any]
-    """The cell without the settings under tuning."""
+    """The fields of the cell, without the tuned settings."""
     seeds: tuple[int, int]
     """First and last tuning seed."""
     trials: list[Trial]
 
     @property
     def winner(self) -> Trial:
-        """The trial with the lowest mean regret; among equals, the first of the grid."""
+        """The trial with the lowest mean regret; of equals, the first in the grid."""
         return min(self.trials, key=lambda trial: trial.mean)
 
     @property
     def at_edge(self) -> bool:
-        """Whether a wider grid might do better: the best of some number is the grid's smallest or largest."""
+        """Whether a wider grid might do better, because the best value of some number is the smallest or largest."""
         for name, best in self.winner.settings.items():
             values = {trial.settings.get(name) for trial in self.trials}
             numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -79,36 +79,36 @@ class Tuned:
         return False
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, with the winner spelled out."""
+        """Return plain values, including the winner."""
         return asdict(self) | {"winner": asdict(self.winner), "at_edge": self.at_edge}
 
 
 def grid(agent: str) -> list[dict[str, Any]]:
-    """All settings that are tried for an agent: every radius, with every one of its other choices."""
+    """Return the default grid of an agent: every radius with every combination of its other choices."""
     kind = loaded_class(agent)
     if kind is not None and not hasattr(kind, "radius"):
-        raise BadInputError(f"{agent} has no radius to tune: say what to try, like --grid scale=0.1,1.")
+        raise BadInputError(f"{agent} has no radius to tune; give the values to try, for example --grid scale=0.1,1.")
     choices = kind.tuned_choices if kind else {}
     points = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     return [{"radius": radius, **point} for point in points for radius in RADII]
 
 
 def theory_grid() -> list[dict[str, Any]]:
-    """The theory radii, each scaled down by one constant."""
+    """Return the grid that scales down the theorems' radii by one constant."""
     return [{"radius": "theory", "radius_scale": scale} for scale in THEORY_SCALES]
 
 
 def variants(cell: Cell, settings: Iterable[Mapping[str, Any]]) -> list[Cell]:
-    """Return ``cell`` once for each of the settings, which add to its own."""
+    """Return a copy of ``cell`` for each of the settings, which are added to its own."""
     return [replace(cell, agent_settings={**cell.agent_settings, **extra}) for extra in settings]
 
 
 Problem = tuple[Cell, Sequence[Mapping[str, Any]]]
-"""A cell to be tuned, and the settings that are tried."""
+"""A cell to tune, and the settings to try."""
 
 
 def trial_cells(problems: Iterable[Problem]) -> list[Cell]:
-    """Every cell that the problems need."""
+    """Return every cell that the problems need."""
     return [variant for cell, settings in problems for variant in variants(cell, settings)]
 
 
@@ -120,15 +120,15 @@ def tune_all(
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[Tuned]:
-    """Run what is missing of each problem's grid on so many tuning seeds, and judge it."""
+    """Run what is missing of each problem's grid on ``runs`` tuning seeds, and return the tunings."""
     run_cells(trial_cells(problems), tuning_seeds(runs), store, jobs=jobs, progress=progress)
     return [collect(cell, settings, store, tuning_seeds(runs)) for cell, settings in problems]
 
 
 def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, seeds: Sequence[int]) -> Tuned:
-    """Judge a grid whose cells are in the store."""
+    """Collect a tuning whose runs are all in the store."""
     if min(seeds) < FIRST_TUNING_SEED:
-        raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are for reports: tune on larger ones.")
+        raise BadInputError(f"seeds below {FIRST_TUNING_SEED} are reserved for reports; tune on larger ones.")
     trials = []
     for extra, variant in zip(settings, variants(cell, settings), strict=True):
         regret = mean(store.records(variant, seeds)["regret"].to_numpy())
@@ -153,37 +153,43 @@ def paper_problems() -> list[Problem]:
 
 
 def tuning_problem(agent: str, attack: Attack, warmup: int) -> Cell:
-    """An agent on the paper's set-up, to be tuned for one attack; first come ``warmup`` random duels."""
+    """Return an agent on the paper's setup, to be tuned for one attack after ``warmup`` random duels."""
     return paper_cell(agent, attack, {"warmup": warmup} if warmup else {})
 
 
 def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
-    """RCDB or RCDB-S by its theorem, to be scaled for one attack and one norm of θ*.
+    """Return RCDB or RCDB-S with its theorem's radii, to be scaled for one attack and one norm of θ*.
 
-    Both get Theorem new's ridge, λ = d/B, so that they differ in nothing but how they explore; it is the better one for
-    RCDB too, whose own is 1/B².
+    Both get Theorem new's ridge, λ = d/B, so that they differ only in how they explore. It is also better for RCDB than
+    its own, 1/B².
     """
     ridge = rcdbs_ridge(DIMENSION, norm)
     return sigmoid_cell(agent, attack, norm, {**AGENTS[agent].published_settings, "ridge": ridge})
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:
-    """The paper's set-up with another norm of θ*; where nobody attacks, agents know it (C = 0)."""
+    """Return a cell of the paper's setup with another norm of θ*; without attack, agents are told C = 0."""
     budget = 0 if attack is NO_ATTACK else BUDGET
     world = {"dimension": DIMENSION, "norm": norm}
     return paper_cell(agent, attack, settings, world_settings=world, budget=budget)
 
 
 def published(cell: Cell) -> Tuned:
-    """Return the tuning of this problem that comes with fairduel, from ``fairduel tune all``."""
+    """Return the tuning of this problem that ships with fairduel, made by ``fairduel tune all``."""
     found = _published().get(json.dumps(_problem(cell), sort_keys=True))
     if found is None:
-        raise BadInputError(f"no tuning was made for {cell.agent} under {cell.attack}: run fairduel tune all.")
+        raise BadInputError(f"no stored tuning of {cell.agent} under {cell.attack}; run fairduel tune all.")
     return found
 
 
+def tuned_cell(problem: Cell) -> Cell:
+    """Return the problem's cell with the winning settings of its stored tuning."""
+    [cell] = variants(problem, [published(problem).winner.settings])
+    return cell
+
+
 def from_json(values: Mapping[str, Any]) -> Tuned:
-    """Read a tuning back."""
+    """Return the tuning that :meth:`Tuned.as_json` describes."""
     trials = [Trial(t["settings"], t["mean"], t["standard_error"]) for t in values["trials"]]
     return Tuned(values["problem"], (values["seeds"][0], values["seeds"][1]), trials)
 

@@ -1,4 +1,4 @@
-"""An unknown flip budget: the tolerance C̄ below, at and above the flips C that really come."""
+"""An unknown flip budget: RCDB with a tolerance C̄ below, at and above the actual number of flips C."""
 
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, HORIZON, MISLEADING, paper_cell
@@ -22,12 +22,12 @@ def unknown_budget() -> Experiment:
     ]
     return Experiment(
         name="unknown-budget",
-        title="More flips than tolerated",
-        question=f"What happens to RCDB when {FLIPS} flips come in {HORIZON} rounds, and it tolerates C̄?",
+        title="Unknown number of flips",
+        question=f"What does a wrong tolerance C̄ cost RCDB when {FLIPS} of {HORIZON} outcomes are flipped?",
         entries=entries,
         views=[
-            Curves("Cumulative regret by tolerance: below C it may never stop growing."),
-            Lines("Final regret against C̄/C.", "tolerance over flips, C̄/C", scale="log"),
+            Curves("Cumulative regret by tolerance; with C̄ < C it may never stop growing."),
+            Lines("Final regret against C̄/C.", "tolerance / flips, C̄/C", scale="log"),
         ],
-        notes=["Theorem unknown promises Õ(d√T + dC̄) for C ≤ C̄, and nothing but O(T) for C > C̄."],
+        notes=["Theorem unknown guarantees Õ(d√T + dC̄) for C ≤ C̄, and only O(T) for C > C̄."],
     )

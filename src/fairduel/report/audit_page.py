@@ -14,8 +14,8 @@ from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MOST_ROWS = 60
 _VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95 % interval")
-_FRAGILITY_COLUMNS = ("what changes", "who for whom", "votes are", "so many do it", "fewer than this cannot", "share")
-_CHALLENGER_COLUMNS = ("challenger", "votes to drop", "fewer than this cannot", "share")
+_FRAGILITY_COLUMNS = ("what changes", "out → in", "votes are", "found", "proven minimum", "share")
+_CHALLENGER_COLUMNS = ("challenger", "votes to drop", "proven minimum", "share")
 
 
 def advice_section(audit: Audit) -> Section:

@@ -95,12 +95,12 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
     found = "none found" if result.found is None else f"{result.found:,}"
     return {
         "what changes": result.what,
-        "who for whom": f"{result.loses} → {result.gains}",
+        "out → in": f"{result.loses} → {result.gains}",
         "challenger": result.gains,
         "votes are": result.how,
-        "so many do it": found,
+        "found": found,
         "votes to drop": found,
-        "fewer than this cannot": f"{result.at_least:,}",
+        "proven minimum": f"{result.at_least:,}",
         "of": f"{result.votes:,}",
         "share": "–" if result.found is None else f"{result.found / result.votes:.2%}",
     }

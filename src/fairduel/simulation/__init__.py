@@ -1,4 +1,4 @@
-"""Simulation: one run, many runs, and where results are kept."""
+"""Simulation: single runs, parallel runs, and storage of their results."""
 
 from fairduel.simulation.cell import Cell, Run, versions
 from fairduel.simulation.parallel import compile_agents, run_cells

@@ -1,4 +1,4 @@
-"""A cell: runs that differ in the seed alone, declared as plain values."""
+"""A cell: runs that differ only in their seed, declared as plain values."""
 
 import functools
 import hashlib
@@ -17,7 +17,8 @@ import numpy as np
 import fairduel
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
-from fairduel.agents.by_name import find, look_here, make
+from fairduel.agents.by_name import find, import_from_here, make, takes
+from fairduel.checks import boolean
 from fairduel.errors import BadInputError
 from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.simulation.fingerprint import code_digest
@@ -27,12 +28,25 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 Settings = Mapping[str, Any]
 
 RECORD_LAYOUT = 3
-"""Which columns a stored run has, and what they mean: raise it with every change, so that layouts never mix."""
+"""Version of a stored run's columns: raise it whenever they change, so that layouts never mix."""
+_BUDGETS = ("flip_budget", "corruption_budget")
+"""The parameters through which an agent is told C."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """Agent × attack × world, to be run over many seeds.
+
+    Args:
+        agent: Name of a built-in agent, or ``module:Class`` for your own.
+        attack: Name of a built-in attack, or ``module:Class`` for your own.
+        budget: C, which the attack may spend. An agent that takes a ``flip_budget`` or ``corruption_budget`` is told C,
+            unless its settings say ``known_budget: False``; then it assumes its own default.
+        horizon: T, the number of rounds.
+        world: Name of a built-in world, or ``module:Class`` for your own.
+        agent_settings: Settings of the agent by name, and ``known_budget``.
+        attack_settings: Settings of the attack by name.
+        world_settings: Settings of the world by name.
 
     >>> cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=50)
     >>> bool(cell.run(seed=1).trace.regret.sum() == cell.run(seed=1).trace.regret.sum())
@@ -42,7 +56,6 @@ class Cell:
     agent: str
     attack: str
     budget: int
-    """C: what the attack may spend, and what agents that take a ``flip_budget`` or a ``corruption_budget`` are told."""
     horizon: int
     world: str = "hypercube"
     agent_settings: Settings = field(default_factory=dict)
@@ -61,19 +74,34 @@ class Cell:
 
     @functools.cached_property
     def is_compiled(self) -> bool:
-        """Whether a run of it is compiled from end to end, and so can share its process with others."""
+        """Whether its runs are compiled from end to end, and so can share a process."""
         agent, world, adversary, _ = self.start(seed=0)
         return can_compile(agent, world, adversary)
 
     def check(self) -> None:
-        """Refuse wrong settings now, rather than in the middle of many runs."""
+        """Raise :class:`~fairduel.BadInputError` for a wrong setting, before any run starts."""
         _ = self.is_compiled
 
+    @property
+    def assumptions(self) -> list[str]:
+        """What its agent takes for granted, one sentence each, to be said before it runs.
+
+        >>> Cell("rcdb", "greedy", budget=5, horizon=50, agent_settings={"known_budget": False}).assumptions
+        ['RCDB is not told C and assumes C = ⌈√T⌉.']
+        """
+        maker = find("agent", self.agent, AGENTS)
+        title, assumed = getattr(maker, "title", self.agent), getattr(maker, "assumes", "")
+        sentences = [f"{title} assumes {assumed}."] if assumed else []
+        if not self._budget_is_known:
+            default = getattr(maker, "assumes_if_untold", "its own default")
+            sentences.append(f"{title} is not told C and assumes {default}.")
+        return sentences
+
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
-        """Make everything that the run of this seed needs, without playing it."""
+        """Make the agent, world, adversary and random streams of a run, without playing it."""
         streams = Streams.of(seed)
         world, adversary = self._make_world(streams), self._make_adversary(streams)
-        referee(world, adversary)  # refuses two that do not fit
+        referee(world, adversary)  # raises if the two do not fit
         return self._make_agent(world, streams), world, adversary, streams
 
     def _make_world(self, streams: Streams) -> World:
@@ -88,34 +116,41 @@ class Cell:
         known = ("dimension", "norm_bound", "link", "noise", "arms")
         offered = {name: getattr(world, name) for name in known if hasattr(world, name)} | {
             "horizon": self.horizon,
-            "flip_budget": self.budget,
-            "corruption_budget": self.budget,
             "seed": streams.agent_seed,
         }
         maker = find("agent", self.agent, AGENTS)
         if isinstance(maker, type) and issubclass(maker, KArmed) and "arms" not in offered:
-            raise BadInputError(f"{self.agent} knows arms by their number alone, and in {self.world} actions change.")
-        agent: Player = make("agent", maker, self.agent_settings, offered)
+            raise BadInputError(f"{self.agent} identifies arms by index, but the actions change in world {self.world}.")
+        if self._budget_is_known:
+            offered |= dict.fromkeys(_BUDGETS, self.budget)
+        chosen = {name: value for name, value in self.agent_settings.items() if name != "known_budget"}
+        if len(chosen) < len(self.agent_settings) and not takes_budget(self.agent):
+            raise BadInputError(f"{self.agent} is never told C: leave known_budget out.")
+        agent: Player = make("agent", maker, chosen, offered)
         if isinstance(agent, Agent) and isinstance(agent, RewardAgent) != isinstance(world, RewardWorld):
-            told = "rewards" if isinstance(agent, RewardAgent) else "outcomes of duels"
-            raise BadInputError(f"{self.agent} learns from {told}, and the world {self.world} answers otherwise.")
+            needed, returned = ("rewards", "duels") if isinstance(agent, RewardAgent) else ("duels", "rewards")
+            raise BadInputError(f"{self.agent} needs {needed}, but world {self.world} returns {returned}.")
         if not (hasattr(agent, "ask") and hasattr(agent, "tell")):
-            raise BadInputError(f"the agent {self.agent!r} has no ask and tell, so it cannot run.")
+            raise BadInputError(f"agent {self.agent!r} has no ask and tell methods.")
         return agent
+
+    @property
+    def _budget_is_known(self) -> bool:
+        return boolean("known_budget", self.agent_settings.get("known_budget", True))
 
     @functools.cached_property
     def key(self) -> str:
-        """A name that changes with every setting, with the code that would run, and with a table's content."""
+        """A name that changes with any setting, the code that would run, or the content of a world's files."""
         return self.key_with(self.code)
 
     def key_with(self, code: str) -> str:
-        """The key, if ``code`` is what runs."""
+        """The key for runs of this ``code``."""
         content = [asdict(self), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
         return _digest(json.dumps(content, sort_keys=True, default=str))[:24]
 
     @property
     def code(self) -> str:
-        """A fingerprint of the code that a new process would run, the user's own included."""
+        """Fingerprint of the code that a new process would run, including the user's."""
         own = self._own_code()
         code = code_digest(own.modules)
         _loaded.setdefault(own, code)
@@ -123,7 +158,7 @@ class Cell:
 
     @property
     def loaded_code(self) -> str:
-        """A fingerprint of the code that this process runs: a file edited later is not loaded again."""
+        """Fingerprint of the code that this process runs, which does not reload files edited since."""
         _ = self.code
         return _loaded[self._own_code()]
 
@@ -135,15 +170,15 @@ class Cell:
         ]
         own = [(kind, name, names) for kind, name, names in known if name not in names]
         players: list[Callable[..., object]] = [find(*each) for each in own]
-        # An agent may hold another one, which is named in its settings.
+        # An agent may wrap another one, named in its settings.
         held = [text for text in self.agent_settings.values() if isinstance(text, str) and _REFERENCE.fullmatch(text)]
-        look_here()
+        import_from_here()
         modules = [name.partition(":")[0] for name in [*(name for _, name, _ in own), *held]]
         return _OwnCode(tuple(players), tuple(modules))
 
 
 class _OwnCode(NamedTuple):
-    """A user's own classes that take part in a run, and the modules that name them."""
+    """The user's classes in a run, and the modules that hold them."""
 
     players: tuple[Callable[..., object], ...]
     modules: tuple[str, ...]
@@ -153,22 +188,29 @@ _REFERENCE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 """``module:Name``."""
 
 _loaded: dict[_OwnCode, str] = {}
-"""The code of a user's classes when this process first saw them; a module that is reloaded has new classes."""
+"""Fingerprint of the user's classes when this process first saw them; a reloaded module has new classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One finished run: its cell, its seed, what happened, and the settings that the agent came to."""
+    """One finished run.
+
+    Args:
+        cell: What was run.
+        seed: Which seed.
+        trace: What happened in each round.
+        settings: The agent's settings, with defaults resolved.
+        epoch: The epoch in which the agent ended, from 1; 0 for agents without epochs.
+    """
 
     cell: Cell
     seed: int
     trace: Trace
     settings: dict[str, Any]
     epoch: int
-    """Number of the epoch that the agent ended in, from 1; 0 for one without epochs."""
 
     def record(self) -> dict[str, Any]:
-        """Return one flat row of final values, settings, seeds and diagnostics."""
+        """Return one flat row: final values, settings, seed and diagnostics."""
         trace = self.trace
         informative = ~trace.self_duels
         exceeded = trace.estimate_norm > self.settings.get("norm_bound", np.inf)
@@ -200,9 +242,19 @@ class Run:
         }
 
 
+def takes_budget(agent: str) -> bool:
+    """Whether the agent of this name can be told C.
+
+    >>> takes_budget("rcdb"), takes_budget("maxinp")
+    (True, False)
+    """
+    maker = find("agent", agent, AGENTS)
+    return any(takes(maker, name) for name in _BUDGETS)
+
+
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
+    """Return the versions that results depend on."""
     return {
         "fairduel": fairduel.__version__,
         "numpy": np.__version__,
@@ -216,7 +268,7 @@ def _digest(text: str) -> str:
 
 
 def _file_digest(path: str | None) -> str:
-    """A fingerprint of a file's content, or of the names and contents of a folder's files."""
+    """Fingerprint of a file's content, or of the names and contents of a folder's files."""
     if not path:
         return ""
     try:
@@ -225,4 +277,4 @@ def _file_digest(path: str | None) -> str:
         files = sorted(file for file in Path(path).iterdir() if file.is_file())
         return _digest("\n".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.name}" for file in files))
     except OSError:
-        return ""  # the world itself says what is wrong with it
+        return ""  # the world reports what is wrong with it

@@ -1,4 +1,4 @@
-"""A Dask cluster as the place where runs are made."""
+"""Run batches on a Dask cluster."""
 
 import importlib
 import logging
@@ -14,16 +14,20 @@ from fairduel.errors import BadInputError, FairduelError
 from fairduel.simulation.cell import Run, versions
 from fairduel.simulation.parallel import Batch, Finished, report_fatal, run_elsewhere
 
-_PATIENCE = 5.0
+_CONNECT_TIMEOUT = 5.0
 """Seconds to wait for the scheduler, and for its first worker."""
-_DESERTED = 120.0
-"""Seconds without any worker after which nobody waits for another."""
+_NO_WORKER_TIMEOUT = 120.0
+"""Seconds without any worker before giving up."""
 
 _IMPORT = f"import {__name__}"
 
 
 class Cluster:
-    """The workers of a Dask scheduler; leaving the ``with`` block cancels what is not done."""
+    """The workers of a Dask scheduler, as a context manager; leaving it cancels unfinished batches.
+
+    Args:
+        address: Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    """
 
     def __init__(self, address: str) -> None:
         if not re.fullmatch(r"(tcp|tls)://\S+:\d+", address):
@@ -32,12 +36,12 @@ class Cluster:
         with needs_extra("cluster"):
             self._dask: Any = importlib.import_module("distributed")
         for name in ("distributed", "distributed.client"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told in one sentence
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # we report what is lost in one sentence
         try:
-            self._client = self._dask.Client(address, timeout=_PATIENCE, set_as_default=False)
-        except Exception as error:  # what answers there may be anything, and so may what it makes Dask raise
+            self._client = self._dask.Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
+        except Exception as error:  # anything may answer there, so Dask may raise anything
             raise BadInputError(
-                f"no Dask scheduler answers at {address}: give the address that  dask scheduler  prints."
+                f"no Dask scheduler answers at {address}; use the address that  dask scheduler  prints."
             ) from error
 
     def __enter__(self) -> Self:
@@ -55,32 +59,32 @@ class Cluster:
 
     @property
     def count(self) -> int:
-        """How many batches the workers of this moment run at a time."""
+        """How many batches the current workers run at a time."""
         threads: dict[str, int] = self._client.nthreads()
         return max(1, sum(threads.values()))
 
     def _check(self) -> None:
-        """Ask now what would otherwise go wrong in the middle; a worker that cannot read its task dies of it."""
+        """Find missing workers and packages now; a worker that cannot unpickle its task would die."""
         try:
-            self._client.wait_for_workers(1, timeout=_PATIENCE)
+            self._client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT)
             self._client.run_on_scheduler(exec, _IMPORT)
             self._client.run(exec, _IMPORT)
         except TimeoutError as error:
             raise BadInputError(
-                f"the Dask scheduler at {self.address} has no workers: start some with  dask worker {self.address}"
+                f"the Dask scheduler at {self.address} has no workers; start one with  dask worker {self.address}"
             ) from error
         except ImportError as error:
             raise BadInputError(
-                f"the Dask scheduler at {self.address} or one of its workers has no {error.name}: "
-                "install the same fairduel there, with  pip install 'fairduel[bench,cluster]'"
+                f"the Dask scheduler at {self.address} or one of its workers lacks {error.name}; "
+                "install the same fairduel there with  pip install 'fairduel[bench,cluster]'"
             ) from error
 
     def run(self, batches: Sequence[Batch]) -> Finished:
-        """Run all batches; those of a lost worker go to another, and one that no worker survives is told at the end."""
+        """Run all batches; a lost worker's batches move to another; those that crash every worker are reported."""
         futures = self._client.map(_run_remote, batches, here=versions(), pure=False)
         batch_of = {future.key: batch for future, batch in zip(futures, batches, strict=True)}
         finished = self._dask.as_completed(futures, loop=self._client.loop)
-        del futures  # so that the cluster can forget each result once it is here
+        del futures  # so that the cluster can drop each result once it has arrived
         fatal = []
         for future in self._arriving(finished):
             batch = batch_of[future.key]
@@ -91,25 +95,24 @@ class Cluster:
                 continue
             except (CancelledError, self._dask.comm.CommClosedError) as error:
                 raise BadInputError(
-                    f"the Dask scheduler at {self.address} was lost: finished runs are kept, and the same command "
-                    "goes on from there."
+                    f"lost the Dask scheduler at {self.address}; finished runs are saved; rerun to resume."
                 ) from error
             except FairduelError as error:
-                raise BadInputError(f"on a worker of {self.address}: {error}") from error
+                raise BadInputError(f"a worker of {self.address} failed: {error}") from error
             yield batch.key, runs
         report_fatal(fatal)
 
     def _arriving(self, finished: Any) -> Iterator[Any]:
-        """The futures of Dask's ``as_completed``, for as long as there are workers."""
+        """Yield futures as Dask completes them, while there are workers."""
         last_seen = time.monotonic()
         while not finished.is_empty():
             if finished.has_ready():
                 yield next(finished)
                 last_seen = time.monotonic()
-            elif time.monotonic() - last_seen > _DESERTED:
+            elif time.monotonic() - last_seen > _NO_WORKER_TIMEOUT:
                 raise BadInputError(
-                    f"the Dask scheduler at {self.address} has had no worker for {_DESERTED:g} seconds: finished runs "
-                    "are kept, and the same command goes on from there."
+                    f"the Dask scheduler at {self.address} has had no workers for {_NO_WORKER_TIMEOUT:g} s; "
+                    "finished runs are saved; rerun to resume."
                 )
             else:
                 time.sleep(0.05)
@@ -119,11 +122,11 @@ class Cluster:
     def _has_workers(self) -> bool:
         try:
             return bool(self._client.nthreads())
-        except OSError:  # the scheduler is lost: its futures will say so
+        except OSError:  # the scheduler is lost; its futures will report it
             return False
 
 
 def _run_remote(batch: Batch, here: dict[str, str]) -> list[Run]:
     if versions() != here:
-        raise BadInputError(f"the versions {versions()} there are not the versions {here} here.")
+        raise BadInputError(f"the worker has versions {versions()}, but the client has {here}.")
     return run_elsewhere(batch)

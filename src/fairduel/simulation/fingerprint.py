@@ -1,8 +1,8 @@
-"""A fingerprint of the code that a run executes: results of other code are not mistaken for its own.
+"""Fingerprint the code that a run executes, so that results of different code are never mixed.
 
-It covers each module that the run's code imports, directly or through others, without comments and docstrings.
-Libraries enter by their version. Only import statements are followed: a module that is imported by a name made at run
-time is not seen.
+The fingerprint covers every module that the run imports, directly or indirectly, without comments and docstrings.
+Libraries count by their version. Only import statements are followed: a module imported by a name computed at run
+time is missed.
 """
 
 import ast
@@ -35,7 +35,7 @@ class _Import(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What counts of a module's source: a digest of its statements, and what they import."""
+    """The part of a module's source that counts: a digest of its statements, and their imports."""
 
     digest: str
     imports: tuple[_Import, ...]
@@ -53,9 +53,11 @@ class _DataLoader(Protocol):
 
 
 def code_digest(modules: Iterable[str] = (), package: Path = _PACKAGE) -> str:
-    """Return the fingerprint of a run, and of the user's own ``modules`` that take part in it.
+    """Return the fingerprint of a run that also uses these ``modules`` of the user.
 
-    ``package`` is the folder that holds fairduel's own source.
+    Args:
+        modules: Names of the user's modules.
+        package: Folder of fairduel's own source.
 
     >>> code_digest() == code_digest([])
     True
@@ -70,7 +72,7 @@ def code_digest(modules: Iterable[str] = (), package: Path = _PACKAGE) -> str:
 
 
 def modules_of_a_run(package: Path = _PACKAGE) -> list[str]:
-    """Name fairduel's own modules that every fingerprint covers."""
+    """Return the names of fairduel's own modules that every fingerprint covers."""
     return sorted(_own_closure(package)[0])
 
 
@@ -82,7 +84,7 @@ def _own_closure(package: Path) -> tuple[dict[str, _Module], frozenset[str]]:
 def _follow(
     modules: Iterable[str], package: Path, known: dict[str, _Module], known_libraries: frozenset[str]
 ) -> tuple[dict[str, _Module], frozenset[str]]:
-    """Follow every import; add to what is known the modules whose source counts, and the libraries that they import."""
+    """Follow every import; return the known modules and libraries with those found added."""
     starts = list(modules)
     users = {_top(start) for start in starts}
     found, libraries, seen = dict(known), set(known_libraries), set(known)
@@ -104,11 +106,11 @@ def _follow(
             module = _users_module(name, spec) if spec is not None else None
             if module is None and name in starts and name in sys.modules:
                 raise BadInputError(
-                    f"the module {name!r} has no source file, so its results could not be told from those of another "
-                    "version: put the class into a .py file."
+                    f"module {name!r} has no source file, so its versions cannot be told apart; move the class to a "
+                    ".py file."
                 )
-            # A package is executed before its modules. Ours only import what they offer, so they are left out unless
-            # they are named: else every run would depend on all that simulation/__init__.py imports.
+            # Importing a module runs its package's __init__ first. Ours only re-export names, so they are skipped
+            # unless named: otherwise every run would depend on all that simulation/__init__.py imports.
             left += [name.rpartition(".")[0]] if "." in name else []
         if module is not None:
             found[name] = module
@@ -117,7 +119,7 @@ def _follow(
 
 
 def _imported(importer: str, module: _Module) -> Iterator[str]:
-    """The modules that an ``importer`` may import; a name that comes from one may be a module of its own."""
+    """Yield the modules that ``importer`` may import; an imported name may itself be a module."""
     package = importer if module.is_package else importer.rpartition(".")[0]
     for imported in module.source.imports:
         base = imported.module
@@ -138,7 +140,7 @@ def _own_module(name: str, package: Path) -> _Module | None:
 
 
 def _users_module(name: str, spec: ModuleSpec) -> _Module | None:
-    """The module that ``spec`` found; ``None`` for one without a file, such as a package without ``__init__.py``."""
+    """Return the module at ``spec``, or ``None`` if it has no file, like a package without ``__init__.py``."""
     if not spec.has_location or spec.origin is None:
         return None
     content = cast("_DataLoader", spec.loader).get_data(spec.origin)
@@ -148,11 +150,11 @@ def _users_module(name: str, spec: ModuleSpec) -> _Module | None:
     try:
         return _Module(_read_source(content), is_package)
     except SyntaxError as error:
-        raise BadInputError(f"the module {name!r} is not valid Python: {error}.") from error
+        raise BadInputError(f"module {name!r} is not valid Python: {error}.") from error
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module is, or would be found; nothing is imported."""
+    """Locate a module without importing it."""
     loaded = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
         return cast("ModuleSpec", loaded)
@@ -194,7 +196,7 @@ def _read_source(content: bytes) -> _Source:
 
 
 def _spell(node: ast.AST, words: list[str], imports: list[_Import]) -> None:
-    """Spell out a syntax tree, which has no comments, without docstrings; and note each import."""
+    """Append a syntax tree's nodes to ``words``, without docstrings, and its imports to ``imports``."""
     if isinstance(node, ast.Import):
         imports += [_Import(alias.name, "", 0) for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -217,7 +219,7 @@ def _is_docstring(node: object) -> bool:
 
 @functools.cache
 def _version(library: str) -> str:
-    """The version of the distribution that brings a module of this name."""
+    """Return the version of the distribution that provides a module of this name."""
     try:
         return importlib.metadata.version(library)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Many runs: in parallel, resumable, the same whatever runs them."""
+"""Run many cells in parallel; resumable, with the same results wherever they run."""
 
 import os
 import platform
@@ -17,15 +17,15 @@ from threadpoolctl import threadpool_limits
 
 from fairduel.errors import BadInputError, DamageWarning, LockInWarning
 from fairduel.simulation.cell import Cell, Run
-from fairduel.simulation.storage import ROUNDS_A_PART, Storage, missing_seeds
+from fairduel.simulation.storage import MAX_ROUNDS_PER_PART, Storage, missing_seeds
 
-_SAVE_EVERY = 0.5
-"""Seconds between two times that finished runs are stored."""
-_LONGEST_BATCH = 10
+_SAVE_INTERVAL = 0.5
+"""Seconds between saves of finished runs."""
+_MAX_BATCH = 10
 _BATCH_SECONDS = 0.5
-"""After so long a batch begins no further run."""
-_LIVES = 3
-"""How many more workers are tried for the cell of a killed one; as many as Dask tries."""
+"""A batch starts no further run after this long."""
+_MAX_RETRIES = 3
+"""How many new pools to try for a cell whose worker was killed; Dask's own default."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Batch:
     """Some seeds of one cell, for one worker."""
 
     key: str
-    """The cell's key, where the runs were asked for."""
+    """The cell's key in the process that requested the runs."""
     cell: Cell
     seeds: list[int]
 
     def run(self) -> list[Run]:
-        """Run the seeds one after another, as far as time allows: a finished run must not wait long to be stored."""
+        """Run the first seeds in turn, as many as time allows, so that finished runs are stored soon."""
         began = time.monotonic()
         runs: list[Run] = []
         while len(runs) < len(self.seeds) and (not runs or time.monotonic() - began < _BATCH_SECONDS):
@@ -47,20 +47,20 @@ class Batch:
 
 
 Finished = Generator[tuple[str, list[Run]], None, None]
-"""The key and the runs of each batch that is done, in any order."""
+"""The key and the runs of each finished batch, in any order."""
 
 
 class Workers(Protocol):
-    """Who runs batches: this machine, or a cluster."""
+    """Runs batches: this machine or a cluster."""
 
     @property
     def count(self) -> int:
         """How many batches they run at a time."""
 
     def run(self, batches: Sequence[Batch]) -> Finished:
-        """Run the first seed of every batch, and of its others those that it has time for.
+        """Run the first seed of every batch, and as many of the others as time allows.
 
-        To close it early leaves batches undone.
+        Closing the generator early leaves batches undone.
         """
 
 
@@ -73,44 +73,54 @@ def run_cells(
     workers: Workers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Run every cell for every seed that is not in the store yet; return how many runs that were.
+    """Run every cell with every seed that is not stored yet.
 
-    They run on this machine, ``jobs`` at a time, or on the given workers. ``progress`` is called with the
-    number of runs just finished. Each run is stored within about a second, so that a kill costs no more than that and
-    the runs in progress; on Ctrl-C all finished ones are stored before the interrupt goes on. Damaged files in the
-    store are removed with a warning, and their runs made again.
+    Each run is stored within about a second, so a kill loses little more than the runs in progress. On Ctrl-C all
+    finished runs are stored before the interrupt propagates. Damaged files in the store are removed with a
+    :class:`~fairduel.errors.DamageWarning` and their runs repeated.
+
+    Args:
+        cells: What to run.
+        seeds: The seeds of every cell.
+        store: Where finished runs are kept.
+        jobs: How many runs at a time on this machine.
+        workers: Runs the batches instead of this machine, such as a cluster.
+        progress: Called with the number of runs just finished.
+
+    Returns:
+        How many runs were missing, and so were run.
     """
     workers = workers or Local(jobs)
     by_key = {cell.key: cell for cell in cells}
     for cell in by_key.values():
         for path in store.tidy(cell):
-            warnings.warn(f"{path} is damaged: its runs of {cell.agent} are repeated.", DamageWarning, stacklevel=2)
+            warnings.warn(f"{path} is damaged; repeating its runs of {cell.agent}.", DamageWarning, stacklevel=2)
     missing = missing_seeds(store, by_key.values(), seeds)
     count = sum(map(len, missing.values()))
-    batches = _batches(by_key, missing, longest=max(1, min(_LONGEST_BATCH, count // (4 * workers.count))))
-    # One BLAS thread: the last bits must not depend on how many cores a worker found.
+    batches = _batches(by_key, missing, longest=max(1, min(_MAX_BATCH, count // (4 * workers.count))))
+    # One BLAS thread, so that the last bits do not depend on a worker's number of cores.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LockInWarning)  # each run records whether it locked in
-        warnings.filterwarnings("ignore", ".* have been cancelled", UserWarning)  # joblib's word on an early end
+        warnings.filterwarnings("ignore", ".* have been cancelled", UserWarning)  # joblib, if closed early
         while batches:
             with closing(workers.run(batches)) as finished, _Saver(store, by_key, missing) as saver:
                 for key, runs in finished:
                     saver.add(key, runs)
                     progress(len(runs))
-                    made = {run.seed for run in runs}
-                    missing[key] = [seed for seed in missing[key] if seed not in made]
+                    done = {run.seed for run in runs}
+                    missing[key] = [seed for seed in missing[key] if seed not in done]
             batches = _batches(by_key, missing, longest=1)
     return count
 
 
 def compile_agents(cells: Iterable[Cell]) -> None:
-    """Play a few rounds of each agent, so that its compiled code is on disk before workers look for it."""
+    """Play a few rounds of each agent, so that workers find its compiled code in the cache."""
     for cell in {cell.agent: cell for cell in cells}.values():
         replace(cell, horizon=3).run(seed=0)
 
 
 class _Saver:
-    """Stores finished runs from a thread of its own, since those who make them may be busy for long."""
+    """Stores finished runs from its own thread, because the next run may take long to finish."""
 
     def __init__(self, store: Storage, cells: Mapping[str, Cell], missing: Mapping[str, Sequence[int]]) -> None:
         self._store, self._cells = store, cells
@@ -119,7 +129,7 @@ class _Saver:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._save_now_and_then, daemon=True)
+        self._thread = threading.Thread(target=self._save_periodically, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -131,17 +141,17 @@ class _Saver:
         self._save()
 
     def add(self, key: str, runs: Sequence[Run]) -> None:
-        """Keep runs until they are stored, which is soon; at once if they fill a part."""
+        """Queue runs for the next save; save at once if they fill a part."""
         if self._failure is not None:
             raise self._failure
         with self._lock:
-            self._waiting[key] = [*self._waiting.get(key, []), *runs]  # at once: an interrupt may come at any time
+            self._waiting[key] = [*self._waiting.get(key, []), *runs]  # one assignment: an interrupt may come any time
             self._left[key] -= len(runs)
-        if len(self._waiting.get(key, ())) * self._cells[key].horizon >= ROUNDS_A_PART:
+        if len(self._waiting.get(key, ())) * self._cells[key].horizon >= MAX_ROUNDS_PER_PART:
             self._save()
 
-    def _save_now_and_then(self) -> None:
-        while not self._ended.wait(_SAVE_EVERY):
+    def _save_periodically(self) -> None:
+        while not self._ended.wait(_SAVE_INTERVAL):
             try:
                 self._save()
             except Exception as error:  # noqa: BLE001  # the main thread raises it
@@ -156,7 +166,7 @@ class _Saver:
 
 
 def _batches(cells: Mapping[str, Cell], missing: Mapping[str, list[int]], longest: int) -> list[Batch]:
-    """Cut the runs into batches: compiled ones go several at a time, others alone."""
+    """Split the runs into batches: compiled runs several at a time, others alone."""
     batches = []
     for key, seeds in missing.items():
         size = longest if longest > 1 and seeds and cells[key].is_compiled else 1
@@ -171,7 +181,7 @@ class Local:
     count: int
 
     def run(self, batches: Sequence[Batch]) -> Finished:
-        """Run compiled batches in threads, which cost nothing to start; then the others in processes."""
+        """Run compiled batches in threads, which start instantly; then the others in processes."""
         cells = {batch.key: batch.cell for batch in batches}
         compiled = {key for key, cell in cells.items() if cell.is_compiled}
         yield from self._threads([batch for batch in batches if batch.key in compiled])
@@ -182,21 +192,21 @@ class Local:
             yield batches[number].key, runs
 
     def _processes(self, batches: Sequence[Batch]) -> Finished:
-        """Run batches in processes; one that is killed takes its pool along, so then each cell gets its own pool."""
+        """Run batches in processes; a killed process breaks its pool, so then every cell gets its own pool."""
         left = dict(enumerate(batches))
         if (yield from self._pool(left)):
             return
         fatal: list[Batch] = []
         for key in dict.fromkeys(batch.key for batch in left.values()):
             of_cell = {number: batch for number, batch in left.items() if batch.key == key}
-            for _ in range(_LIVES):
+            for _ in range(_MAX_RETRIES):
                 if (yield from self._pool(of_cell)):
                     break
             fatal += of_cell.values()
         report_fatal(fatal)
 
     def _pool(self, left: dict[int, Batch]) -> Generator[tuple[str, list[Run]], None, bool]:
-        """Take from ``left`` what gets done; return whether that was all."""
+        """Remove finished batches from ``left``; return whether all finished."""
         try:
             for number, runs in self._parallel("loky", dict(left)):
                 yield left.pop(number).key, runs
@@ -221,8 +231,8 @@ def _run_local(number: int, batch: Batch, parent: int) -> tuple[int, list[Run]]:
 
 
 def _start_worker(parent: int) -> None:
-    """Let this process end once its parent has, also where that was killed and could not ask for it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    """Exit when the parent process is gone, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -233,28 +243,28 @@ def _start_worker(parent: int) -> None:
 
 
 def run_elsewhere(batch: Batch) -> list[Run]:
-    """Run a batch in a process of its own, under the conditions of the process that asked for it."""
+    """Run a batch in another process, under the same conditions as in the requesting one."""
     _check_code(batch)
-    threadpool_limits(1)  # never taken back: another thread of this process may be in the middle of a run
+    threadpool_limits(1)  # never undone: another thread of this process may be mid-run
     warnings.simplefilter("ignore", LockInWarning)
     return batch.run()
 
 
 def report_fatal(batches: Sequence[Batch]) -> None:
-    """Say which runs could not be made because every worker that tried them was killed."""
+    """Raise if some batches crashed every worker that tried them."""
     if batches:
         cell = batches[0].cell
         raise BadInputError(
-            f"{sum(len(batch.seeds) for batch in batches)} runs killed every worker that tried them, most likely for "
-            f"want of memory, the first of {cell.agent} under {cell.attack}: all others are kept."
+            f"{sum(len(batch.seeds) for batch in batches)} runs crashed every worker (out of memory?), the first of "
+            f"{cell.agent} under {cell.attack}; all other runs are saved."
         )
 
 
 def _check_code(batch: Batch) -> None:
-    """Refuse to run other code, or on another table, than the key stands for."""
+    """Raise if this process would run different code or data than the key stands for."""
     cell = batch.cell
     if cell.key_with(cell.loaded_code) != batch.key:
         raise BadInputError(
-            f"{cell.agent}, {cell.attack} or {cell.world} on {platform.node()} would run other code than was asked "
-            "for, or with another version of a library: install the same there, and restart its processes."
+            f"the code of {cell.agent}, {cell.attack} or {cell.world} on {platform.node()} (or of a library) differs "
+            "from the local code; install the same version there and restart its processes."
         )

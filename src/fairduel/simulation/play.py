@@ -1,4 +1,4 @@
-"""One run: an agent in a world, against an adversary, round by round."""
+"""One run: an agent plays a world against an adversary, round by round."""
 
 import functools
 import operator
@@ -19,11 +19,11 @@ from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 
 class Player(Protocol):
-    """All that a run asks of an agent.
+    """What a run needs of an agent.
 
-    ``ask`` gets the actions (K, d). Where duels are answered it returns anything with ``first`` and ``second``, or that
-    pair of indices itself; where rewards are, anything with ``action``, or that index. ``tell`` gets back what ``ask``
-    returned, with the outcome or the reward.
+    ``ask`` gets the actions (K, d). In a dueling world it returns a pair of indices, or any object with ``first`` and
+    ``second``; in a reward world an index, or any object with ``action``. ``tell`` gets back what ``ask`` returned,
+    with the outcome or the reward.
     """
 
     def ask(self, actions: Matrix, /) -> Any:
@@ -34,7 +34,7 @@ class Player(Protocol):
 
 
 class Streams(NamedTuple):
-    """The separate random streams of one seed; agents of the same seed meet the same first three."""
+    """The separate random streams of one seed; all agents with that seed share the first three."""
 
     world: np.random.Generator
     labels: np.random.Generator
@@ -43,7 +43,7 @@ class Streams(NamedTuple):
 
     @classmethod
     def of(cls, seed: int) -> "Streams":
-        """Return the streams of ``seed``."""
+        """Spawn the streams of ``seed``."""
         world, labels, adversary, agent = np.random.SeedSequence(seed).spawn(4)
         return cls(
             np.random.Generator(np.random.PCG64(world)),
@@ -55,31 +55,35 @@ class Streams(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened in each of the T rounds; every array but ``estimates`` has shape (T,)."""
+    """What happened in each of the T rounds; every array but ``estimates`` has shape (T,).
+
+    Args:
+        regret: 2r* − r_a − r_b, the paper's average regret; r* − r_a for a pull.
+        weak_regret: r* − max(r_a, r_b); the same as ``regret`` for a pull.
+        first: Index of the first action.
+        second: Index of the second action; −1 for a pull.
+        corruption: Absolute value of c_t: 1 for a flip, or the change of a reward.
+        tied: Which duels were ties.
+        weight: w_t; 1 for agents without weights.
+        width: ‖φ_t‖_Σ⁻¹; NaN for agents without Σ.
+        slope: v_t of RCDB-S, κ or 1 of others; NaN for agents without one.
+        estimate_norm: ‖θ_{t+1}‖, after the round; NaN for agents without an estimate.
+        estimates: θ_{t+1}, shape (T, d); shape (T, 0) for agents without an estimate, and for d ≥ 64 to save memory.
+        seconds: CPU time of the run.
+    """
 
     regret: Vector
-    """2r* − r_a − r_b of each round, the paper's average regret; of a pull r* − r_a."""
     weak_regret: Vector
-    """r* − max(r_a, r_b) of each round; of a pull the same as its regret."""
     first: NDArray[np.int32]
     second: NDArray[np.int32]
-    """Index of the second action; −1 for a pull, which has none."""
     corruption: Vector
-    """|c_t|: 1 for a flip, or what was added to or taken off a reward."""
     tied: NDArray[np.bool_]
-    """Which duels were ties."""
     weight: Vector
-    """w_t; 1 for agents that do not weigh."""
     width: Vector
-    """‖φ_t‖_Σ⁻¹; NaN for agents that have none."""
     slope: Vector
-    """v_t of RCDB-S, κ or 1 of others; NaN for agents that have none."""
     estimate_norm: Vector
-    """‖θ_{t+1}‖, the estimate after the round; NaN for agents that have none."""
     estimates: Matrix
-    """θ_{t+1} itself, shape (T, d); (T, 0) for agents that have none, and for d ≥ 64, which would fill the memory."""
     seconds: float
-    """Processor time of the run."""
 
     @property
     def flipped(self) -> NDArray[np.bool_]:
@@ -88,12 +92,12 @@ class Trace:
 
     @property
     def self_duels(self) -> NDArray[np.bool_]:
-        """Which rounds asked an action against itself."""
+        """Which rounds set an action against itself."""
         return np.asarray(self.first == self.second)
 
     @property
     def locked_in(self) -> bool:
-        """Whether the last quarter was spent, to nine tenths, on self-duels that cost regret."""
+        """Whether at least 90 % of the last quarter were self-duels with regret."""
         tail = slice(3 * len(self.regret) // 4, None)
         costly = self.self_duels[tail] & (self.regret[tail] > 1e-9)
         return bool(costly.mean() >= 0.9)
@@ -101,6 +105,13 @@ class Trace:
 
 def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator) -> Trace:
     """Play ``horizon`` rounds of the paper's loop and return what happened.
+
+    Args:
+        agent: Anything with ``ask`` and ``tell``.
+        world: Offers actions and answers.
+        adversary: Corrupts answers; it must fit the world.
+        horizon: T, the number of rounds.
+        labels: Random stream of the true outcomes.
 
     >>> from fairduel import RCDB
     >>> from fairduel.adversaries import Greedy
@@ -113,13 +124,13 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     [0, 1, 2]
     """
     if horizon < 1:
-        raise BadInputError(f"a run needs a horizon of at least 1 round, not {horizon}.")
+        raise BadInputError(f"horizon must be at least 1, not {horizon}.")
     answer = referee(world, adversary)
     columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
     weight, tied = np.ones(horizon), np.zeros(horizon, np.bool_)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
     has_estimate = hasattr(agent, "estimate")
-    kept = len(agent.estimate) if has_estimate else 0  # type: ignore[attr-defined]  # asked for above
+    kept = len(agent.estimate) if has_estimate else 0  # type: ignore[attr-defined]  # checked above
     estimates = np.empty((horizon, kept if kept < HIGH_DIMENSION else 0))
     began = time.thread_time()
     for t in range(horizon):
@@ -154,7 +165,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
 
 
 def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
-    """The average and the weak regret of a duel; of a pull, whose second is −1, both are the same."""
+    """Return the average and the weak regret; both are the same for a pull, whose second is −1."""
     best = rewards.max()
     if second < 0:
         return best - rewards[first], best - rewards[first]
@@ -162,11 +173,11 @@ def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
 
 
 Answered = tuple[int, int, Outcome | float, float]
-"""Which two actions were shown (the second is −1 for a pull), what the agent is told, and |c_t|."""
+"""Both actions (the second is −1 for a pull), what the agent is told, and |c_t|."""
 
 
 def referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:
-    """Who answers what is asked in this world, corrupted by this adversary."""
+    """Return the function that answers in this world, corrupted by this adversary."""
     if isinstance(world, DuelingWorld) and isinstance(adversary, FlippingAdversary):
         return functools.partial(_answer_duel, world, adversary)
     if isinstance(world, RewardWorld) and isinstance(adversary, RewardAdversary):
@@ -175,7 +186,7 @@ def referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, fl
         return functools.partial(_answer_pull, world, None)
     what = "rewards" if isinstance(world, RewardWorld) else "duels"
     raise BadInputError(
-        f"the world {type(world).__name__} answers with {what}, which {type(adversary).__name__} cannot corrupt."
+        f"world {type(world).__name__} returns {what}, which {type(adversary).__name__} cannot corrupt."
     )
 
 
@@ -206,7 +217,7 @@ def _pair(duel: Any, count: int) -> tuple[int, int]:
             return first, second
     except (TypeError, ValueError):
         pass
-    raise BadInputError(f"ask must return a duel or a pair of indices below {count}, and this agent returned {duel!r}.")
+    raise BadInputError(f"ask must return a duel or a pair of indices below {count}, but it returned {duel!r}.")
 
 
 def _action(pull: Any, count: int) -> int:
@@ -216,7 +227,7 @@ def _action(pull: Any, count: int) -> int:
             return action
     except TypeError:
         pass
-    raise BadInputError(f"ask must return a pull or an index below {count}, and this agent returned {pull!r}.")
+    raise BadInputError(f"ask must return a pull or an index below {count}, but it returned {pull!r}.")
 
 
 def _see(round_number: int, offer: Offer, first: int, second: int, world: DuelingWorld, uniform: float) -> Sight:

@@ -1,4 +1,4 @@
-"""SQL over the results of a sweep, which it can read and nothing else."""
+"""Read-only SQL over the results of a sweep."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -16,17 +16,24 @@ _ROWS_AT_ONCE = 10_000
 
 
 class Answer(NamedTuple):
-    """What a query found."""
+    """The result of a query."""
 
     columns: list[str]
     rows: Iterator[tuple[Any, ...]]
 
 
 def query(folder: Path, sql: str) -> Answer:
-    """Answer a SELECT over two views of what was last swept into ``folder``.
+    """Run a SELECT over two views of the latest sweep in ``folder``.
 
-    ``runs`` has one row a run; ``traces`` one row a run and round, with regrets summed up to it. Both have a
-    column for every setting that the grid names, like ``agent_radius``.
+    ``runs`` has one row per run; ``traces`` one row per run and round, with cumulative regrets. Both have a column for
+    every setting that the grid names, such as ``agent_radius``.
+
+    Args:
+        folder: Output folder of the sweep.
+        sql: One SELECT statement (or FROM, DESCRIBE, SUMMARIZE).
+
+    Raises:
+        BadInputError: ``folder`` holds no finished sweep, or the statement is refused or fails.
     """
     with needs_extra("results"):
         duckdb: Any = importlib.import_module("duckdb")
@@ -35,15 +42,13 @@ def query(folder: Path, sql: str) -> Answer:
     try:
         _make_views(duckdb, connection, folder, grid)
         [*others, statement] = connection.extract_statements(sql) or [None]
-        # Only SELECT can do no harm: COPY could write where views must be allowed to read.
+        # Only SELECT is harmless: COPY could write to the folders that the views must read.
         if others or statement is None or statement.type != duckdb.StatementType.SELECT:
-            raise BadInputError(
-                "a query is one SELECT (or FROM, DESCRIBE, SUMMARIZE), so that it cannot change anything."
-            )
+            raise BadInputError("a query must be one SELECT (or FROM, DESCRIBE, SUMMARIZE), which changes nothing.")
         answer = connection.execute(statement)
         return Answer([column[0] for column in answer.description], _rows(duckdb, connection))
     except duckdb.IOException as error:
-        raise _refused(error, " If the sweep is still running, ask again.") from error
+        raise _refused(error, " If the sweep is still running, try again.") from error
     except duckdb.Error as error:
         raise _refused(error) from error
 
@@ -54,8 +59,7 @@ def _make_views(duckdb: Any, connection: Any, folder: Path, grid: Grid) -> None:
             connection.execute(statement)
     except duckdb.BinderException as error:
         raise BadInputError(
-            f"the runs in {folder} were stored by an older version, with other columns than this one reads: rerun the "
-            "sweep."
+            f"the runs in {folder} were stored by an older version with different columns; rerun the sweep."
         ) from error
 
 
@@ -68,16 +72,16 @@ def _rows(duckdb: Any, connection: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _refused(error: Exception, advice: str = "") -> BadInputError:
-    """The database's own sentence, without the drawing of where it stopped reading."""
+    """Keep the database's own sentence, without its drawing of the error's position."""
     return BadInputError(" ".join(str(error).split("\n\n")[0].split()) + advice)
 
 
 def _views(folder: Path, grid: Grid) -> Iterator[str]:
-    """The statements that make the views, after closing every door but the one to the cells."""
+    """Yield the statements that create the views, after locking everything but the cells' folder."""
     store = Store(folder)
     files = [path for key, cell in grid.cells.items() for path in store.parts(cell, key)]
     if not files:
-        raise BadInputError(f"no cell of the sweep in {folder} is finished yet.")
+        raise BadInputError(f"the sweep in {folder} has no finished runs yet.")
     yield "SET temp_directory = ''"
     yield f"SET allowed_directories = {_list([str(files[0].parent)])}"
     yield "SET enable_external_access = false"
@@ -88,7 +92,7 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
     names = ", ".join([*CELL_COLUMNS, *grid.settings])
     traces = ", ".join(f"trace_{name}" for name in TRACE_COLUMNS)
     rounds = ", ".join(f"unnest(trace_{name}) AS {name}" for name in TRACE_COLUMNS)
-    # All that is put into these texts are names that a grid may have, and file names in quotes.
+    # Only identifiers from the grid and quoted file names are put into these statements.
     yield f"""
         CREATE VIEW kept AS
         SELECT {named}, * EXCLUDE ({", ".join(CELL_COLUMNS)}, filename),
@@ -109,7 +113,7 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
 
 
 def _typed(setting: Setting) -> str:
-    """What reads a setting from its JSON, with the type of all values that the grid names."""
+    """Return the SQL that reads a setting from its JSON, typed by the grid's values."""
     types = {type(value) for value in setting.values}
     if types == {bool}:
         sql = "BOOLEAN"
@@ -117,11 +121,11 @@ def _typed(setting: Setting) -> str:
         sql = "BIGINT"
     else:
         sql = "DOUBLE" if types <= {int, float} else "VARCHAR"
-    # an agent's settings are what became of them
+    # agent_settings holds resolved values, not what the grid named
     given = "agent_given" if setting.kind == "agent" else f"{setting.kind}_settings"
     return f"TRY_CAST({given}::JSON ->> '{setting.name}' AS {sql})"
 
 
 def _list(texts: Iterable[str]) -> str:
-    """Texts as a list in SQL."""
+    """Return texts as an SQL list."""
     return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"

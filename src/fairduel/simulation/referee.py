@@ -1,4 +1,4 @@
-"""What both drivers make of a duel: its true outcome, and its regret."""
+"""The true outcome and the regret of a duel, shared by both drivers."""
 
 from fairduel.core.compiling import inlined
 from fairduel.duel import Vector
@@ -6,10 +6,10 @@ from fairduel.duel import Vector
 
 @inlined
 def true_share(uniform: float, first: int, second: int, low_wins: float, ties: float) -> tuple[float, float]:
-    """Draw the true outcome l_t: the first's share of a win, 1, 0 or ½, and how probable that outcome was.
+    """Draw the true outcome l_t; return the first action's share of the win (1, 0 or ½) and the outcome's probability.
 
-    ``low_wins`` and ``ties`` are P(the action of lower index wins) and P(tie). The same ``uniform`` number lets the
-    same action win whichever side it stands on: two agents of a seed that ask the same pair are told the same.
+    ``low_wins`` and ``ties`` are P(the action of lower index wins) and P(tie). The winner depends on ``uniform`` but
+    not on which side an action stands, so that agents with the same seed and pair are told the same.
     """
     if low_wins <= uniform < low_wins + ties:
         return 0.5, ties
@@ -20,5 +20,5 @@ def true_share(uniform: float, first: int, second: int, low_wins: float, ties: f
 
 @inlined
 def regrets(rewards: Vector, best: float, first: int, second: int) -> tuple[float, float]:
-    """The average and the weak regret of a duel among actions with these true rewards (K,)."""
+    """Return the average and the weak regret of a duel, given the true rewards (K,)."""
     return 2.0 * best - rewards[first] - rewards[second], best - max(rewards[first], rewards[second])

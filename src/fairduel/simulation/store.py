@@ -1,8 +1,8 @@
-"""Where finished runs are kept: Parquet files, each written whole or not at all, that give away any damage.
+"""Store finished runs in Parquet files that are written atomically and reveal any damage.
 
-A cell's runs are in one or more parts, called KEY-DIGEST.parquet after the cell's key and the part's content. Runs are
-added as a further part; parts are merged when the cell is complete. The merged part is there before the others go, so
-that a kill between the two leaves parts with nothing new in them, which are passed over.
+A cell's runs are in one or more parts named KEY-DIGEST.parquet, after the cell's key and the part's content. New runs
+become a new part; parts are merged when the cell is complete. The merged part is written before the others are deleted,
+so a kill in between leaves redundant parts, which are ignored.
 """
 
 import hashlib
@@ -19,66 +19,69 @@ import polars as pl
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, Run
-from fairduel.simulation.storage import ROUNDS_A_PART
+from fairduel.simulation.storage import MAX_ROUNDS_PER_PART
 
 if sys.platform != "win32":
     import fcntl
 
 TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight", "width", "slope")
-"""What is kept of each round; in a part as lists named ``trace_…``."""
-_MOST_SMALL_PARTS = 16
-"""So many parts that fit into one are merged, also where the cell is not complete."""
+"""Columns kept for each round; a part holds them as lists named ``trace_…``."""
+_MAX_SMALL_PARTS = 16
+"""This many parts that fit into one are merged even if the cell is not complete."""
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]{16}")
 
 
 class Store:
     """A folder of finished runs.
 
-    A second run of the same cell finds the seeds that are there and computes the others only; a changed
-    setting has another key, and so other files. ``traces=False`` keeps one row per run and nothing of its rounds, for
-    long runs of which only the end counts.
+    Rerunning a cell computes only the seeds that are missing. A changed setting means a different key and so different
+    files.
+
+    Args:
+        folder: Where to store the runs; created if missing.
+        traces: Whether to keep every round. ``False`` keeps only one row per run, for long runs.
     """
 
     def __init__(self, folder: Path, *, traces: bool = True) -> None:
         self.folder = folder
         self._columns = TRACE_COLUMNS if traces else ()
-        self._cells = folder / ("cells" if traces else "records")  # a reader of the first finds traces in each file
+        self._cells = folder / ("cells" if traces else "records")  # every file in cells/ has traces
         self._seeds: dict[Path, frozenset[int]] = {}
-        """Of each part that was read. A part with other runs has another name, so this stays true."""
+        """Seeds of each part read so far; valid forever, because a part with other runs has another name."""
         try:
             self._cells.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInputError(f"cannot write to {folder}: {error.strerror}.") from error
 
     def parts(self, cell: Cell, key: str | None = None) -> list[Path]:
-        """The files of this cell, or of what had this ``key`` in an older version; an error if one is damaged."""
+        """Return the files of this cell, or of its ``key`` in an older version; raise if one is damaged."""
         key = key or cell.key
         with _locked(self._cells, shared=True):
-            # Before there were digests, files were called KEY.parquet, KEY-1.parquet and so on.
+            # Before digests were added, files were named KEY.parquet, KEY-1.parquet and so on.
             old = sorted(path for path in self._cells.glob(f"{key}*.parquet") if not _NAME.fullmatch(path.stem))
             return [*self._intact_parts(cell, key), *old]
 
     def seeds(self, cell: Cell) -> set[int]:
-        """Which seeds of this cell are finished; those of a damaged part are not."""
+        """Return the seeds of this cell that are finished; those in a damaged part are not."""
         with _locked(self._cells, shared=True):
             intact, _ = self._examine(cell.key)
         return {seed for seeds in intact.values() for seed in seeds}
 
     def tidy(self, cell: Cell) -> list[Path]:
-        """Remove what a kill left behind of this cell, and its damaged parts, which are returned."""
+        """Remove leftovers of a kill and damaged parts of this cell; return the damaged parts."""
         with _locked(self._cells):
             for path in self._files(cell.key):
-                self._seeds.pop(path, None)  # look again: it may have been damaged since
+                self._seeds.pop(path, None)  # reread it, in case it was damaged since
             intact, damaged = self._examine(cell.key)
             for path in self._files(cell.key):
                 if path not in intact:
                     path.unlink()
-            for path in self._cells.glob(f".{cell.key}-*"):  # of a write that was cut short
+            for path in self._cells.glob(f".{cell.key}-*"):  # from an interrupted write
                 path.unlink()
         return damaged
 
     def add(self, cell: Cell, runs: Iterable[Run], *, complete: bool = False) -> None:
-        """Store finished runs as a further part of their cell; ``complete`` says that they are its last."""
+        """Store finished runs as a new part of their cell; ``complete`` says that these are its last."""
         rows = [run.record() | {f"trace_{name}": getattr(run.trace, name) for name in self._columns} for run in runs]
         frame = pl.DataFrame(rows).sort("seed")
         with _locked(self._cells):
@@ -90,18 +93,18 @@ class Store:
                 intact[path] = self._seeds[path]
             try:
                 for parts in _fitting_together(intact, cell.horizon):
-                    if len(parts) >= (2 if complete else _MOST_SMALL_PARTS):
+                    if len(parts) >= (2 if complete else _MAX_SMALL_PARTS):
                         self._merge(cell.key, parts)
             except _DamagedError as error:
                 raise _damage(cell, error.path) from error
 
     def records(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
-        """Return one row a run, by seed, without the traces."""
+        """Return one row per run, ordered by seed, without the traces."""
         frame = self._read(cell, pl.exclude("^trace_.*$"))
         return frame.filter(pl.col("seed").is_in(list(seeds)))
 
     def traces(self, cell: Cell, seeds: Iterable[int]) -> pl.DataFrame:
-        """Return one row a run and round, by seed and round, with cumulative regrets."""
+        """Return one row per run and round, ordered by seed and round, with cumulative regrets."""
         names = [f"trace_{name}" for name in TRACE_COLUMNS]
         frame = self._read(cell, ["seed", *names]).filter(pl.col("seed").is_in(list(seeds)))
         rounds = pl.int_ranges(1, pl.col("trace_regret").list.len() + 1, dtype=pl.Int32).alias("round")
@@ -114,7 +117,7 @@ class Store:
             parts = self._intact_parts(cell, cell.key)
             if not parts:
                 raise BadInputError(
-                    f"no run of {cell.agent} under {cell.attack} is stored in {self.folder} with these settings."
+                    f"{self.folder} has no runs of {cell.agent} under {cell.attack} with these settings."
                 )
             try:
                 return pl.concat([_read_part(part, columns) for part in parts]).sort("seed")
@@ -128,7 +131,7 @@ class Store:
         return sorted(intact)
 
     def _examine(self, key: str) -> tuple[dict[Path, frozenset[int]], list[Path]]:
-        """The seeds of each intact part of a cell that was not merged into another; and the damaged parts."""
+        """Return the seeds of each intact part that was not merged into another, and the damaged parts."""
         intact: dict[Path, frozenset[int]] = {}
         damaged = []
         for path in self._files(key):
@@ -158,7 +161,7 @@ class Store:
 
 
 def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozenset[int]]:
-    """Leave out every part all of whose seeds are in larger ones."""
+    """Drop every part whose seeds are all in larger parts."""
     kept: dict[Path, frozenset[int]] = {}
     seen: set[int] = set()
     for path, seeds in sorted(parts.items(), key=lambda part: (-len(part[1]), part[0])):
@@ -169,14 +172,14 @@ def _without_merged(parts: Mapping[Path, frozenset[int]]) -> dict[Path, frozense
 
 
 def _fitting_together(parts: Mapping[Path, frozenset[int]], horizon: int) -> Iterator[list[Path]]:
-    """Divide the small parts into groups that each fit into one; to write the others again would gain little."""
+    """Group the small parts so that each group fits into one part; large parts are left alone."""
     group: list[Path] = []
     rounds = 0
     for path, seeds in sorted(parts.items(), key=lambda part: (-len(part[1]), part[0])):
         more = len(seeds) * horizon
-        if more > ROUNDS_A_PART // 4:
+        if more > MAX_ROUNDS_PER_PART // 4:
             continue
-        if group and rounds + more > ROUNDS_A_PART:
+        if group and rounds + more > MAX_ROUNDS_PER_PART:
             yield group
             group, rounds = [], 0
         group.append(path)
@@ -186,8 +189,8 @@ def _fitting_together(parts: Mapping[Path, frozenset[int]], horizon: int) -> Ite
 
 @contextmanager
 def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Let one process at a time change the cells, and none while others read them."""
-    if sys.platform == "win32":  # no such lock there: only one command at a time may use a folder
+    """Lock the cells: one writer, or any number of readers."""
+    if sys.platform == "win32":  # has no flock: run only one command per folder at a time
         yield
         return
     held = os.open(folder, os.O_RDONLY)
@@ -199,7 +202,7 @@ def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 
 
 class _DamagedError(Exception):
-    """The content of a part is not what was written."""
+    """A part's content is not what was written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -208,8 +211,8 @@ class _DamagedError(Exception):
 
 def _damage(cell: Cell, path: Path) -> BadInputError:
     return BadInputError(
-        f"stored runs of {cell.agent} under {cell.attack} (C = {cell.budget}, T = {cell.horizon}) are damaged: rerun "
-        f"the command that made them, which repeats the runs in {path}"
+        f"stored runs of {cell.agent} under {cell.attack} (C = {cell.budget}, T = {cell.horizon}) are damaged; rerun "
+        f"the command that made them to repeat the runs in {path}"
     )
 
 
@@ -234,5 +237,5 @@ def _as_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame to ``path``, whole or not at all."""
+    """Write a frame to ``path`` atomically."""
     write_atomically(path, _as_parquet(frame))

@@ -1,4 +1,4 @@
-"""A grid of cells, declared in one TOML file; and the record of it that stands beside its results."""
+"""A grid of cells declared in one TOML file, and its record beside the results."""
 
 import functools
 import itertools
@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairduel.checks import integer
+from fairduel.checks import boolean, integer
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.files import write_atomically
-from fairduel.simulation.cell import Cell, versions
+from fairduel.simulation.cell import Cell, takes_budget, versions
 
-_KEYS = ("runs", "seed", "horizon", "budget", "agent", "attack", "world")
+_KEYS = ("runs", "seed", "horizon", "budget", "known_budget", "agent", "attack", "world")
 _KINDS = ("agent", "attack", "world")
 _RECORD = "sweep.json"
 
 
 class Setting(NamedTuple):
-    """A setting of agents, attacks or worlds (its ``kind``), with its value in each cell that has it."""
+    """A setting of an agent, attack or world (its ``kind``), with its value in each cell that has it."""
 
     kind: str
     name: str
@@ -30,15 +30,19 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """Every cell of a sweep, and the seeds that each is run for."""
+    """Every cell of a sweep, and the seeds to run it with.
+
+    Args:
+        cells: The cells by key. A loaded grid keeps the keys of the code that ran.
+        seeds: The seeds of every cell.
+    """
 
     cells: dict[str, Cell]
-    """By key, which stays that of the code which ran."""
     seeds: range
 
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
-        """Every setting that the grid names, under ``agent_radius``, ``attack_target`` and so on."""
+        """Every setting that the grid names, by column: ``agent_radius``, ``attack_target`` and so on."""
         settings: dict[str, Setting] = {}
         for cell in self.cells.values():
             for kind in _KINDS:
@@ -47,7 +51,7 @@ class Grid:
         return settings
 
     def save(self, folder: Path, command: str) -> None:
-        """Record in ``folder`` what was swept into it."""
+        """Record in ``folder`` what is being swept into it."""
         record = {
             "command": command,
             "versions": versions(),
@@ -67,29 +71,34 @@ class Grid:
             return cls(cells, range(first, first + record["seeds"]["runs"]))
         except OSError as error:
             raise BadInputError(
-                f"{folder} holds no sweep ({path.name}: {error.strerror}): make one with  "
+                f"{folder} holds no sweep ({path.name}: {error.strerror}); run one with  "
                 f"fairduel sweep GRID --out {folder}"
             ) from error
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInputError(
-                f"{path} is no record of a sweep: run the sweep again, which writes it anew."
-            ) from error
+            raise BadInputError(f"{path} is not a sweep record; rerun the sweep.") from error
 
 
 def read_grid(path: Path) -> Grid:
-    """Read a grid from a TOML file, and try each of its settings."""
+    """Read a grid from a TOML file and check every cell.
+
+    Raises:
+        BadInputError: The file cannot be read, is not TOML, or declares a cell that cannot run.
+    """
     try:
         return declare(tomllib.loads(path.read_bytes().decode()))
     except OSError as error:
         raise BadInputError(f"cannot read the grid {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path} is no TOML file: {error}.") from error
+        raise BadInputError(f"{path} is not valid TOML: {error}.") from error
     except BadInputError as error:
         raise BadInputError(f"{path}: {error}") from error
 
 
 def declare(table: Mapping[str, Any]) -> Grid:
     """Return every combination of what the table lists.
+
+    ``known_budget`` says whether agents are told C: for the whole grid, or in an agent's entry, which takes
+    precedence. It does not multiply agents that are never told C.
 
     >>> grid = declare({
     ...     "runs": 5, "horizon": [10, 20], "budget": "sqrt",
@@ -120,7 +129,7 @@ def declare(table: Mapping[str, Any]) -> Grid:
             world_settings=world_settings,
         )
         for (world, world_settings), horizon, budget, (attack, attack_settings), (agent, agent_settings) in (
-            itertools.product(worlds, horizons, budgets, _players("attack", table), _players("agent", table))
+            itertools.product(worlds, horizons, budgets, _players("attack", table), _agents(table))
         )
     ]
     for cell in cells:
@@ -130,46 +139,61 @@ def declare(table: Mapping[str, Any]) -> Grid:
 
 def _given(table: Mapping[str, Any], name: str) -> Any:
     if name not in table:
-        raise BadInputError(f"a grid needs {name}.")
+        raise BadInputError(f"the grid needs {name}.")
     return table[name]
 
 
+def _agents(table: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return every agent with its settings, which include the grid's ``known_budget`` unless the entry has its own."""
+    agents = _players("agent", table)
+    if "known_budget" not in table:
+        return agents
+    known = [boolean("known_budget", value) for value in _values("known_budget", table["known_budget"])]
+    return [
+        (name, settings)
+        if "known_budget" in settings or not takes_budget(name)
+        else (name, settings | {"known_budget": value})
+        for name, settings in agents
+        for value in known
+    ]
+
+
 def _players(kind: str, table: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return every agent (attack, world) that is declared, with every combination of its settings."""
+    """Return every declared agent (attack, world) with every combination of its settings."""
     declared = _given(table, kind)
     if not isinstance(declared, list) or not declared or not all(isinstance(one, dict) for one in declared):
-        raise BadInputError(f"each {kind} is declared under a line [[{kind}]], with its name and settings.")
+        raise BadInputError(f"declare each {kind} in a [[{kind}]] table with its name and settings.")
     players = []
     for one in declared:
         if "name" not in one:
             raise BadInputError(f"every [[{kind}]] needs a name.")
         for name in one:
             if not name.isidentifier():
-                raise BadInputError(f"a setting of [[{kind}]] cannot be called {name!r}.")
+                raise BadInputError(f"{name!r} is not a valid setting name in [[{kind}]].")
         for point in itertools.product(*(_values(f"{name} of [[{kind}]]", value) for name, value in one.items())):
             settings: dict[str, Any] = dict(zip(one, point, strict=True))
             name = settings.pop("name")
             if not isinstance(name, str):
-                raise BadInputError(f"the name of an {kind} is a text in quotes, not {name!r}.")
+                raise BadInputError(f"{kind} name must be a string, not {name!r}.")
             players.append((name, settings))
     return players
 
 
 def _values(name: str, value: Any) -> list[Any]:
-    """Return the values of a list, which are points of the grid, or the one value that was given instead."""
+    """Return the values of a list, which spans the grid, or a single value as a list."""
     values = value if isinstance(value, list) else [value]
     if not values or not all(isinstance(one, (bool, int, float, str)) for one in values):
-        raise BadInputError(f"{name} is a number, a text, true or false, or a list of these, not {value!r}.")
+        raise BadInputError(f"{name} must be a number, a string, true, false or a list of these, not {value!r}.")
     return values
 
 
 def _budget(value: Any, horizon: int) -> int:
-    """C, where "sqrt" means the paper's ⌈√T⌉."""
-    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else integer('budget, where it is not "sqrt",', value)
+    """Return C; "sqrt" means the paper's ⌈√T⌉."""
+    return math.ceil(math.sqrt(horizon)) if value == "sqrt" else integer('budget, if not "sqrt",', value)
 
 
 def _try(cell: Cell) -> None:
-    """Make all that the cell needs, so that a wrong setting is told before the first run."""
+    """Report a wrong setting before the first run."""
     try:
         cell.check()
     except (ValueError, TypeError, AttributeError) as error:

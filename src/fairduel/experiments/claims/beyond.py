@@ -1,4 +1,4 @@
-"""What the paper does not claim, but its reader will ask."""
+"""Claims that the paper does not make, but its readers will ask about."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from fairduel.experiments.claims.figures import (
     one_setting_for_all_attacks,
     tuned,
 )
-from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, gaps, interval, judged, smallest
+from fairduel.experiments.claims.verdict import BEYOND, Claim, Evidence, Verdict, interval, judged, smallest_gap
 from fairduel.experiments.experiment import title_of
 from fairduel.experiments.inference import Mean, jackknife, line, mean, paired_difference
 from fairduel.experiments.paper_setup import (
@@ -28,16 +28,16 @@ from fairduel.experiments.paper_setup import (
     paper_cell,
 )
 from fairduel.experiments.sigmoid import NORMS
-from fairduel.experiments.tuning import published, sigmoid_problem, variants
+from fairduel.experiments.tuning import published, sigmoid_problem, tuned_cell
 from fairduel.experiments.unknown_budget import FLIPS
 from fairduel.simulation import Cell
 
-LONG = 1_000_000
+LONG_HORIZON = 1_000_000
 REWARD_CORRUPTION = 400
 
 
 def beyond_claims() -> list[Claim]:
-    """Every comparison that goes beyond the paper."""
+    """Return every claim that goes beyond the paper."""
     return [
         lowest_under_each_attack([RARE_RANDOM], BEYOND),
         lowest_with_the_same_start(tune_rcdb=False),
@@ -52,8 +52,8 @@ def beyond_claims() -> list[Claim]:
 
 
 def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
-    """RCDB and the tuned baselines, all with the random duels that Bengs 2022 gave the baselines."""
-    who_is_tuned = "all tuned for it" if tune_rcdb else "only the baselines tuned for it"
+    """Claim that RCDB beats the tuned baselines if all start with the random duels that Bengs et al. (2022) use."""
+    who_is_tuned = "all agents tuned" if tune_rcdb else "only the baselines tuned"
 
     def robust(attack: Attack) -> Cell:
         return tuned("rcdb", attack, WARMUP) if tune_rcdb else paper_cell("rcdb", attack, {"warmup": WARMUP})
@@ -61,8 +61,8 @@ def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
     return lowest(
         robust,
         lambda attack: (
-            f"with {WARMUP} random duels first for everyone, RCDB has the lowest regret under the {named(attack)}, "
-            f"{who_is_tuned}"
+            f"RCDB has lower regret than every baseline under the {named(attack)}, after {WARMUP} random duels for "
+            f"everyone ({who_is_tuned})"
         ),
         BEYOND,
         warmup=WARMUP,
@@ -71,7 +71,7 @@ def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
 
 
 def tolerance_below_the_flips() -> Claim:
-    """RCDB with more flips than it tolerates, where Theorem unknown promises nothing."""
+    """Claim that RCDB keeps losing with more flips than it tolerates, where Theorem unknown promises nothing."""
     below, at = (
         paper_cell("rcdb", ADVERSARIAL, {"flip_budget": tolerance}, budget=FLIPS) for tolerance in (FLIPS // 10, FLIPS)
     )
@@ -80,10 +80,10 @@ def tolerance_below_the_flips() -> Claim:
         late = evidence.late_regret(below), evidence.late_regret(at)
         found = paired_difference(*late)
         yield judged(
-            "with a tolerance C̄ of C/10, regret still grows at the end, faster than with C̄ = C",
+            "With a tolerance C̄ = C/10, regret at the end grows faster than with C̄ = C",
             BEYOND,
-            f"regret per round in the last quarter, {FLIPS} flips by the adversarial attack: C̄ = C/10 "
-            f"{late[0].mean():.2f}, C̄ = C {late[1].mean():.2f}; difference {interval(found, '+.2f')}",
+            f"regret per round in the last quarter: {late[0].mean():.2f} with C̄ = C/10, {late[1].mean():.2f} with "
+            f"C̄ = C, difference {interval(found, '+.2f')} ({FLIPS} flips, adversarial attack)",
             found,
             above=0.0,
         )
@@ -92,9 +92,9 @@ def tolerance_below_the_flips() -> Claim:
 
 
 def strong_adversary_of_cobe() -> Claim:
-    """What a strong adversary costs COBE over a weak one, beyond what it costs CW-OFUL told C.
+    """Claim that a strong adversary in place of a weak one costs COBE more than CW-OFUL, which is told C.
 
-    The paper's remark is that COBE's guarantee does not cover strong adversaries; this looks for a sign of it.
+    The paper remarks that COBE's guarantee does not cover strong adversaries; this looks for evidence.
     """
 
     def cell(agent: str, attack: str) -> Cell:
@@ -110,11 +110,11 @@ def strong_adversary_of_cobe() -> Claim:
         found = mean(extra["cobe"] - extra["cw-oful"])
         under_strong = mean(regret["cobe", "bury"] - regret["cw-oful", "bury"])
         yield judged(
-            "a strong adversary in place of a weak one costs COBE more than CW-OFUL, which is told C",
+            "A strong adversary in place of a weak one costs COBE more than CW-OFUL, which is told C",
             BEYOND,
-            f"strong (bury) in place of weak (swap): COBE {interval(mean(extra['cobe']))}, CW-OFUL "
-            f"{interval(mean(extra['cw-oful']))}, COBE more by {interval(found)}; but under the strong one COBE "
-            f"has {interval(under_strong)} over CW-OFUL (rewards, T = 8000, C = {REWARD_CORRUPTION})",
+            f"added regret, bury (strong) instead of swap (weak): COBE {interval(mean(extra['cobe']))}, CW-OFUL "
+            f"{interval(mean(extra['cw-oful']))}, difference {interval(found)}; yet under bury, COBE's regret minus "
+            f"CW-OFUL's is {interval(under_strong)} (linear rewards, T = 8000, C = {REWARD_CORRUPTION})",
             found,
             above=0.0,
             cobe_over_cw_oful_under_strong=under_strong.as_json(),
@@ -125,11 +125,10 @@ def strong_adversary_of_cobe() -> Claim:
 
 
 def sigmoid_agent_ahead(attack: Attack) -> Claim:
-    """RCDB and RCDB-S for growing B, both by their theorems with the same ridge and a tuned scale."""
+    """Claim that RCDB-S beats RCDB, more so for larger B; theory radii with the same ridge and a tuned scale."""
 
     def scaled(agent: str, norm: float) -> Cell:
-        problem = sigmoid_problem(agent, attack, norm)
-        return variants(problem, [published(problem).winner.settings])[0]
+        return tuned_cell(sigmoid_problem(agent, attack, norm))
 
     pairs = {norm: (scaled("rcdb", norm), scaled("rcdb-s", norm)) for norm in NORMS}
     edges = [
@@ -138,33 +137,31 @@ def sigmoid_agent_ahead(attack: Attack) -> Claim:
         for norm in NORMS
         if published(sigmoid_problem(agent, attack, norm)).at_edge
     ]
-    setting = f"{attack.panel}, same ridge, theory radii with the scale tuned for each agent and B" + (
+    setting = f"{attack.panel}, same ridge, scale of the theory radii tuned for each agent and B" + (
         f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
     )
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        found = gaps(evidence, pairs)
-        norm, least = smallest(found)
+        _, norm, least = smallest_gap(evidence, pairs)
         regret = np.stack([[evidence.regret(cell) for cell in pair] for pair in pairs.values()])  # (norms, 2, seeds)
         ratios = regret[:, 0].mean(axis=1) / regret[:, 1].mean(axis=1)
         medians = np.median(regret[:, 0], axis=1) / np.median(regret[:, 1], axis=1)
         trend = _trend(regret)
         by_norm = ", ".join(f"{ratio:.2f}× at B = {n:g}" for n, ratio in zip(NORMS, ratios, strict=True))
         yield judged(
-            f"RCDB-S has less regret than RCDB at every B = 1 … 5, at tuned scales of their theorems' radii, "
-            f"{attack.panel}",
+            f"RCDB-S has lower regret than RCDB at every B = 1 … 5 ({attack.panel}, tuned theory radii)",
             BEYOND,
-            f"RCDB's mean regret over RCDB-S's: {by_norm}; the smallest difference is {interval(least)}, "
-            f"B = {norm:g} decides ({setting})",
+            f"RCDB's mean regret over that of RCDB-S: {by_norm}; smallest difference {interval(least)}, at "
+            f"B = {norm:g} ({setting})",
             least,
             above=0.0,
             ratios={f"{n:g}": ratio for n, ratio in zip(NORMS, ratios, strict=True)},
         )
         yield judged(
-            f"the lead of RCDB-S grows with B, at tuned scales, {attack.panel}",
+            f"The advantage of RCDB-S over RCDB grows with B ({attack.panel}, tuned theory radii)",
             BEYOND,
             f"the ratio of mean regrets grows by a factor of {math.exp(trend.value):.2f} "
-            f"[{math.exp(trend.low):.2f}, {math.exp(trend.high):.2f}] per unit of B; of medians it is "
+            f"[{math.exp(trend.low):.2f}, {math.exp(trend.high):.2f}] per unit of B; the ratios of medians are "
             f"{', '.join(f'{ratio:.2f}' for ratio in medians)} ({setting})",
             trend,
             above=0.0,
@@ -175,7 +172,7 @@ def sigmoid_agent_ahead(attack: Attack) -> Claim:
 
 
 def _trend(regret: Vector) -> Mean:
-    """Growth per unit of B of the log ratio of mean regrets, of shape (norms, 2, seeds), with a jackknife error."""
+    """Growth of the log ratio of mean regrets per unit of B; ``regret`` is (norms, 2, seeds)."""
 
     def slope(sample: Vector) -> float:
         means = sample.mean(axis=2)
@@ -185,9 +182,9 @@ def _trend(regret: Vector) -> Mean:
 
 
 def sigmoid_agent_by_its_theorem() -> Claim:
-    """RCDB over RCDB-S with the theorems' own parameters, unscaled, at a long horizon."""
+    """Claim that RCDB-S beats RCDB with the theorems' own parameters, unscaled, at a long horizon."""
     cells = {
-        agent: paper_cell(agent, NO_ATTACK, AGENTS[agent].published_settings, budget=0, horizon=LONG)
+        agent: paper_cell(agent, NO_ATTACK, AGENTS[agent].published_settings, budget=0, horizon=LONG_HORIZON)
         for agent in ("rcdb", "rcdb-s")
     }
 
@@ -196,10 +193,10 @@ def sigmoid_agent_by_its_theorem() -> Claim:
         late = {agent: evidence.late_regret(cell).mean() for agent, cell in cells.items()}
         found = mean(np.log(plain / local))
         yield judged(
-            "RCDB-S has less regret than RCDB at the theorems' own radii by T = 1,000,000",
+            "RCDB-S has lower regret than RCDB by T = 1,000,000 at the theorems' own radii",
             BEYOND,
-            f"RCDB {plain.mean():,.0f}, RCDB-S {local.mean():,.0f}, a ratio of {math.exp(found.value):.2f} "
-            f"[{math.exp(found.low):.2f}, {math.exp(found.high):.2f}]; regret per round in the last quarter "
+            f"RCDB {plain.mean():,.0f}, RCDB-S {local.mean():,.0f}, ratio {math.exp(found.value):.2f} "
+            f"[{math.exp(found.low):.2f}, {math.exp(found.high):.2f}]; regret per round in the last quarter: "
             f"{late['rcdb']:.2f} and {late['rcdb-s']:.2f} (d = 5, B = 2, no attack, C = 0 known)",
             found,
             above=0.0,

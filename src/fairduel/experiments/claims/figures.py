@@ -1,4 +1,4 @@
-"""What the paper says about its Figures 1 and 2."""
+"""The paper's claims about its Figures 1 and 2."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, gaps, interval, judged, smallest
+from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, interval, judged, smallest_gap
 from fairduel.experiments.experiment import settings_text, title_of
 from fairduel.experiments.figure2 import BUDGETS
 from fairduel.experiments.inference import exponent, line, mean, mixed_mean
@@ -21,33 +21,32 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.experiments.tuning import Trial, published, tuning_problem, variants
+from fairduel.experiments.tuning import Trial, published, tuned_cell, tuning_problem
 from fairduel.simulation import Cell
 
 ALWAYS_TRUSTED = 1e9
-"""An α so large that every weight is 1."""
+"""An α so large that all weights are 1."""
 
 
 def tuned(agent: str, attack: Attack, warmup: int = 0) -> Cell:
-    """The agent on the paper's set-up, as tuned for this attack."""
-    problem = tuning_problem(agent, attack, warmup)
-    return variants(problem, [published(problem).winner.settings])[0]
+    """Return the agent on the paper's setup, tuned for this attack."""
+    return tuned_cell(tuning_problem(agent, attack, warmup))
 
 
 def named(attack: Attack) -> str:
-    """An attack in words, with its rate where it has one."""
+    """Return an attack in words, with its probability if it has one."""
     rate = attack.settings.get("probability")
     return f"{attack.name} attack" + (f" with p = {rate:g}" if rate is not None else "")
 
 
 def edge_of_grid(agent: str, attack: Attack, warmup: int = 0) -> str:
-    """A warning where the tuned value is the smallest or largest that was tried; else nothing."""
+    """Return a warning if the tuned value is the smallest or largest tried, else nothing."""
     at_edge = published(tuning_problem(agent, attack, warmup)).at_edge
-    return f" ({title_of(agent)}'s tuned value is at the edge of its grid)" if at_edge else ""
+    return f"; the tuned value of {title_of(agent)} is at the edge of its grid" if at_edge else ""
 
 
 def figure_claims() -> list[Claim]:
-    """Every claim about the figures, in the paper's order."""
+    """Return every claim about the figures, in the paper's order."""
     return [
         lowest_under_each_attack(),
         colstim_is_the_strongest_competitor(),
@@ -61,10 +60,10 @@ def figure_claims() -> list[Claim]:
 
 
 def lowest_under_each_attack(attacks: Sequence[Attack] = PAPER_ATTACKS, source: str = "Figure 1") -> Claim:
-    """RCDB at its one setting against all three baselines, each tuned for the attack."""
+    """Claim that RCDB, untuned, beats all three baselines, each tuned for the attack."""
     return lowest(
         lambda attack: paper_cell("rcdb", attack),
-        lambda attack: f"RCDB has the lowest regret under the {named(attack)}, baselines tuned for it",
+        lambda attack: f"RCDB has lower regret than every tuned baseline under the {named(attack)}",
         source,
         attacks=attacks,
     )
@@ -79,21 +78,20 @@ def lowest(
     warmup: int = 0,
     tuned_agents: Sequence[str] = BASELINES,
 ) -> Claim:
-    """A form of RCDB against all three baselines, each tuned for the attack with so many random duels first."""
+    """Claim that a form of RCDB beats all three baselines, each tuned for the attack after ``warmup`` random duels."""
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
         for attack in attacks:
             own = evidence.regret(robust(attack))
             pairs = {agent: (tuned(agent, attack, warmup), robust(attack)) for agent in BASELINES}
-            found = gaps(evidence, pairs)
-            rival, least = smallest(found)
+            found, rival, least = smallest_gap(evidence, pairs)
             locked_in = int(evidence.locked_in(robust(attack)).sum())
             edges = [edge_of_grid(agent, attack, warmup) for agent in tuned_agents if agent in (rival, "rcdb")]
             yield judged(
                 claim(attack),
                 source,
-                f"RCDB {own.mean():.0f} ± {mean(own).error:.0f} ({locked_in} runs locked in); the smallest lead is "
-                f"{interval(least)}, {title_of(rival)} decides{''.join(edges)}",
+                f"RCDB: regret {own.mean():.0f} ± {mean(own).error:.0f}, {locked_in} runs locked in; smallest lead "
+                f"{interval(least)}, over {title_of(rival)}{''.join(edges)}",
                 least,
                 above=0.0,
                 rival=rival,
@@ -106,31 +104,45 @@ def lowest(
 
 
 def colstim_is_the_strongest_competitor() -> Claim:
-    """CoLSTIM against the other two baselines under the weak attacks."""
-    rivals = [agent for agent in BASELINES if agent != "colstim"]
+    """Claim that CoLSTIM is the best baseline under the weak attacks."""
+    return _colstim_among_baselines(
+        WEAK_ATTACKS, "CoLSTIM has the lowest regret of the baselines", "Figure 1, weak attacks", is_best=True
+    )
+
+
+def colstim_is_the_most_misled() -> Claim:
+    """Claim that CoLSTIM is the worst baseline under the misleading attack."""
+    return _colstim_among_baselines(
+        [MISLEADING], "CoLSTIM has the highest regret of the baselines", "Figure 1 (d)", is_best=False
+    )
+
+
+def _colstim_among_baselines(attacks: Sequence[Attack], claim: str, source: str, *, is_best: bool) -> Claim:
+    """Claim that CoLSTIM beats the other baselines under these attacks, or that they beat it."""
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        for attack in WEAK_ATTACKS:
+        for attack in attacks:
             colstim = tuned("colstim", attack)
-            found = gaps(evidence, {agent: (tuned(agent, attack), colstim) for agent in rivals})
-            rival, least = smallest(found)
+            others = {agent: tuned(agent, attack) for agent in BASELINES if agent != "colstim"}
+            pairs = {agent: (cell, colstim) if is_best else (colstim, cell) for agent, cell in others.items()}
+            _, rival, least = smallest_gap(evidence, pairs)
             own = mean(evidence.regret(colstim))
             yield judged(
-                f"CoLSTIM is the strongest baseline under the {named(attack)}",
-                "Figure 1, weak attacks",
-                f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; its smallest lead is {interval(least)}, "
-                f"{title_of(rival)} decides",
+                f"{claim} under the {named(attack)}",
+                source,
+                f"CoLSTIM: regret {own.value:.0f} ± {own.error:.0f}; smallest difference {interval(least)}, to "
+                f"{title_of(rival)} (all tuned for this attack)",
                 least,
                 above=0.0,
                 rival=rival,
                 colstim=own.as_json(),
             )
 
-    return Claim(judge, [tuned(agent, attack) for agent in BASELINES for attack in WEAK_ATTACKS])
+    return Claim(judge, [tuned(agent, attack) for agent in BASELINES for attack in attacks])
 
 
 def adversarial_attack_costs_most() -> Claim:
-    """The adversarial attack against both weak ones, for RCDB and each tuned baseline."""
+    """Claim that the adversarial attack is worse than both weak ones, for RCDB and each tuned baseline."""
 
     def cell(agent: str, attack: Attack) -> Cell:
         return paper_cell("rcdb", attack) if agent == "rcdb" else tuned(agent, attack)
@@ -142,13 +154,12 @@ def adversarial_attack_costs_most() -> Claim:
     }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        found = gaps(evidence, pairs)
-        (agent, attack), least = smallest(found)
+        found, (agent, attack), least = smallest_gap(evidence, pairs)
         yield judged(
-            "the adversarial attack costs every algorithm more than the weak attacks",
+            "The adversarial attack costs every algorithm more regret than the weak attacks",
             "Figure 1 (c)",
-            f"at least {interval(least)} more, {title_of(agent)} and the {attack} attack decide; "
-            f"RCDB over greedy {interval(found['rcdb', GREEDY.name])}",
+            f"smallest difference {interval(least)}, for {title_of(agent)} and the {attack} attack; "
+            f"for RCDB and the greedy attack {interval(found['rcdb', GREEDY.name])}",
             least,
             above=0.0,
             agent=agent,
@@ -158,31 +169,8 @@ def adversarial_attack_costs_most() -> Claim:
     return Claim(judge, [cell for pair in pairs.values() for cell in pair])
 
 
-def colstim_is_the_most_misled() -> Claim:
-    """CoLSTIM against the other two baselines under the misleading attack."""
-    colstim = tuned("colstim", MISLEADING)
-    pairs = {agent: (colstim, tuned(agent, MISLEADING)) for agent in BASELINES if agent != "colstim"}
-
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
-        found = gaps(evidence, pairs)
-        rival, least = smallest(found)
-        own = mean(evidence.regret(colstim))
-        yield judged(
-            "CoLSTIM is the baseline that the misleading attack hurts most",
-            "Figure 1 (d)",
-            f"CoLSTIM {own.value:.0f} ± {own.error:.0f}; at least {interval(least)} more than the "
-            f"others, {title_of(rival)} decides (all tuned for this attack)",
-            least,
-            above=0.0,
-            rival=rival,
-            colstim=own.as_json(),
-        )
-
-    return Claim(judge, [cell for pair in pairs.values() for cell in pair])
-
-
 def weight_is_critical() -> Claim:
-    """RCDB with every weight 1, and all else equal."""
+    """Claim that RCDB does worse with all weights 1 and everything else equal."""
 
     def unweighted(attack: Attack) -> Cell:
         return paper_cell("rcdb", attack, {"trust": ALWAYS_TRUSTED})
@@ -191,17 +179,18 @@ def weight_is_critical() -> Claim:
         for attack in PAPER_ATTACKS:
             weighted = paper_cell("rcdb", attack)
             found = gap(evidence, unweighted(attack), weighted)
-            locked_in, unprovoked = evidence.locked_in(unweighted(attack)), evidence.locked_in(unweighted(NO_ATTACK))
+            locked_in = evidence.locked_in(unweighted(attack))
+            clean_locked_in = evidence.locked_in(unweighted(NO_ATTACK))
             yield judged(
-                f"the uncertainty weight lowers RCDB's regret under the {named(attack)}",
+                f"Uncertainty weights lower RCDB's regret under the {named(attack)}",
                 "Performance Comparison",
-                f"with w ≡ 1 and the same radius, ridge and rule: {interval(found)}; of {len(locked_in)} such runs "
-                f"{int(locked_in.sum())} lock in, and {int(unprovoked.sum())} without attack: without weights the "
-                "radius is too short",
+                f"with w ≡ 1 and the same radius, ridge and selection rule, regret is higher by {interval(found)}; "
+                f"{int(locked_in.sum())} of {len(locked_in)} such runs lock in, {int(clean_locked_in.sum())} without "
+                "attack, because the radius is too small without weights",
                 found,
                 above=0.0,
                 locked_in_share=float(locked_in.mean()),
-                locked_in_share_without_attack=float(unprovoked.mean()),
+                locked_in_share_without_attack=float(clean_locked_in.mean()),
             )
 
     cells = [cell for attack in PAPER_ATTACKS for cell in (paper_cell("rcdb", attack), unweighted(attack))]
@@ -209,12 +198,12 @@ def weight_is_critical() -> Claim:
 
 
 def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comparison") -> Claim:
-    """RCDB's worst attack against the worst attack of each baseline at its best single setting."""
+    """Claim that RCDB has a better worst attack than each baseline at its best single setting."""
     start: dict[str, Any] = {"warmup": warmup} if warmup else {}
     best_single = {agent: start | best_single_setting(agent, warmup) for agent in BASELINES}
 
     def worst(evidence: Evidence, agent: str, settings: Mapping[str, Any]) -> tuple[Any, Any]:
-        """The largest regret over the attacks, seed by seed, and whether that run locked in."""
+        """Return the largest regret over the attacks, seed by seed, and whether that run locked in."""
         cells = [paper_cell(agent, attack, settings) for attack in PAPER_ATTACKS]
         regret = np.stack([evidence.regret(cell) for cell in cells])
         locked_in = np.stack([evidence.locked_in(cell) for cell in cells])
@@ -225,13 +214,13 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
         for agent, settings in best_single.items():
             rival, locked_in = worst(evidence, agent, settings)
             found = mixed_mean(rival - own, locked_in + 2 * own_locked_in)
-            words = f", both with {warmup} random duels first" if warmup else ""
+            words = f", both after {warmup} random duels" if warmup else ""
             yield judged(
-                "RCDB's one setting does better in its worst attack than the best single setting of "
-                f"{title_of(agent)}{words}",
+                f"RCDB, untuned, has less regret under its worst attack than {title_of(agent)} at its best single "
+                f"setting{words}",
                 source,
-                f"worst of four attacks, seed by seed: RCDB {own.mean():.0f}, {title_of(agent)} "
-                f"({settings_text(settings)}) {interval(found)}",
+                f"worst of four attacks, seed by seed: RCDB has regret {own.mean():.0f}; {title_of(agent)} "
+                f"({settings_text(settings)}) has {interval(found)} more",
                 found,
                 above=0.0,
                 rcdb=float(own.mean()),
@@ -244,7 +233,7 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
 
 
 def best_single_setting(agent: str, warmup: int) -> dict[str, Any]:
-    """The setting whose worst mean over the four attacks was lowest on the tuning seeds."""
+    """Return the setting with the lowest worst mean over the four attacks on the tuning seeds."""
     tunings = [published(tuning_problem(agent, attack, warmup)) for attack in PAPER_ATTACKS]
     by_setting = zip(*(tuning.trials for tuning in tunings), strict=True)
     best: tuple[Trial, ...] = min(by_setting, key=lambda trials: max(trial.mean for trial in trials))
@@ -252,12 +241,12 @@ def best_single_setting(agent: str, warmup: int) -> dict[str, Any]:
 
 
 def linear_in_flips() -> Claim:
-    """The exponent of regret in C, for RCDB told C."""
+    """Claim that RCDB's regret is linear in C when it is told C."""
     return growth_in_flips("rcdb", GREEDY, "RCDB's regret is linear in the number of flips C", "Figure 2", above=0.9)
 
 
 def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: float = -math.inf) -> Claim:
-    """The exponent of regret in C at the practical radius, for an agent that is told C."""
+    """Claim an exponent of regret in C between ``above`` and 1.1, for an agent that is told C."""
     cells = [paper_cell(agent, attack, budget=budget) for budget in BUDGETS]
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
@@ -267,13 +256,13 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
         early, late = (
             line(flips[half], regret.mean(axis=0)[half]).slope for half in (slice(middle), slice(middle, None))
         )
-        limits = "up to 1.1" if above == -math.inf else f"from {above:g} to 1.1"
+        limits = "at most 1.1" if above == -math.inf else f"between {above:g} and 1.1"
         yield judged(
             claim,
             source,
-            f"grows as C^{found.value:.3f} [{found.low:.3f}, {found.high:.3f}] over C = {BUDGETS[0]} … "
-            f"{BUDGETS[-1]}, {attack.name} attack, practical radius; {early:.1f} regret per flip up to "
-            f"C = {BUDGETS[middle - 1]}, {late:.1f} from there on; an exponent {limits} counts",
+            f"grows as C^{interval(found, '.3f')} for C = {BUDGETS[0]} … {BUDGETS[-1]} ({attack.name} attack, "
+            f"practical radius); {early:.1f} regret per flip up to C = {BUDGETS[middle - 1]}, {late:.1f} beyond; holds "
+            f"if the exponent is {limits}",
             found,
             above=above,
             below=1.1,
@@ -285,7 +274,7 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
 
 
 def lowest_at_every_number_of_flips() -> Claim:
-    """RCDB against the baselines at each C of Figure 2."""
+    """Claim that RCDB beats the baselines at each C of Figure 2."""
     settings = {agent: published(tuning_problem(agent, GREEDY, 0)).winner.settings for agent in BASELINES}
     pairs = {
         (agent, budget): (
@@ -297,16 +286,14 @@ def lowest_at_every_number_of_flips() -> Claim:
     }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        found = gaps(evidence, pairs)
-        (agent, budget), least = smallest(found)
+        found, (agent, budget), least = smallest_gap(evidence, pairs)
         won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in BUDGETS)
         lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in BUDGETS)
         yield judged(
             "RCDB has the lowest regret at every C of Figure 2",
             "Figure 2",
-            f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; the smallest lead is "
-            f"{interval(least)}, {title_of(agent)} at C = {budget} decides (baselines as tuned for the greedy "
-            "attack at C = 45)",
+            f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; smallest lead {interval(least)}, "
+            f"over {title_of(agent)} at C = {budget} (baselines tuned for the greedy attack at C = 45)",
             least,
             above=0.0,
             lowest_at=won,

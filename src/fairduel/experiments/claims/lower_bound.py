@@ -1,6 +1,6 @@
-"""Theorem kappa: on its two hard instances nobody does better than the lower bound.
+"""Theorem kappa: no agent beats the lower bound on its two hard instances.
 
-It is about every agent, so that no agent could break it: a measurement checks the instances, and shows how tight it is.
+It covers every agent, so no agent can break it: a measurement only checks the instances and shows how tight it is.
 """
 
 import math
@@ -12,9 +12,9 @@ from fairduel.experiments.inference import mean
 from fairduel.simulation import Cell
 
 LEARNERS = ("rcdb", "maxpairucb", "maxinp", "colstim")
-"""Agents that take the hard instances' link; RCDB-S takes the sigmoid only."""
+"""Agents that support the hard instances' link; RCDB-S needs the sigmoid."""
 LEARNERS_UNATTACKED = ("rcdb", "maxinp", "colstim")
-"""Where C = 0, RCDB and MaxPairUCB with one radius are the same agent."""
+"""At C = 0, RCDB and MaxPairUCB with the same radius are the same agent."""
 KAPPAS = (1.0, 0.25)
 HORIZONS = (500, 2000, 8000)
 DIMENSION = 5
@@ -22,15 +22,15 @@ HIDDEN_DIMENSION, HIDDEN_FLIPS, HIDDEN_HORIZON = 8, 50, 4000
 
 
 def lower_bound_claims() -> list[Claim]:
-    """Both instances, for each slope κ."""
+    """Return the claims about both instances, for each slope κ."""
     return [first_instance(kappa) for kappa in KAPPAS] + [second_instance(kappa) for kappa in KAPPAS]
 
 
 def stochastic_bound(dimension: int, horizon: int) -> float:
-    """The proof's bound on the first instance at κ = 1, with its constants worked out: about d√T/58.
+    """Return the proof's bound on the first instance at κ = 1, with its constants worked out: about d√T/58.
 
-    θ and θ′ differ by 2Δ in one coordinate, where the proof has Δ; so the factor of I_1 is 2√(16/3) = 8/√3, not 3, and
-    d√T/40 does not follow. With n = T/d, U + U′ is at least 4n − (8n + 4) · 8Δ/√3 · √(2n + 2) for each coordinate.
+    θ and θ′ differ by 2Δ in one coordinate, while the proof uses Δ. So the factor of I_1 is 2√(16/3) = 8/√3 instead of
+    3, and d√T/40 does not follow. With n = T/d, U + U′ ≥ 4n − (8n + 4) · 8Δ/√3 · √(2n + 2) for each coordinate.
 
     >>> round(5 * math.sqrt(2000) / stochastic_bound(5, 2000), 1)
     57.9
@@ -42,18 +42,19 @@ def stochastic_bound(dimension: int, horizon: int) -> float:
 
 
 def corrupted_bound(dimension: int, flips: int) -> float:
-    """The second instance at κ = 1: its proof in numbers.
+    """Return the proof's bound on the second instance at κ = 1.
 
-    With probability ½ the best action stays hidden for dC/4 rounds, of which at most C ask it; any other costs ½.
+    With probability ½ the best action stays hidden for dC/4 rounds, at most C of which ask it; every other round costs
+    ½.
     """
     return 0.5 * 0.5 * (dimension * flips / 4 - flips)
 
 
 def first_instance(kappa: float) -> Claim:
-    """θ* ∈ {±Δ}^d: regret of order d√T/κ."""
+    """Claim regret of order d√T/κ for θ* ∈ {±Δ}^d."""
 
     def cell(agent: str, horizon: int) -> Cell:
-        # λ = 1/B² is in the thousands here and would let every agent play antipodes for ever, whatever it is told.
+        # The default λ = 1/B² is in the thousands here: every agent would play antipodes forever, whatever it is told.
         settings = {"ridge": 1.0, "radius": 1.0 / kappa}
         world = {"dimension": DIMENSION, "kappa": kappa}
         return Cell(
@@ -75,10 +76,10 @@ def first_instance(kappa: float) -> Claim:
         (agent, horizon), least = smallest(times, threshold=1.0)
         uniform = DIMENSION * math.sqrt(horizon) / 10 / stochastic_bound(DIMENSION, horizon)
         yield judged(
-            f"no agent has less regret than about d√T/(58κ) on the first hard instance, κ = {kappa:g}",
+            f"No agent has less regret than about d√T/(58κ) on the first hard instance with κ = {kappa:g}",
             "Theorem kappa",
-            f"at least {interval(least, '.2f')} times the bound, {title_of(agent)} at T = {horizon} decides; "
-            f"uniform play has {uniform:.2f}: nobody learns much here (d = {DIMENSION}, T = "
+            f"at least {interval(least, '.2f')} times the bound ({title_of(agent)} at T = {horizon}); uniform play has "
+            f"{uniform:.2f} times, so no agent learns much here (d = {DIMENSION}, T = "
             f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
             least,
             above=1.0,
@@ -89,7 +90,7 @@ def first_instance(kappa: float) -> Claim:
 
 
 def second_instance(kappa: float) -> Claim:
-    """One of d actions is better, and hidden: regret of order dC/κ."""
+    """Claim regret of order dC/κ if the adversary hides the best of d actions."""
     bound = corrupted_bound(HIDDEN_DIMENSION, HIDDEN_FLIPS) / kappa
 
     def cell(agent: str, attack: str) -> Cell:
@@ -111,11 +112,10 @@ def second_instance(kappa: float) -> Claim:
         }
         by_agent = ", ".join(f"{title_of(name)} {value:+.0f}" for name, value in added.items())
         yield judged(
-            f"no agent has less regret than about dC/(32κ) on the second hard instance, κ = {kappa:g}",
+            f"No agent has less regret than about dC/(32κ) on the second hard instance with κ = {kappa:g}",
             "Theorem kappa",
-            f"at least {interval(least, '.0f')}, {title_of(agent)} decides, where the proof gives {bound:.0f}; "
-            f"the adversary adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, "
-            f"T = {HIDDEN_HORIZON})",
+            f"at least {interval(least, '.0f')} ({title_of(agent)}), while the proof gives {bound:.0f}; the adversary "
+            f"adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, T = {HIDDEN_HORIZON})",
             least,
             above=bound,
             can_fail=False,

@@ -1,10 +1,9 @@
-"""A claim, the runs that it needs, and the verdict that follows from them."""
+"""A claim, the runs it needs, and the verdict on it."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,29 +15,29 @@ from fairduel.experiments.proof_audit import Audit
 from fairduel.simulation import Cell, Storage
 
 Status = Literal["holds", "does not hold", "undecided", "cannot fail"]
-"""``"cannot fail"``: no run whatever could have broken it, so that it says nothing about the algorithm."""
+"""``"cannot fail"``: true of any run, so it says nothing about the algorithm."""
 Key = TypeVar("Key", bound=Hashable)
 BEYOND = "beyond the paper"
-"""The source of what the paper does not claim, but its reader will ask."""
+"""The source of claims that the paper does not make, but its readers will ask about."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, what was measured, and what follows."""
+    """A claim, the measurement and the conclusion."""
 
     claim: str
     source: str
-    """Where the paper says it."""
+    """Where the paper makes the claim."""
     measured: str
-    """The figures in words, with their intervals and settings."""
+    """The numbers in words, with their intervals and settings."""
     status: Status
     numbers: dict[str, Any]
-    """The same for programs: what was measured with its interval, and what it was compared with."""
+    """The same for programs: the measured value with its interval, and the limits it was compared with."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What judges look at: the stored runs of each cell, in the same order of seeds."""
+    """The stored runs of each cell, all in the same order of seeds."""
 
     store: Storage
     seeds: Sequence[int]
@@ -46,19 +45,19 @@ class Evidence:
     """By the cell's key."""
 
     def regret(self, cell: Cell) -> Vector:
-        """Final regret of each run, shape (n,)."""
+        """Return the final regret of each run, shape (n,)."""
         return np.asarray(self._column(cell, "regret"))
 
     def late_regret(self, cell: Cell) -> Vector:
-        """Regret per round over the last quarter of each run, shape (n,)."""
+        """Return the regret per round over the last quarter of each run, shape (n,)."""
         return np.asarray(self._column(cell, "late_regret"))
 
     def locked_in(self, cell: Cell) -> NDArray[np.bool_]:
-        """Whether each run ended locked in, shape (n,)."""
+        """Return whether each run locked in, shape (n,)."""
         return np.asarray(self._column(cell, "locked_in"))
 
     def audits(self, cell: Cell) -> Sequence[Audit]:
-        """The inequalities of the proof in each run."""
+        """Return the proof's inequalities in each run."""
         return self.audited[cell.key][: len(self.seeds)]
 
     def _column(self, cell: Cell, name: str) -> pl.Series:
@@ -67,18 +66,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """Which runs are needed to judge a claim, and how it is judged."""
+    """The runs that are needed to judge one or more claims, and the judge."""
 
     judge: Callable[[Evidence], Iterable[Verdict]]
     cells: Sequence[Cell] = ()
-    """Cells whose runs are looked at."""
+    """Cells whose records are needed."""
     audited: Sequence[Cell] = ()
-    """Cells whose runs are checked round by round against the proof."""
+    """Cells whose runs are checked against the proof, round by round."""
     one_in: int = 1
-    """Only one in so many of the seeds is run, where runs take long."""
+    """Use only one in this many seeds, because runs take long."""
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
-        """Those of the seeds that this claim is judged on."""
+        """Return the seeds that this claim is judged on, at least two."""
         return seeds[: max(2, len(seeds) // self.one_in)]
 
 
@@ -93,10 +92,10 @@ def judged(
     can_fail: bool = True,
     **numbers: Any,
 ) -> Verdict:
-    """Return the verdict on a claim that ``found`` lies above one number and below another.
+    """Return the verdict on the claim that ``found`` lies above one limit and below another.
 
-    It holds where the whole interval does, does not hold where none of it does, and is undecided in between. What no
-    agent could break is not called so, unless it is broken, which then is a mistake of ours.
+    The claim holds if the whole interval is within the limits, does not hold if none of it is, and is undecided
+    otherwise. A claim that no run can break never holds, but is reported if it is broken, which means a bug here.
 
     >>> judged("x > 0", "", "", Mean(2.0, 0.5, 1.0, 3.0), above=0.0).status
     'holds'
@@ -116,33 +115,28 @@ def judged(
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
 
 
-def tally(verdicts: Iterable[Verdict]) -> list[str]:
-    """How often each verdict was given, in words: for the paper's claims, and beyond them."""
-    counts = {False: Counter[Status](), True: Counter[Status]()}
-    for verdict in verdicts:
-        counts[verdict.source == BEYOND][verdict.status] += 1
-    return [
-        f"{name} ({count.total()}): {', '.join(f'{count[s]} × {s}' for s in get_args(Status) if count[s])}."
-        for name, count in zip(("The paper's claims", "Beyond the paper"), counts.values(), strict=True)
-    ]
-
-
 def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:
-    """How much more regret ``cell`` has than ``reference``, seed by seed; valid where some runs lock in."""
+    """Return how much more regret ``cell`` has than ``reference``, seed by seed, allowing for runs that lock in."""
     kinds = evidence.locked_in(cell) + 2 * evidence.locked_in(reference)  # which of the two locked in
     return mixed_mean(evidence.regret(cell) - evidence.regret(reference), kinds, confidence)
 
 
 def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
-    """The gaps of several pairs (cell, reference), whose intervals cover all at once with 95 % (Bonferroni)."""
+    """Return the gaps of several pairs (cell, reference), with simultaneous 95 % intervals (Bonferroni)."""
     confidence = 1.0 - 0.05 / len(pairs)
     return {key: gap(evidence, *pair, confidence) for key, pair in pairs.items()}
 
 
-def smallest(found: Mapping[Key, Mean], threshold: float = 0.0) -> tuple[Key, Mean]:
-    """Return the interval of the smallest of all, and the key of the one that decides.
+def smallest_gap(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> tuple[dict[Key, Mean], Key, Mean]:
+    """Return all gaps, the key of the decisive one, and the interval of the smallest."""
+    found = gaps(evidence, pairs)
+    return found, *smallest(found)
 
-    All are above the threshold where the lowest end is; some is not where one whole interval lies below it.
+
+def smallest(found: Mapping[Key, Mean], threshold: float = 0.0) -> tuple[Key, Mean]:
+    """Return the decisive key and the interval of the minimum.
+
+    All values are above the threshold if the lowest end is; some value is not if one whole interval lies below it.
     """
     by_low, by_high = min(found, key=lambda key: found[key].low), min(found, key=lambda key: found[key].high)
     decisive = by_high if found[by_high].high < threshold else by_low
@@ -151,7 +145,7 @@ def smallest(found: Mapping[Key, Mean], threshold: float = 0.0) -> tuple[Key, Me
 
 
 def interval(found: Mean, form: str = "+.0f") -> str:
-    """A value with its interval, in words.
+    """Return a value with its interval.
 
     >>> interval(Mean(2.0, 0.5, 1.0, 3.0))
     '+2 [+1, +3]'

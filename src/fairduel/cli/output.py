@@ -1,0 +1,238 @@
+"""What commands print: findings on stdout, progress and notices on stderr, or one JSON object."""
+
+import functools
+import inspect
+import json
+import math
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from fairduel.errors import FairduelError
+from fairduel.files import write_atomically
+from fairduel.report.votes_tables import TextTable
+from fairduel.simulation import Cell, compile_agents, versions
+
+console = Console()
+notices = Console(stderr=True)
+
+Record = dict[str, Any]
+PANEL = "Output"
+_Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Print one JSON object and nothing else.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors.")]
+_UNBOUNDED = 100_000
+_TEXT_WIDTH = 32
+"""A column of words may be wrapped to this width."""
+_TITLE_WIDTH = 9
+"""A column's title may be wrapped to this width."""
+
+
+def reporting(command: Callable[..., Record]) -> Callable[..., None]:
+    """Add ``--json`` and ``--quiet`` to a command that returns what it found."""
+
+    @functools.wraps(command)
+    def run(*, as_json: bool, quiet: bool, **arguments: Any) -> None:
+        console.quiet, notices.quiet = as_json or quiet, quiet
+        found = command(**arguments)
+        if as_json:
+            typer.echo(_json(found))
+
+    extra: dict[str, Any] = {"as_json": _Json, "quiet": _Quiet}
+    signature = inspect.signature(command)
+    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=extra[n]) for n in extra]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {**command.__annotations__, **extra}
+    return run
+
+
+def typed_command() -> str:
+    """The command line as typed, for the record."""
+    return shlex.join(["fairduel", *sys.argv[1:]])
+
+
+def record(**found: Any) -> Record:
+    """Return the findings with the command and the versions that made them; NaN and infinity become null."""
+    plain: Record = _finite({"command": typed_command(), "versions": versions(), **found})
+    return plain
+
+
+def write_record(path: Path, found: Mapping[str, Any]) -> None:
+    """Write a record as JSON."""
+    write_atomically(path, (_json(found) + "\n").encode())
+
+
+def _json(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(*sentences: str, style: str = "") -> None:
+    """Print sentences literally, wrapped between words in a terminal."""
+    for sentence in sentences:
+        _say(console, sentence, style)
+
+
+def notify(sentence: str) -> None:
+    """Print a sentence on stderr."""
+    _say(notices, sentence)
+
+
+def say_report(path: Path, *closing: str) -> None:
+    """End with some sentences, if any, and where the report is."""
+    if closing:
+        say("", *closing)
+    say("")
+    console.print(Text.assemble("Report: ", (str(path), "bold")), soft_wrap=True, highlight=False)
+
+
+def _say(to: Console, sentence: str, style: str = "") -> None:
+    text = _folded(sentence, to.width) if to.is_terminal else sentence
+    to.print(Text(text, style), soft_wrap=True, highlight=False)
+
+
+def _folded(text: str, width: int) -> str:
+    """Wrap between words only: rich would break long ones, such as paths."""
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def print_table(
+    table: TextTable, *, text: Collection[str] = (), optional: Sequence[str] = (), file: Path | None = None
+) -> None:
+    """Print a table in full, or without some ``optional`` columns if the terminal is too narrow for them.
+
+    Args:
+        table: Its rows; a row of one cell is a heading.
+        text: Columns of words, aligned left and wrapped if need be; the others are numbers.
+        optional: Columns to leave out, the least useful first.
+        file: Has every column.
+    """
+    width = console.width if console.is_terminal else _UNBOUNDED
+    titles, dropped = _layout(table, width, text, optional)
+    shown = [place for place, name in enumerate(table.columns) if name not in dropped]
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in (table.columns[place] for place in shown):
+        is_text = name in text
+        grid.add_column(
+            Text(titles[name]), justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold"
+        )
+    for row in table.rows:
+        if len(row) == 1:
+            grid.add_row(Text(row[0], "bold"))
+        else:
+            grid.add_row(*(Text(row[place]) for place in shown))
+    say("", *([table.caption] if table.caption else []), style="bold")
+    to = console if console.is_terminal else Console(file=console.file, width=width, quiet=console.quiet)
+    to.print(grid)
+    if dropped:
+        say(f"Too narrow to show: {', '.join(dropped)}" + (f" (see {file})." if file else "."))
+
+
+def _layout(
+    table: TextTable, width: int, text: Collection[str], optional: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """The titles, folded if that helps the table to fit, and the optional columns that still have to go."""
+    rows = [row for row in table.rows if len(row) > 1]
+    cells = {name: max([cell_len(row[place]) for row in rows], default=0) for place, name in enumerate(table.columns)}
+    cells |= {name: min(cells[name], _TEXT_WIDTH) for name in text if name in cells}
+    titles = {name: name for name in table.columns}
+    if _width(titles, cells) > width:
+        titles = {name: _folded(name, max(cells[name], _TITLE_WIDTH)) for name in table.columns}
+    dropped: list[str] = []
+    for name in optional:
+        if _width(titles, cells) <= width:
+            break
+        if titles.pop(name, None) is not None:
+            dropped.append(name)
+    return titles, dropped
+
+
+def _width(titles: Mapping[str, str], cells: Mapping[str, int]) -> int:
+    """The width of a table with these titles over cells of this width."""
+    widths = [max(cells[name], *map(cell_len, title.split("\n"))) for name, title in titles.items()]
+    return sum(widths) + 3 * (len(widths) - 1)
+
+
+def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows one below another, one line per value."""
+    longest = max(map(len, columns), default=0)
+    for number, row in enumerate(rows, start=1):
+        say("", f"Row {number}", style="bold")
+        for name, value in zip(columns, row, strict=True):
+            say(f"{name:{longest}}  {value}")
+
+
+def fits(table: TextTable, text: Collection[str]) -> bool:
+    """Whether all columns of a table fit into the terminal."""
+    return not console.is_terminal or not _layout(table, console.width, text, table.columns)[1]
+
+
+def compile_first(cells: Iterable[Cell]) -> None:
+    """Compile the agents before workers start, so that they find the code on disk."""
+    began = time.monotonic()
+    with notices.status("Compiling (first use only) …"):
+        compile_agents(cells)
+    seconds = time.monotonic() - began
+    if seconds > 5:
+        notify(f"Compiled in {seconds:.0f} s (cached).")
+
+
+class StoppedError(FairduelError):
+    """Ctrl-C was pressed during long work."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"stopped: {state}")
+
+
+RUNS_SAVED = "finished runs are saved; rerun to resume."
+
+
+@contextmanager
+def progress_bar(
+    what: str, total: int, *, unit: str = "runs", on_stop: str = RUNS_SAVED
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar with the time left; yields the function to call with each number done.
+
+    ``on_stop`` tells the user what Ctrl-C leaves behind.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notices, disable=not notices.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        try:
+            yield lambda done: progress.advance(task, done)
+        except KeyboardInterrupt:
+            raise StoppedError(on_stop) from None

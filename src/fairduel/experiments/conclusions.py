@@ -1,0 +1,465 @@
+"""Conclusions in words, computed from the measured means and their errors.
+
+Agents are compared seed by seed. A difference is called significant where its 95 % interval excludes zero, after a
+Bonferroni correction for the number of comparisons in the same panel.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from fairduel.duel import Vector
+from fairduel.experiments.claims import BEYOND, Status, Verdict
+from fairduel.experiments.experiment import Entry, settings_text, title_of
+from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean
+from fairduel.experiments.leaderboard import Board, Standing
+from fairduel.experiments.results import Results
+from fairduel.experiments.table1 import Measured
+from fairduel.experiments.tuning import Tuned
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+_MAX_NAMES = 4
+"""A sentence lists at most this many names; the rest are counted."""
+_CLOSE = 0.1
+"""An exponent whose whole interval is this near to a rate is called close to it."""
+
+
+def conclusions(results: Results) -> list[str]:
+    """State what an experiment found.
+
+    Args:
+        results: An experiment with all of its runs.
+
+    Returns:
+        One sentence or two per item: the answer first, the number of runs and their seeds last.
+    """
+    conclude = _BY_EXPERIMENT.get(results.experiment.name, _lowest_by_panel)
+    return [*conclude(results), _basis(results.seeds)]
+
+
+def leaderboard_conclusions(board: Board) -> list[str]:
+    """State which agent to use, and when to prefer another.
+
+    Args:
+        board: A finished leaderboard.
+
+    Returns:
+        One sentence or two per item.
+    """
+    first = board.standings[0]
+    where, worst = first.worst
+    found = [
+        f"Use {first.contender.title}: its largest regret ratio is the smallest of {len(board.standings)} agents, "
+        f"{_with_error(worst, 2)} ({where}); its geometric mean is {_with_error(first.geometric_mean, 2)}."
+    ]
+    close = [s.contender.title for s in board.standings[1:] if not s.worst[1].low > worst.high]
+    if close:
+        found.append(f"Not clearly riskier, because the intervals of their largest ratios overlap: {_listed(close)}.")
+    expected = min(board.standings, key=lambda standing: standing.geometric_mean.value)
+    if expected is not first:
+        where, worst = expected.worst
+        found.append(
+            f"{expected.contender.title} does better on average, with a geometric mean of "
+            f"{_with_error(expected.geometric_mean, 2)}, but risks a ratio of {_with_error(worst, 2)} ({where})."
+        )
+    unplayed = [name for name in board.best if name not in first.ratios]
+    if unplayed:
+        able = next((s for s in board.standings if all(name in s.ratios for name in unplayed)), None)
+        instead = f" Use {able.contender.title} there." if able else ""
+        found.append(f"{first.contender.title} cannot play these scenarios: {_listed(unplayed)}.{instead}")
+    found += _exceptions(first, board.standings)
+    runs = len(next(iter(board.best.values())).regret)
+    return [*found, _runs(runs) + " per agent and scenario; ± is one standard error."]
+
+
+def _exceptions(first: Standing, standings: Sequence[Standing]) -> list[str]:
+    """Scenarios in which another agent is clearly better than ``first``, by agent."""
+    by_agent: dict[str, list[str]] = {}
+    for name, own in first.ratios.items():
+        played = [standing for standing in standings if name in standing.ratios]
+        best = min(played, key=lambda standing: standing.ratios[name].value)
+        if best is not first and best.ratios[name].high < own.low:
+            by_agent.setdefault(best.contender.title, []).append(name)
+    return [
+        f"{agent} has clearly lower regret in {len(names)} of {len(first.ratios)} scenarios: {_listed(names)}."
+        for agent, names in sorted(by_agent.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
+    """State how the measured growth in T and C compares across the algorithms of Table 1.
+
+    Args:
+        rows: The measured rows of the table.
+
+    Returns:
+        One sentence or two per item.
+    """
+    learned = [row for row in rows if row.in_horizon.high < 1.0]
+    found = [
+        f"{len(learned)} of {len(rows)} algorithms have regret that grows significantly slower than linearly in T "
+        "without attack."
+    ]
+    if len(learned) < len(rows):
+        found.append(f"Not shown for {_listed([row.algorithm.title for row in rows if row not in learned])}.")
+    superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]
+    sublinear = sum(row.in_budget.high < 1.0 for row in rows)
+    noise = sum(math.isnan(row.in_budget.value) for row in rows)
+    found.append(
+        f"The regret added by an attack grows significantly faster than linearly in C for {len(superlinear)} algorithms"
+        + (f" ({_listed(superlinear)})" if superlinear else "")
+        + f" and significantly slower for {sublinear}; for {noise} it is within the noise, for the rest undecided."
+    )
+    for (model, attack), same in _grouped(
+        rows, lambda row: (row.algorithm.guarantee.model, row.algorithm.attack)
+    ).items():
+        best = min(same, key=lambda row: row.reference.value)
+        if len(same) > 1:
+            found.append(
+                f"{_capitalized(model)}, {attack} attack: of {len(same)} algorithms, {best.algorithm.title} has the "
+                f"lowest mean regret, {_with_error(best.reference)}."
+            )
+    uniform = [row.algorithm.title for row in rows if row.published_is_uniform]
+    if uniform:
+        found.append(
+            f"At this horizon, the published constants are no better than uniform play for {_listed(uniform)}."
+        )
+    return [*found, f"{_runs(len(rows[0].by_horizon))} per cell; ± is one standard error."]
+
+
+def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:
+    """State how many claims hold, and which do not.
+
+    Args:
+        verdicts: The verdicts of :func:`~fairduel.experiments.claims.verify`.
+
+    Returns:
+        One sentence or two per item.
+    """
+    found = []
+    for name, is_beyond in (("claims of the paper", False), ("claims beyond the paper", True)):
+        chosen = [verdict for verdict in verdicts if (verdict.source == BEYOND) == is_beyond]
+        if not chosen:
+            continue
+        count = Counter(verdict.status for verdict in chosen)
+        rest: dict[Status, str] = {
+            "does not hold": "not holding",
+            "undecided": "undecided",
+            "cannot fail": "unable to fail in any run",
+        }
+        counts = ", ".join(f"{count[status]} {words}" for status, words in rest.items() if count[status])
+        found.append(f"{count['holds']} of {len(chosen)} {name} hold" + (f" ({counts})." if counts else "."))
+        found += [f"Does not hold: {each.claim}." for each in chosen if each.status == "does not hold"]
+    return found
+
+
+def tune_conclusions(tunings: Sequence[Tuned]) -> list[str]:
+    """State the best settings that a tuning found.
+
+    Args:
+        tunings: Finished tunings.
+
+    Returns:
+        One item per tuning.
+    """
+    return [_tuned_sentence(tuned) for tuned in tunings]
+
+
+def _tuned_sentence(tuned: Tuned) -> str:
+    best, problem = tuned.winner, tuned.problem
+    text = (
+        f"{title_of(problem['agent'])}, {problem['attack']} attack, C = {problem['budget']}: "
+        f"{settings_text(best.settings)} has the lowest mean regret, {best.mean:,.0f} ± {best.standard_error:,.0f}, of "
+        f"{len(tuned.trials)} settings on {tuned.seeds[1] - tuned.seeds[0] + 1} tuning seeds."
+    )
+    close = [
+        settings_text(trial.settings)
+        for trial in tuned.trials
+        if trial is not best and trial.mean - best.mean <= 2.0 * math.hypot(trial.standard_error, best.standard_error)
+    ]
+    if close:
+        text += f" Within two standard errors of it: {_listed(close)}."
+    if tuned.at_edge:
+        text += " It is at the edge of the grid: a wider grid may find a better one."
+    return text
+
+
+# ---------------------------------------------------------------------- experiments
+
+
+class _Ranking(NamedTuple):
+    """The entry with the lowest mean regret, the next one, and all that are not significantly worse."""
+
+    lowest: Entry
+    second: Entry | None
+    tied: list[Entry]
+
+
+def _rank(results: Results, entries: Sequence[Entry]) -> _Ranking:
+    lowest, *others = sorted(entries, key=lambda entry: _regret(results, entry).mean())
+    confidence = 1.0 - 0.05 / max(1, len(others))
+    tied = [entry for entry in others if not _gap(results, entry, lowest, confidence).low > 0.0]  # NaN is a tie
+    return _Ranking(lowest, others[0] if others else None, tied)
+
+
+def _counted(rankings: Collection[_Ranking], at: str, places: str) -> str:
+    """How often each entry had the lowest regret, and how often significantly."""
+    won = Counter(ranking.lowest.legend for ranking in rankings)
+    clearly = Counter(ranking.lowest.legend for ranking in rankings if not ranking.tied)
+    (first, count), *others = won.most_common()
+    lead = f"{first} has the lowest mean regret {at} {count} of {len(rankings)} {places}"
+    counts = [f"{name} {at} {count}" for name, count in others]
+    notes = [f" ({clearly[name]} significantly)" for name, _ in won.most_common()]
+    return ", ".join(text + note for text, note in zip([lead, *counts], notes, strict=True)) + "."
+
+
+def _lowest_by_panel(results: Results) -> list[str]:
+    """Conclude which entry has the lowest regret in each panel of the first view."""
+    rankings = {panel: _rank(results, entries) for panel, entries in _panels(results).items()}
+    return [f"{_capitalized(panel)}: {_ranked(results, ranking)}" for panel, ranking in rankings.items()]
+
+
+def _ranked(results: Results, ranking: _Ranking) -> str:
+    lowest, second, tied = ranking
+    regret = _with_error(mean(_regret(results, lowest)))
+    if second is None:
+        return f"the regret of {lowest.label} is {regret}."
+    if tied:
+        names = _listed([entry.label for entry in tied])
+        return f"{lowest.label} has the lowest mean regret, {regret}, but not significantly lower than {names}."
+    next_regret = _with_error(mean(_regret(results, second)))
+    return f"{lowest.label} has the lowest regret, {regret}; {second.label} is next with {next_regret}."
+
+
+def _figure1(results: Results) -> list[str]:
+    """Whether RCDB beats every tuned baseline, and who is lowest, without a warm-up and with one."""
+    panels = _panels(results)
+    won, lost = [], []
+    for panel, entries in panels.items():
+        [robust] = [entry for entry in entries if entry.is_reference]
+        pairs = [(robust, entry) for entry in entries if entry.tuned]
+        less, more = _significant(results, pairs)
+        won += [panel] if less == len(pairs) else []
+        lost += [panel] if more else []
+    answer = f"RCDB has significantly lower regret than every tuned baseline in {_some(won, len(panels))}"
+    warm = [_rank(results, entries) for entries in _panels(results, view=1).values()]
+    return [
+        f"{answer}; some tuned baseline has significantly lower regret in {_some(lost, len(panels))}.",
+        *_lowest_by_panel(results),
+        "With a warm-up for the baselines, " + _counted(warm, "in", "panels"),
+    ]
+
+
+Conclude = Callable[[Results], list[str]]
+
+
+def _in_each_panel(conclude: Callable[[Results, list[Entry]], list[str]]) -> Conclude:
+    """Conclude panel by panel, from the entries in it."""
+    return lambda results: [
+        f"{_capitalized(panel)}: {sentence}"
+        for panel, entries in _panels(results).items()
+        for sentence in conclude(results, entries)
+    ]
+
+
+def _growth(symbol: str, rate: float, rate_name: str) -> Conclude:
+    """Conclude how fast regret grows in x, compared with x^rate, and which agent is lowest at each x."""
+
+    def conclude(results: Results, entries: list[Entry]) -> list[str]:
+        lines = _grouped(entries, lambda entry: entry.legend)
+        growth = [f"{symbol}^{_pace(results, line, rate, rate_name)} for {name}" for name, line in lines.items()]
+        by_x = [_rank(results, same_x) for same_x in _grouped(entries, lambda entry: entry.x).values()]
+        return [f"regret grows as {', '.join(growth)}.", _counted(by_x, "at", f"values of {symbol}")]
+
+    return _in_each_panel(conclude)
+
+
+def _pace(results: Results, line: Sequence[Entry], rate: float, rate_name: str) -> str:
+    x = np.array([entry.x for entry in line])
+    found = exponent(x, np.stack([_regret(results, entry) for entry in line], axis=1))
+    if math.isnan(found.value):
+        return "? (undefined: a run has no regret)"
+    if math.isnan(found.low):
+        words = ""
+    elif rate - _CLOSE <= found.low and found.high <= rate + _CLOSE:
+        words = f" (close to {rate_name})"
+    elif found.low > rate or found.high < rate:
+        words = f" ({'faster' if found.low > rate else 'slower'} than {rate_name})"
+    else:
+        words = f" (consistent with {rate_name})"
+    return _with_interval(found) + words
+
+
+def _radius(results: Results, entries: list[Entry]) -> list[str]:
+    """What the theorem's radius costs each agent."""
+    costs = []
+    for agent, same in _grouped(entries, lambda entry: entry.cell.agent).items():
+        settings = {entry.setting: entry for entry in same}
+        ratio = _with_interval(_ratio(results, settings["theory"], settings["practical"]))
+        costs.append(f"{ratio} for {title_of(agent)}")
+    factors = " and by ".join(costs)
+    return [
+        f"the theorem's radius multiplies the practical radius's regret by {factors}.",
+        _ranked(results, _rank(results, entries)),
+    ]
+
+
+def _sigmoid(results: Results, entries: list[Entry]) -> list[str]:
+    """RCDB's regret over that of RCDB-S as B grows, for each kind of setting."""
+    found = []
+    for same in _grouped(entries, lambda entry: entry.setting).values():
+        by_norm = _grouped(same, lambda entry: entry.x)
+        pairs = [
+            [next(e for e in pair if e.cell.agent == agent) for agent in ("rcdb", "rcdb-s")]
+            for pair in by_norm.values()
+        ]
+        lower, higher = _significant(results, pairs)
+        first, last = (
+            f"{_with_interval(_ratio(results, *pair))} at B = {pair[0].x:g}" for pair in (pairs[0], pairs[-1])
+        )
+        plain, local = (entry.legend for entry in pairs[0])
+        found.append(
+            f"{local} has significantly lower regret than {plain} at {higher} of {len(pairs)} values of B, "
+            f"significantly higher at {lower}. The ratio of their regrets, RCDB over RCDB-S, is {first} and {last}."
+        )
+    return found
+
+
+def _unknown_budget(results: Results, entries: list[Entry]) -> list[str]:
+    """What a tolerance below or above the number of flips costs, compared with the right one."""
+    exact = next(entry for entry in entries if entry.is_reference)
+    costs = [f"{_with_interval(_ratio(results, e, exact))} at C̄ = {e.x:g}C" for e in entries if e is not exact]
+    best = _rank(results, entries)
+    tied = f", not significantly lower than at {_listed([f'{e.x:g}C' for e in best.tied])}" if best.tied else ""
+    return [
+        f"regret, as a multiple of that at C̄ = C, is {', '.join(costs)}.",
+        f"regret is lowest at C̄ = {best.lowest.x:g}C{tied}.",
+    ]
+
+
+def _estimators(results: Results) -> list[str]:
+    """What the cheaper estimators cost in regret and save in time, over all panels and agents."""
+    pairs: dict[str, list[list[Entry]]] = {}
+    for same in _grouped(results.experiment.entries, lambda entry: (entry.panel, entry.cell.agent)).values():
+        settings = {entry.setting: entry for entry in same}
+        exact = settings.pop("exact")
+        for name, entry in settings.items():
+            pairs.setdefault(name, []).append([entry, exact])
+    found = []
+    for name, compared in pairs.items():
+        less, more = _significant(results, compared)
+        ratios = [_ratio(results, *pair).value for pair in compared]
+        times = [float(np.divide(*(results.of(e)["seconds"].to_numpy().mean() for e in pair))) for pair in compared]
+        found.append(
+            f"{_capitalized(name)} estimates have {min(ratios):.2f} to {max(ratios):.2f} times the regret of exact "
+            f"ones in {len(compared)} comparisons (significantly more in {more}, less in {less}); the median run takes "
+            f"{np.median(times):.2f} times as long."
+        )
+    return found
+
+
+def _replay_radius(results: Results, entries: list[Entry]) -> list[str]:
+    """Which agent is lowest when each has its best radius."""
+    agents = _grouped(entries, lambda entry: entry.cell.agent).values()
+    best = _rank(results, [min(same, key=lambda entry: _regret(results, entry).mean()) for same in agents])
+    names = [f"{title_of(entry.cell.agent)} (radius {entry.x:g})" for entry in (best.lowest, *best.tied)]
+    tied = f", but not significantly lower than {_listed(names[1:])}" if best.tied else ""
+    regret = _with_error(mean(_regret(results, best.lowest)))
+    return [f"at the best radius of each agent, chosen on these same runs, {names[0]} is lowest with {regret}{tied}."]
+
+
+_BY_EXPERIMENT: Mapping[str, Conclude] = {
+    "figure1": _figure1,
+    "figure2": _growth("C", 1.0, "linear"),
+    "radius": _in_each_panel(_radius),
+    "sigmoid": _in_each_panel(_sigmoid),
+    "unknown-budget": _in_each_panel(_unknown_budget),
+    "dimension": _growth("d", 1.0, "linear"),
+    "horizon": _growth("T", 0.5, "√T"),
+    "estimators": _estimators,
+    "replay-radius": _in_each_panel(_replay_radius),
+}
+"""Experiments that ask for more than which agent is lowest in each panel."""
+
+
+# ---------------------------------------------------------------------- words and numbers
+
+
+def _panels(results: Results, view: int = 0) -> dict[str, list[Entry]]:
+    """The entries drawn in a view, by panel."""
+    drawn = [entry for entry in results.experiment.entries if entry.drawn_in is None or view in entry.drawn_in]
+    return _grouped(drawn, lambda entry: entry.panel)
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def _regret(results: Results, entry: Entry) -> Vector:
+    return results.of(entry)["regret"].to_numpy()
+
+
+def _gap(results: Results, entry: Entry, reference: Entry, confidence: float) -> Mean:
+    """How much more regret ``entry`` has, seed by seed, with an interval that allows for runs that lock in."""
+    own, other = (results.of(each)["locked_in"].to_numpy() for each in (entry, reference))
+    return mixed_mean(_regret(results, entry) - _regret(results, reference), own + 2 * other, confidence)
+
+
+def _significant(results: Results, pairs: Sequence[Sequence[Entry]]) -> tuple[int, int]:
+    """In how many pairs the first entry has significantly less regret than the second, and in how many more."""
+    gaps = [_gap(results, first, second, 1.0 - 0.05 / len(pairs)) for first, second in pairs]
+    return sum(gap.high < 0.0 for gap in gaps), sum(gap.low > 0.0 for gap in gaps)
+
+
+def _ratio(results: Results, entry: Entry, reference: Entry) -> Mean:
+    """The mean regret of ``entry`` over that of ``reference``."""
+    sample = np.stack([_regret(results, entry), _regret(results, reference)])
+    return jackknife(lambda runs: float(runs[0].mean() / runs[1].mean()), sample)
+
+
+def _with_error(value: Mean, digits: int = 0) -> str:
+    error = "" if math.isnan(value.error) else f" ± {value.error:,.{digits}f}"
+    return f"{value.value:,.{digits}f}{error}"
+
+
+def _with_interval(value: Mean) -> str:
+    interval = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
+    return f"{value.value:.2f}{interval}"
+
+
+def _capitalized(text: str) -> str:
+    """The text with its first letter in upper case, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the last of many only counted."""
+    if len(names) > _MAX_NAMES:
+        names = [*names[: _MAX_NAMES - 1], f"{len(names) - _MAX_NAMES + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _some(panels: Sequence[str], count: int) -> str:
+    """How many of the panels, and which."""
+    return f"{len(panels)} of {count} panels" + (f" ({'; '.join(panels)})" if panels else "")
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _basis(seeds: Sequence[int]) -> str:
+    """How many runs the conclusions rest on."""
+    if len(seeds) == 1:
+        return f"1 run each (seed {seeds[0]}): too few for errors, so no difference is significant."
+    return (
+        f"{len(seeds)} runs each (seeds {min(seeds)}–{max(seeds)}); ± is one standard error, brackets are 95 % "
+        "intervals, and differences are paired by seed and corrected for multiple comparisons."
+    )

@@ -1,0 +1,264 @@
+"""Conclusions follow the measured numbers: made-up results that differ flip the sentence."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel.experiments import EXPERIMENTS, table1
+from fairduel.experiments.claims import BEYOND, Verdict
+from fairduel.experiments.conclusions import (
+    conclusions,
+    leaderboard_conclusions,
+    table1_conclusions,
+    tune_conclusions,
+    verify_conclusions,
+)
+from fairduel.experiments.experiment import comparison
+from fairduel.experiments.inference import Mean, mean
+from fairduel.experiments.leaderboard import Board, Contender, Standing
+from fairduel.experiments.results import Results
+from fairduel.experiments.tuning import Trial, Tuned
+from fairduel.simulation import Cell
+
+
+def made_up(experiment, regret, runs=10, noise=1.0, seconds=lambda _: 1.0):
+    """Results whose mean regret is ``regret(entry)``."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "entry": index,
+            "seed": seed,
+            "regret": regret(entry) + noise * rng.normal(),
+            "locked_in": False,
+            "seconds": seconds(entry),
+        }
+        for index, entry in enumerate(experiment.entries)
+        for seed in range(runs)
+    ]
+    return Results(experiment, list(range(runs)), pl.DataFrame(rows), pl.DataFrame())
+
+
+def compared(*agents):
+    return comparison([Cell(agent, "greedy", budget=45, horizon=2000) for agent in agents])
+
+
+def starting_with(sentences, start):
+    return [sentence for sentence in sentences if sentence.startswith(start)]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("runs", [1, 3])
+def test_every_experiment_has_conclusions_without_nan(name, runs):
+    found = conclusions(made_up(EXPERIMENTS[name](), lambda entry: 100.0 + (entry.x or 0.0), runs))
+    assert len(found) > 1
+    assert not any("nan" in sentence for sentence in found)
+    assert all(sentence.endswith(".") for sentence in found)
+    assert found[-1].startswith(f"{runs} run")
+
+
+@pytest.mark.parametrize(("best", "title", "second"), [("rcdb", "RCDB", "CoLSTIM"), ("colstim", "CoLSTIM", "RCDB")])
+def test_the_agent_with_the_lowest_regret_is_named(best, title, second):
+    results = made_up(compared("rcdb", "colstim"), lambda entry: 100.0 if entry.cell.agent == best else 200.0)
+    answer, basis = conclusions(results)
+    assert answer.startswith(f"Greedy: {title} (default) has the lowest regret, 100 ± 0; {second} (default) is next")
+    assert basis.startswith("10 runs each (seeds 0–9)")
+
+
+def test_a_difference_within_the_noise_is_not_called_significant():
+    [answer, _] = conclusions(made_up(compared("rcdb", "colstim"), lambda _: 100.0, noise=10.0))
+    assert "but not significantly lower than" in answer
+
+
+def test_one_run_decides_nothing():
+    regret = {"rcdb": 100.0, "colstim": 200.0}
+    answer, basis = conclusions(made_up(compared(*regret), lambda entry: regret[entry.cell.agent], runs=1))
+    assert "RCDB (default) has the lowest mean regret, 100, but not significantly lower than CoLSTIM" in answer
+    assert "no difference is significant" in basis
+
+
+def test_a_rare_lock_in_counts_as_uncertainty():
+    results = made_up(compared("rcdb", "colstim"), lambda entry: 100.0 if entry.cell.agent == "rcdb" else 130.0)
+    assert "has the lowest regret" in conclusions(results)[0]
+    once = pl.col("entry").eq(0) & pl.col("seed").eq(0)
+    locked = results.runs.with_columns(
+        pl.when(once).then(350.0).otherwise(pl.col("regret")).alias("regret"), once.alias("locked_in")
+    )
+    assert "but not significantly lower" in conclusions(replace(results, runs=locked))[0]
+
+
+@pytest.mark.parametrize(("worst", "won", "lost"), [(200.0, "6 of 6", "0 of 6"), (50.0, "0 of 6", "6 of 6")])
+def test_figure1_says_where_rcdb_beats_every_tuned_baseline(worst, won, lost):
+    def regret(entry):
+        return 100.0 if entry.cell.agent.startswith("rcdb") else worst
+
+    answer = conclusions(made_up(EXPERIMENTS["figure1"](), regret))[0]
+    assert f"lower regret than every tuned baseline in {won} panels" in answer
+    assert f"some tuned baseline has significantly lower regret in {lost} panels" in answer
+
+
+@pytest.mark.parametrize(("power", "words"), [(1.0, "close to"), (0.5, "slower than"), (1.5, "faster than")])
+def test_figure2_compares_growth_with_linear(power, words):
+    growth, lowest, _ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda entry: 100.0 * entry.x**power))
+    assert f"C^{power:.2f} [" in growth
+    assert f"({words} linear) for RCDB (practical)" in growth
+    assert "has the lowest mean regret at " in lowest
+    assert " of 10 values of C (" in lowest
+
+
+def test_growth_that_noise_hides_is_only_consistent():
+    growth, *_ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda entry: 10.0 * entry.x, runs=3, noise=100.0))
+    assert "consistent with linear" in growth
+
+
+def test_growth_is_undefined_where_a_run_has_no_regret():
+    growth, *_ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda _: 0.0, noise=0.0))
+    assert "C^? (undefined: a run has no regret) for RCDB" in growth
+
+
+@pytest.mark.parametrize("name", ["dimension", "horizon"])
+def test_growth_names_the_symbol_and_the_lowest(name):
+    rate = {"dimension": 1.0, "horizon": 0.5}[name]
+    factor = {"rcdb": 100.0, "rcdb-s": 90.0, "maxpairucb": 120.0}
+    experiment = EXPERIMENTS[name]()
+    found = conclusions(made_up(experiment, lambda entry: factor[entry.cell.agent] * entry.x**rate, noise=0.01))
+    symbol, rate_name, count = {"dimension": ("d", "linear", 4), "horizon": ("T", "√T", 6)}[name]
+    assert f"{symbol}^{rate:.2f} [{rate:.2f}, {rate:.2f}] (close to {rate_name}) for RCDB (practical)" in found[0]
+    assert (
+        f"RCDB-S (practical) has the lowest mean regret at {count} of {count} values of {symbol} ({count} sig"
+        in found[1]
+    )
+
+
+def test_radius_states_the_price_of_theory():
+    def regret(entry):
+        return {"theory": 500.0, "practical": 100.0}.get(entry.setting, 300.0)
+
+    found = conclusions(made_up(EXPERIMENTS["radius"](), regret, noise=0.01))
+    price = "the theorem's radius multiplies the practical radius's regret by 5.00 [5.00, 5.00] for RCDB and by 5.00"
+    assert found[0].startswith(f"Greedy: {price}")
+
+
+@pytest.mark.parametrize(("local", "lower", "higher"), [(50.0, 5, 0), (200.0, 0, 5)])
+def test_sigmoid_says_who_is_ahead_at_how_many_norms(local, lower, higher):
+    results = made_up(EXPERIMENTS["sigmoid"](), lambda e: local if e.cell.agent == "rcdb-s" else 100.0, noise=0.01)
+    answer = conclusions(results)[0]
+    assert f"at {lower} of 5 values of B, significantly higher at {higher}." in answer
+    ratio = f"{100 / local:.2f}"
+    assert f"is {ratio} [{ratio}, {ratio}] at B = 1 and {ratio} [{ratio}, {ratio}] at B = 5." in answer
+
+
+@pytest.mark.parametrize(("sign", "best"), [(1.0, "0.1"), (-1.0, "4")])
+def test_unknown_budget_names_the_best_tolerance(sign, best):
+    results = made_up(EXPERIMENTS["unknown-budget"](), lambda entry: 100.0 * entry.x**sign, noise=0.01)
+    ratios, lowest, *_ = conclusions(results)
+    assert f"{2**sign:.2f} [{2**sign:.2f}, {2**sign:.2f}] at C̄ = 2C" in ratios
+    assert lowest == f"Greedy: regret is lowest at C̄ = {best}C."
+
+
+def test_estimators_state_regret_and_time_next_to_exact():
+    regret = {"exact": 100.0, "lazy": 100.0, "one-pass": 120.0}
+    seconds = {"exact": 1.0, "lazy": 0.5, "one-pass": 0.1}
+    experiment = EXPERIMENTS["estimators"]()
+    results = made_up(experiment, lambda e: regret[e.setting], seconds=lambda e: seconds[e.setting])
+    lazy, one_pass, _ = conclusions(results)
+    assert lazy.endswith("(significantly more in 0, less in 0); the median run takes 0.50 times as long.")
+    assert one_pass.endswith("(significantly more in 12, less in 0); the median run takes 0.10 times as long.")
+
+
+# ---------------------------------------------------------------------- other results
+
+
+def board_of(ratios, best=("greedy", "fresh")):
+    """A board of agents with these ratios, each ± 0.1."""
+
+    def ratio(value):
+        return Mean(value, 0.05, value - 0.1, value + 0.1)
+
+    standings = [
+        Standing(
+            Contender(agent),
+            {name: ratio(v) for name, v in by_name.items()},
+            ratio(float(np.mean([*by_name.values()]))),
+        )
+        for agent, by_name in ratios.items()
+    ]
+    standings.sort(key=lambda standing: standing.worst[1].value)
+    return Board(standings, {name: SimpleNamespace(regret=np.zeros(10)) for name in best})
+
+
+def test_the_leaderboard_recommends_the_smallest_risk_unless_another_is_clearly_better():
+    ratios = {"rcdb": {"greedy": 2.0, "fresh": 2.0}, "colstim": {"greedy": 1.0, "fresh": 2.5}}
+    found = leaderboard_conclusions(board_of(ratios))
+    assert found[0].startswith("Use RCDB: its largest regret ratio is the smallest of 2 agents, 2.00 ± 0.05 (greedy)")
+    assert found[1].startswith("CoLSTIM does better on average")
+    assert found[2] == "CoLSTIM has clearly lower regret in 1 of 2 scenarios: greedy."
+    assert found[-1].startswith("10 runs per agent and scenario")
+    assert not any("overlap" in sentence for sentence in found)
+    ratios["colstim"] = {"greedy": 1.95, "fresh": 1.95}
+    found = leaderboard_conclusions(board_of(ratios))
+    assert found[0].startswith("Use CoLSTIM")
+    assert found[1].startswith("Not clearly riskier")
+    assert found[1].endswith("overlap: RCDB.")
+    assert len(found) == 3
+
+
+def test_the_leaderboard_says_what_to_use_where_the_first_cannot_play():
+    ratios = {"versatile-db": {"greedy": 1.5}, "rcdb": {"greedy": 2.0, "fresh": 2.0}}
+    found = leaderboard_conclusions(board_of(ratios))
+    assert "cannot play these scenarios: fresh. Use RCDB there." in found[1]
+
+
+def row_of(number, in_horizon, in_budget, reference=100.0, published=None):
+    regret = np.full((6, 5), 1.0)
+    empty = mean(np.array([reference, reference + 1.0]))
+    return table1.Measured(
+        table1.ALGORITHMS[number], regret, regret, in_horizon, in_budget, empty, empty, published, 0, 1000.0, 1e-5
+    )
+
+
+def test_table1_counts_what_is_significant():
+    slow, fast = Mean(0.5, 0.1, 0.3, 0.7), Mean(1.5, 0.1, 1.3, 1.7)
+    unknown = Mean(math.nan, math.nan, math.nan, math.nan)
+    found = table1_conclusions([row_of(0, slow, slow), row_of(1, slow, unknown), row_of(2, slow, fast)])
+    assert found[0].startswith("3 of 3 algorithms have regret that grows significantly slower than linearly in T")
+    assert (
+        f"for 1 algorithms ({table1.ALGORITHMS[2].title}) and significantly slower for 1; for 1 it is within"
+        in found[1]
+    )
+    assert found[-1].startswith("6 runs per cell")
+    found = table1_conclusions([row_of(0, fast, slow), row_of(1, slow, slow, published=Mean(950.0, 1.0, 948.0, 952.0))])
+    assert found[0].startswith("1 of 2 algorithms")
+    assert found[1] == f"Not shown for {table1.ALGORITHMS[0].title}."
+    assert table1.ALGORITHMS[1].title in found[-2]
+    assert "published constants" in found[-2]
+
+
+def test_verify_counts_and_names_what_does_not_hold():
+    verdicts = [
+        Verdict("a is below b", "Figure 1", "", "holds", {}),
+        Verdict("b is below c", "Figure 1", "", "does not hold", {}),
+        Verdict("c is below d", "Figure 2", "", "cannot fail", {}),
+        Verdict("d is below e", BEYOND, "", "undecided", {}),
+    ]
+    assert verify_conclusions(verdicts) == [
+        "1 of 3 claims of the paper hold (1 not holding, 1 unable to fail in any run).",
+        "Does not hold: b is below c.",
+        "0 of 1 claims beyond the paper hold (1 undecided).",
+    ]
+    assert verify_conclusions(verdicts[:1]) == ["1 of 1 claims of the paper hold."]
+
+
+def test_tuning_names_the_winner_what_is_close_and_the_edge_of_the_grid():
+    problem = {"agent": "rcdb", "attack": "greedy", "budget": 45}
+    trials = [Trial({"radius": radius}, regret, 1.0) for radius, regret in ((1.0, 200.0), (2.0, 100.0), (4.0, 101.0))]
+    [found] = tune_conclusions([Tuned(problem, (1_000_000, 1_000_049), trials)])
+    assert "radius 2 has the lowest mean regret, 100 ± 1, of 3 settings on 50 tuning seeds." in found
+    assert "Within two standard errors of it: radius 4." in found
+    assert "edge" not in found
+    [found] = tune_conclusions([Tuned(problem, (1_000_000, 1_000_049), trials[:2])])
+    assert "Within" not in found
+    assert "at the edge of the grid" in found
