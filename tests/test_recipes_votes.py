@@ -47,7 +47,7 @@ def fairduel(monkeypatch, *arguments):
 
 
 def test_without_the_entry_the_file_is_refused(votes_file):
-    with pytest.raises(BadInputError, match=r"votes\.chevrons is none of the files that are read"):
+    with pytest.raises(BadInputError, match=r"unsupported file type: votes\.chevrons"):
         read_votes(votes_file)
 
 

@@ -64,7 +64,7 @@ def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audit
     page = (votes_file.parent / "results" / "audit" / "votes" / "report.html").read_text(encoding="utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
-    assert page.count("data:image/svg+xml;base64,") == 3
+    assert page.count("<figure") == 3
     for words in ("What to do", "Whom to trust", "How far to trust it", "voters: level", "voters: taste_for_items"):
         assert words in page
 
@@ -73,7 +73,7 @@ def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
     done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "does not say who voted" in done.stdout
-    assert "The leader changes" in done.stdout
+    assert "changes the leader (" in done.stdout
     assert (tmp_path / "results" / "audit" / "votes" / "audit.json").exists()
     assert not (tmp_path / "results" / "audit" / "votes" / "voters.csv").exists()
 
@@ -83,7 +83,9 @@ def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
         (tmp_path / name).write_text("old")
     done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", "--out", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"audit.json", "report.html", "mine.csv", "command.json"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"audit.json", "report.html", "mine.csv"} <= names
+    assert names.isdisjoint({"voters.csv", "flagged-rows.csv"})
 
 
 def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):

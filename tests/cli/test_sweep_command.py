@@ -14,7 +14,6 @@ import time
 import pytest
 
 from fairduel import BadInputError
-from fairduel.cli import main
 from fairduel.simulation import Cell, Store, cluster, run_cells
 from helpers.sweeps import assert_same_results
 
@@ -75,22 +74,6 @@ def finish(process):
 
 def fairduel(*arguments, cwd):
     return finish(start(*FAIRDUEL, *arguments, cwd=cwd))
-
-
-@pytest.fixture
-def here(monkeypatch, capsys):
-    """The same command within this process, which spares its start: for all that ends at once."""
-
-    def run(*arguments, cwd):
-        monkeypatch.chdir(cwd)
-        monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setattr(sys, "argv", ["fairduel", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output, errors = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, ended.value.code or 0, output, errors)
-
-    return run
 
 
 def cells(out):

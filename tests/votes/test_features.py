@@ -17,11 +17,15 @@ def in_contexts():
     return votes(context=[1, 0], contexts=["x", "y"])
 
 
+def differences(features, cast):
+    return features.of(cast, cast.first) - features.of(cast, cast.second)
+
+
 def test_the_longest_feature_has_norm_one_and_the_factor_is_told():
     features = scaled(VALUES, votes())
     assert features.factor == 5.0
     np.testing.assert_allclose(features.values, VALUES / 5)
-    np.testing.assert_allclose(features.differences(votes()), (VALUES[[0, 1]] - VALUES[[1, 2]]) / 5)
+    np.testing.assert_allclose(differences(features, votes()), (VALUES[[0, 1]] - VALUES[[1, 2]]) / 5)
     np.testing.assert_allclose(features.average(), VALUES / 5)
 
 
@@ -29,8 +33,8 @@ def test_features_of_a_context_are_those_of_the_vote():
     table = np.stack([VALUES, 2 * VALUES])
     features = scaled(table, in_contexts())
     assert features.factor == 10.0
-    np.testing.assert_allclose(features.differences(in_contexts())[0], (table[1, 0] - table[1, 1]) / 10)
-    np.testing.assert_allclose(features.differences(in_contexts())[1], (table[0, 1] - table[0, 2]) / 10)
+    np.testing.assert_allclose(differences(features, in_contexts())[0], (table[1, 0] - table[1, 1]) / 10)
+    np.testing.assert_allclose(differences(features, in_contexts())[1], (table[0, 1] - table[0, 2]) / 10)
     np.testing.assert_allclose(features.average(), 1.5 * VALUES / 10)
 
 
@@ -69,7 +73,7 @@ def test_tables_can_have_contexts_and_need_only_what_was_voted_on(tmp_path):
     path = tmp_path / "features.csv"
     path.write_text("context,item,u\nx,b,1\nx,c,2\ny,a,3\ny,b,4\n")
     features = read_features(path, in_contexts())
-    np.testing.assert_allclose(features.differences(in_contexts()).ravel(), [-0.25, -0.25])
+    np.testing.assert_allclose(differences(features, in_contexts()).ravel(), [-0.25, -0.25])
     path.write_text("context,item,u\nx,b,1\ny,a,3\ny,b,4\n")
     with pytest.raises(BadInputError, match="no finite features for the item 'c' in the context 'x'"):
         read_features(path, in_contexts())
@@ -85,9 +89,9 @@ def test_tables_can_have_contexts_and_need_only_what_was_voted_on(tmp_path):
         ("f.csv", "item,u\na,1\nb,1\n", "no finite features for the item 'c'"),
         ("f.csv", "item,u\na,0\nb,0\nc,0\n", "are 0"),
         ("f.csv", "", "cannot read"),
-        ("f.npz", "torn", "no npz file|cannot read"),
+        ("f.npz", "torn", "corrupt or not an npz file|cannot read"),
         ("f.parquet", "torn", "cannot read"),
-        ("f.txt", "", "none of them"),
+        ("f.txt", "", "unsupported file type"),
     ],
 )
 def test_bad_files_are_one_sentence(tmp_path, name, text, reason):
@@ -99,7 +103,7 @@ def test_bad_files_are_one_sentence(tmp_path, name, text, reason):
 def test_bad_arrays_are_one_sentence(tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, one=np.ones((3, 2)), two=np.ones((3, 2)))
-    with pytest.raises(BadInputError, match="say which array"):
+    with pytest.raises(BadInputError, match=r"name the array of features\.npz with the features"):
         read_features(path, votes())
     with pytest.raises(BadInputError, match="did you mean 'one'"):
         read_features(path, votes(), array="on")
@@ -118,5 +122,5 @@ def test_whole_numbers_are_features_and_no_item_is_named_twice(tmp_path):
     np.savez(path, items=["a", "b", "c"], features=VALUES.astype(int))
     np.testing.assert_allclose(read_features(path, votes()).values, VALUES / 5)
     np.savez(path, items=["a", "b", "c", "a"], features=np.vstack([VALUES, VALUES[:1]]))
-    with pytest.raises(BadInputError, match=r"the array items of features\.npz names something twice"):
+    with pytest.raises(BadInputError, match=r"the array items of features\.npz contains a name twice"):
         read_features(path, votes())

@@ -233,7 +233,7 @@ def test_pipelines_searches_and_cross_validation_work():
     ("changes", "reason"),
     [
         ({"inputs": "names"}, "kind of inputs"),
-        ({"weights": "equal"}, "form of weights"),
+        ({"weights": "equal"}, "kind of weights"),
         ({"ties": "both"}, "ties"),
         ({"ridge": 0.0}, "ridge"),
         ({"lies": -1.0}, "lies"),
@@ -310,9 +310,9 @@ def test_votes_that_are_refused_change_nothing(inputs, way):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"items": ["a", "a", "b"]}, "none of them twice"),
-        ({"items": ["a", "b"], "features": np.ones((3, 2))}, "for 3 items, and 2 are named"),
-        ({"items": ["a", "b", "c"], "features": np.ones((2, 2))}, "for 2 items, and 3 are named"),
+        ({"items": ["a", "a", "b"]}, "list of unique names"),
+        ({"items": ["a", "b"], "features": np.ones((3, 2))}, "features cover 3 items but 2 are named"),
+        ({"items": ["a", "b", "c"], "features": np.ones((2, 2))}, "features cover 2 items but 3 are named"),
     ],
 )
 def test_items_and_features_must_agree(settings, reason):
@@ -329,7 +329,7 @@ def test_items_are_of_one_kind(other):
 def test_a_score_needs_a_vote_that_counts():
     X, y = problem()
     model = RobustPreferenceModel(ties="drop").fit(X, y)
-    with pytest.raises(BadInputError, match="no vote counts"):
+    with pytest.raises(BadInputError, match="no vote counts: all have weight 0 or are dropped ties"):
         model.score(X, y, sample_weight=np.zeros(len(y)))
-    with pytest.raises(BadInputError, match="no vote counts"):
+    with pytest.raises(BadInputError, match="no vote counts: all have weight 0 or are dropped ties"):
         model.score(X, np.full(len(y), 0.5))

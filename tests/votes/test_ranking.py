@@ -157,17 +157,17 @@ def test_items_that_never_met_are_ranked_apart():
     assert [len(group) for group in groups] == [4, 3]
     assert [s.rank for s in groups[1]] == [1, 2, 3]
     assert sum(s.best for s in groups[1]) == pytest.approx(1.0)
-    assert "2 groups of 4 to 3" in ranking.notes[0]
+    assert "2 groups of 4 to 3 items" in ranking.notes[0]
     assert not ranking.apart[:4, 4:].any()
     np.testing.assert_allclose(ranking.scores[:4], rank(one.select(one.result >= 0)).scores, atol=1e-9)
-    assert summarise(ranking)[0].startswith("Group 1: a1 leads 4 items")
+    assert summarise(ranking)[0].startswith("Group 1: a1 is first of 4 items")
 
 
 def test_one_voter_is_no_cluster():
     votes = votes_between(STRENGTH, voters=1)
     ranking = rank(votes)
     assert ranking.settings["errors"] == "sandwich"
-    assert any("all by one voter" in note for note in ranking.notes)
+    assert any("All votes are by one voter" in note for note in ranking.notes)
     assert min(s.error for s in ranking.standings) > 0.05
 
 
@@ -204,9 +204,9 @@ def test_no_votes_cannot_be_ranked():
         Votes.from_arrays([], [], [], []),
         Votes.from_arrays("ab", [0], [1], [1], weight=[0.0]),
     ):
-        with pytest.raises(BadInputError, match="no vote"):
+        with pytest.raises(BadInputError, match="there are no votes" if len(votes) == 0 else "no vote counts"):
             rank(votes)
-    with pytest.raises(BadInputError, match="no vote"):
+    with pytest.raises(BadInputError, match="no vote counts: all have weight 0 or are dropped ties"):
         rank(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
     with pytest.raises(BadInputError, match="draws"):
         rank(votes_between(STRENGTH), draws=10)
@@ -226,15 +226,16 @@ def test_features_lend_votes_to_items_that_have_few():
 
 def test_the_summary_says_who_leads_and_who_cannot_be_told_apart():
     sure = summarise(rank(votes_between(np.array([3.0, 0.02, 0.0]), names=["tea", "milk", "juice"])))
-    assert sure[0] == "tea leads 3 items: on these votes it is the best with probability above 0.99."
-    assert sure[1] == "With 95 % confidence no other item is as good."
+    assert sure[0] == "tea is first of 3 items: no other item is as good (95% confidence)."
+    assert sure[1] == "It is the best with probability above 0.99."
     assert sure[2] in (
         "2nd (milk) and 3rd (juice) cannot be told apart.",
         "2nd (juice) and 3rd (milk) cannot be told apart.",
     )
     unsure = summarise(rank(votes_between(np.zeros(9), count=200)))
-    assert unsure[1].startswith("It cannot be told apart from ")
-    assert " more: they may be as good or better." in unsure[1]
+    assert " is first of 9 items, but not clearly: " in unsure[0]
+    assert " more may be as good or better." in unsure[0]
+    assert unsure[1].startswith("It is the best with probability 0.")
     moved = votes_between(np.zeros(9), count=60, seed=4)
     assert any("Plain Bradley–Terry" in sentence for sentence in summarise(rank(moved)))
 

@@ -109,20 +109,22 @@ def test_every_bad_row_is_set_aside_with_its_number_and_reason(tmp_path):
         (4, "no second item"),
         (5, "no winner"),
         (6, "unknown winner"),
-        (7, "an item against itself"),
-        (8, "the weight is no number ≥ 0"),
-        (9, "the weight is no number ≥ 0"),
-        (10, "the weight is no number ≥ 0"),
-        (11, "the row is empty"),
-        (12, "the row is empty"),
+        (7, "item compared with itself"),
+        (8, "weight is not a number ≥ 0"),
+        (9, "weight is not a number ≥ 0"),
+        (10, "weight is not a number ≥ 0"),
+        (11, "empty row"),
+        (12, "empty row"),
     ]
     assert reading.set_aside.row(3) == (6, "unknown winner", "tea", "milk", "nobody", "1")
-    assert reading.problems["the weight is no number ≥ 0"] == 3
+    assert reading.problems["weight is not a number ≥ 0"] == 3
     assert sum(reading.problems.values()) + len(reading.votes) == reading.rows == 12
 
 
 def test_strict_stops_and_counts(tmp_path):
-    with pytest.raises(BadInputError, match=r"row 3 \(no first item\); in all 10: .*unknown winner \(1\)"):
+    with pytest.raises(
+        BadInputError, match=r"row 3 is unusable \(no first item\); unusable rows in all: 10 .*unknown winner \(1\)"
+    ):
         read(tmp_path, BAD_ROWS, strict=True)
 
 
@@ -148,7 +150,7 @@ def test_a_broken_line_of_json_is_set_aside(tmp_path):
     assert named(reading.votes) == [("tea", "milk", 1.0), ("milk", "tea", 0.0)]
     assert reading.votes.row.tolist() == [1, 5]
     assert reading.set_aside.select("row", "reason").rows() == [
-        (2, "the row is empty"),
+        (2, "empty row"),
         (3, "not JSON"),
         (4, "no second item"),
     ]
@@ -170,7 +172,7 @@ def test_names_that_only_look_alike_are_kept_apart_and_said(tmp_path):
     reading = read(tmp_path, HEADER + "té,milk,a\nte\u0301,milk,a\nmilk ,tea,a\n", strict=True)
     assert set(reading.votes.items) == {"té", "te\u0301", "milk", "milk ", "tea"}
     assert len(reading.warnings) == 2
-    assert all("kept apart" in warning for warning in reading.warnings)
+    assert all("kept separate" in warning for warning in reading.warnings)
     assert any("'milk'" in warning and "'milk '" in warning for warning in reading.warnings)
 
 
@@ -187,10 +189,10 @@ def test_places_win_over_names_where_names_make_no_sense(tmp_path):
 
 
 def test_a_winner_with_two_meanings_is_refused(tmp_path):
-    with pytest.raises(BadInputError, match="place or a name"):
+    with pytest.raises(BadInputError, match="positions or item names"):
         read(tmp_path, HEADER + "a,b,a\nb,a,a\n")
     assert read(tmp_path, HEADER + "a,b,a\na,b,b\n").votes.result.tolist() == [1.0, 0.0]
-    with pytest.raises(BadInputError, match="first or the second"):
+    with pytest.raises(BadInputError, match="first or the second item"):
         read(tmp_path, HEADER + "tea,milk,0\ntea,milk,1\n")
 
 
@@ -228,7 +230,7 @@ def test_times_are_seconds(column, values, seconds):
 
 def test_columns_can_be_named_or_left_out(tmp_path):
     text = "x,y,who,voter\ntea,milk,x,Ann\n"
-    with pytest.raises(BadInputError, match=r"no column was found for the first.* x, y, who, voter"):
+    with pytest.raises(BadInputError, match=r"no first column found: name it \(--first\).* x, y, who, voter"):
         read(tmp_path, text)
     columns = {"first": "x", "second": "y", "winner": "who", "voter": None}
     reading = read(tmp_path, text.replace("milk,x", "milk,tea"), columns=columns)
@@ -246,9 +248,9 @@ def test_columns_can_be_named_or_left_out(tmp_path):
     ("names", "reason"),
     [
         (["model_a", "model_b", "left", "right", "winner"], "model_a and model_b or left and right"),
-        (["a", "b", "winner", "user", "worker_id"], "the voter may be worker or user"),
-        (["a", "b"], "no column was found for the winner"),
-        (["a", "b", "Winner", "winner"], "the winner may be Winner or winner: say which"),
+        (["a", "b", "winner", "user", "worker_id"], "the voter column could be worker or user"),
+        (["a", "b"], "no winner column found"),
+        (["a", "b", "Winner", "winner"], "the winner column could be Winner or winner: name it"),
     ],
 )
 def test_ambiguous_columns_are_said(names, reason):
@@ -266,13 +268,13 @@ def test_a_file_with_a_header_alone_has_no_votes(tmp_path):
     [
         ("votes.csv", b"", "empty"),
         ("votes.jsonl", b"", "empty"),
-        ("votes.jsonl", b"[1]\n", "no JSON Lines"),
+        ("votes.jsonl", b"[1]\n", "not JSON Lines"),
         ("votes.csv", b'"first"x,second,winner\nmilk,tea,first,more\n', "the header of votes.csv is broken"),
         ("votes.csv", b"\n\r\n\n", "empty"),
         ("votes.parquet", b"PAR1torn", "cannot read"),
         ("votes.parquet", b"", "cannot read"),
         ("votes.csv.gz", b"\x1f\x8b\x08torn", "cannot read"),
-        ("votes.xlsx", b"", "none of the files"),
+        ("votes.xlsx", b"", "unsupported file type"),
     ],
 )
 def test_a_file_that_is_none_is_one_sentence(tmp_path, name, content, reason):
@@ -291,8 +293,8 @@ def test_a_quote_out_of_place_costs_its_own_line(tmp_path):
     reading = read(tmp_path, text)
     assert named(reading.votes) == [("tea", "milk", 1.0), ("te\na", "milk", 0.0), ("milk", "tea", 1.0)]
     assert reading.set_aside.rows() == [
-        (3, "a quote is out of place", None, None, None, '"tea,milk,first'),
-        (4, "a quote is out of place", None, None, None, 'milk,"te"a,first'),
+        (3, "misplaced quote", None, None, None, '"tea,milk,first'),
+        (4, "misplaced quote", None, None, None, 'milk,"te"a,first'),
     ]
 
 
@@ -326,7 +328,7 @@ def test_a_key_that_comes_late_is_seen(tmp_path):
 def test_numbers_may_have_been_turned_into_fractions(tmp_path):
     assert read(tmp_path, HEADER + "tea,milk,1.0\ntea,milk,2.0\n").votes.result.tolist() == [1.0, 0.0]
     assert read(tmp_path, HEADER + "7,8,8.0\n8,9,8.0\n").votes.result.tolist() == [0.0, 1.0]
-    with pytest.raises(BadInputError, match="first or the second"):
+    with pytest.raises(BadInputError, match="first or the second item"):
         read(tmp_path, HEADER + "tea,milk,0.0\ntea,milk,1.0\n")
     [warning] = read(tmp_path, HEADER + "10.0,9,first\n10,9,first\n").warnings
     assert "'10.0'" in warning
@@ -340,7 +342,7 @@ def test_a_stray_winner_does_not_change_how_others_are_read(tmp_path):
     assert reading.set_aside.select("row", "reason").rows() == [(6, "unknown winner")]
     reading = read(tmp_path, HEADER + 30 * "tea,milk,first\ntea,milk,second\n" + "tea,milk,0\n")
     assert dict(reading.problems) == {"unknown winner": 1}
-    with pytest.raises(BadInputError, match="place or a name"):  # one row more by place decides nothing
+    with pytest.raises(BadInputError, match="positions or item names"):  # one row more by place decides nothing
         read(tmp_path, HEADER + 30 * "a,b,a\nb,a,a\n" + "c,d,a\n")
 
 

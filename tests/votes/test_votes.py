@@ -25,20 +25,20 @@ def test_votes_know_their_rows_and_count_once():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"items": "aab"}, "same name"),
-        ({"first": [0, 1]}, "one for each of the 3"),
-        ({"first": [0, 1, 3]}, "from 0 to 2"),
-        ({"first": [0, 1, -1]}, "from 0 to 2"),
+        ({"items": "aab"}, "item names must be unique"),
+        ({"first": [0, 1]}, "3 whole numbers, one per vote"),
+        ({"first": [0, 1, 3]}, "between 0 and 2"),
+        ({"first": [0, 1, -1]}, "between 0 and 2"),
         ({"first": [0.0, 1.0, 2.0]}, "whole numbers"),
-        ({"first": [1, 1, 2]}, "against itself"),
-        ({"result": [1, 0.7, 0]}, "a result is"),
-        ({"result": [1, np.nan, 0]}, "a result is"),
+        ({"first": [1, 1, 2]}, "vote 0 compares an item with itself"),
+        ({"result": [1, 0.7, 0]}, "every result must be"),
+        ({"result": [1, np.nan, 0]}, "every result must be"),
         ({"result": "abc"}, "numbers"),
         ({"weight": [1, -1, 1]}, "≥ 0"),
         ({"weight": [1, np.nan, 1]}, "≥ 0"),
         ({"weight": [1, np.inf, 1]}, "≥ 0"),
-        ({"voter": [0, 0, 1], "voters": ["Ann"]}, "voter must be from 0 to 0"),
-        ({"voter": [0, 0], "voters": ["Ann"]}, "voter must be whole numbers"),
+        ({"voter": [0, 0, 1], "voters": ["Ann"]}, "voter must be between 0 and 0"),
+        ({"voter": [0, 0], "voters": ["Ann"]}, "voter must be 3 whole numbers"),
         ({"time": [1.0, 2.0]}, "time must be numbers"),
     ],
 )
@@ -59,8 +59,8 @@ def test_selecting_keeps_order_and_codes():
 
 
 @pytest.mark.parametrize("mask", [[True], [0, 1, 2], [1.0, 0.0, 1.0]])
-def test_a_selection_must_be_one_truth_a_vote(mask):
-    with pytest.raises(BadInputError, match="one true or false"):
+def test_a_selection_needs_one_boolean_per_vote(mask):
+    with pytest.raises(BadInputError, match="one boolean for each of the 3 votes"):
         made().select(np.array(mask))
 
 

@@ -206,8 +206,8 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("votes", "phi", "words"),
     [
-        ([*TEN, (0, 1, 1, "a")], FEATURES, "the first is row 12 .an item against itself"),
-        ([*TEN, (0, 1, 2, "maybe")], FEATURES, "the first is row 12 .unknown winner"),
+        ([*TEN, (0, 1, 1, "a")], FEATURES, "row 12 is unusable .item compared with itself"),
+        ([*TEN, (0, 1, 2, "maybe")], FEATURES, "row 12 is unusable .unknown winner"),
         ([*TEN, (0, 1, "", "a")], FEATURES, "no second item"),
         ([*TEN, (0, 1, 9, "a")], FEATURES, "features.npz"),
         (TEN, np.where(FEATURES == 0.5, np.nan, FEATURES), "no finite features for the item '1'"),

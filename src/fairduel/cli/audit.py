@@ -16,7 +16,8 @@ from fairduel.cli.output import (
     typed_command,
     write_record,
 )
-from fairduel.report.votes_tables import TextTable, flagged_cells, fragility_cells
+from fairduel.report.text_table import TextTable
+from fairduel.report.votes_tables import flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
 
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="Check what changes the top 1, 2, …, N.")]

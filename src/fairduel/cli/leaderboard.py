@@ -22,9 +22,8 @@ from fairduel.cli.output import (
 )
 from fairduel.experiments import leaderboard as board
 from fairduel.experiments.conclusions import leaderboard_conclusions
-from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.tables import with_error
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store
 
 
@@ -64,6 +63,8 @@ def leaderboard(
     notify(f"{work.runs:,} runs to do, about {max(1, math.ceil(work.minutes))} min on {jobs} jobs.")
     with progress_bar("Leaderboard", work.runs) as progress:
         result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
+    from fairduel.report.leaderboard_page import write_leaderboard  # noqa: PLC0415  # plotting is slow
+
     page = write_leaderboard(out, result, seeds, typed_command())
     concluded = leaderboard_conclusions(result)
     say(*concluded)

@@ -30,7 +30,7 @@ from rich.text import Text
 
 from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import Cell, compile_agents, versions
 
 console = Console()

@@ -8,7 +8,8 @@ import typer
 
 from fairduel.cli import recorded_votes as recorded
 from fairduel.cli.output import Record, print_table, record, say, say_report, typed_command, write_record
-from fairduel.report.votes_tables import TextTable, standing_cells
+from fairduel.report.text_table import TextTable
+from fairduel.report.votes_tables import standing_cells
 from fairduel.votes.features import read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
 

@@ -27,7 +27,7 @@ from fairduel.experiments.conclusions import conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.results import Results, run_experiment
 from fairduel.report.tables import summary, with_error, with_interval
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store, count_missing
 
 TABLE1 = "table1"
@@ -109,7 +109,7 @@ def run_and_report(experiments: Sequence[Experiment], command: str, folder: Path
         all_results.append(results)
         _print_results(results)
     with notices.status("Drawing …"):
-        from fairduel.report.page import write_report  # noqa: PLC0415  # matplotlib loads only where it draws
+        from fairduel.report.experiment_page import write_report  # noqa: PLC0415  # plotting is slow
 
         page = write_report(folder, all_results, typed_command())
     say_report(page)
@@ -131,7 +131,7 @@ def _report_table1(folder: Path, seeds: range, jobs: int) -> Record:
     compile_first(cells)
     with progress_bar("Table 1", count_missing(store, cells, seeds)) as progress:
         rows = table1.measure(store, seeds, jobs=jobs, progress=progress)
-    from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # matplotlib loads only where it draws
+    from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # plotting is slow
 
     page = write_table1(folder, rows, seeds, typed_command())
     found = table1_conclusions(rows)

@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -26,7 +26,7 @@ from fairduel.cli.output import (
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.report.sweep_means import sweep_means
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.simulation.query import query
 
 app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
@@ -100,7 +100,7 @@ def plot(
     to: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=PANEL, help="PNG or SVG file to write.", show_default="DIR/plot.png"
+            metavar="FILE", rich_help_panel=PANEL, help="PNG, SVG or PDF file to write.", show_default="DIR/plot.png"
         ),
     ] = None,
 ) -> Record:
@@ -113,12 +113,12 @@ def plot(
     """
     path = to or folder / "plot.png"
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise BadInputError(f"unsupported figure type {path.name}: use .png or .svg.")
+    if kind not in ("png", "svg", "pdf"):
+        raise BadInputError(f"unsupported figure type {path.name}: use .png, .svg or .pdf.")
     means = sweep_means(folder, x=x, y=y, by=by, panel=panel, where=where)
-    from fairduel.report.figures import draw_means, image  # noqa: PLC0415  # matplotlib loads only where it draws
+    from fairduel.report.figures import draw_means, image  # noqa: PLC0415  # plotting is slow
 
-    write_atomically(path, image(draw_means(means), "svg" if kind == "svg" else "png"))
+    write_atomically(path, image(draw_means(means), cast("Literal['png', 'svg', 'pdf']", kind)))
     runs = sorted({point.runs for point in means.points})
     say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs.")
     if means.mixed:

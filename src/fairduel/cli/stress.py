@@ -20,7 +20,6 @@ from fairduel.cli.output import (
     typed_command,
     write_record,
 )
-from fairduel.files import write_atomically
 from fairduel.report.votes_tables import stress_table
 from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
 
@@ -119,17 +118,13 @@ def _report(
 ) -> Record:
     """Write and print what a stress test found."""
     from fairduel.report.audit_page import stress_section  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.figures import image  # noqa: PLC0415
     from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
     summary, section = summarise_stress(frame, settings["attack"]), stress_section(frame, attack=settings["attack"])
-    [drawn] = section.figures
     file = folder / "stress.csv"
     recorded.write_csv(file, frame)
     found = record(settings=settings, summary=summary, rows=frame.to_dicts())
     write_record(folder / "stress.json", found)
-    write_atomically(folder / "stress.png", image(drawn.figure, "png"))
-    write_atomically(folder / "stress.svg", drawn.svg)
     page = folder / "report.html"
     write_votes_report(
         page,
@@ -140,8 +135,6 @@ def _report(
         command=typed_command(),
     )
     say(*summary)
-    print_table(
-        stress_table(frame), optional=["others flagged", "liars", "fake votes left", "rank, weights"], file=file
-    )
+    print_table(stress_table(frame), optional=["liars", "others flagged", "weighted rank"], file=file)
     say_report(page, *problems)
     return {**found, "report": str(page)}

@@ -9,7 +9,7 @@ import typer
 from fairduel.agents import AGENTS
 from fairduel.cli import options
 from fairduel.cli.folders import claim
-from fairduel.cli.output import Record, compile_first, print_table, progress_bar, record, say, say_report
+from fairduel.cli.output import Record, compile_first, print_table, progress_bar, record, say, say_report, typed_command
 from fairduel.errors import BadInputError
 from fairduel.experiments.conclusions import tune_conclusions
 from fairduel.experiments.experiment import settings_text
@@ -24,7 +24,7 @@ from fairduel.experiments.tuning import (
     tuning_seeds,
 )
 from fairduel.files import write_atomically
-from fairduel.report.votes_tables import TextTable
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import Cell, Store, count_missing
 
 
@@ -88,12 +88,15 @@ def tune(
         tunings = tune_all(problems, store, runs, jobs=jobs, progress=progress)
     path, found = out / "tuned.json", [tuned.as_json() for tuned in tunings]
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    from fairduel.report.tune_page import write_tuning  # noqa: PLC0415  # plotting is slow
+
+    page = write_tuning(out, tunings, typed_command())
     concluded = tune_conclusions(tunings)
     for sentence, tuning in zip(concluded, tunings, strict=True):
         say(sentence)
         _print_trials(tuning)
-    say_report(path)
-    return record(conclusions=concluded, tunings=found, report=str(path))
+    say_report(page, f"Tuned settings: {path}")
+    return record(conclusions=concluded, tunings=found, settings=str(path), report=str(page))
 
 
 def _given_grid(texts: list[str]) -> list[dict[str, Any]]:

@@ -20,8 +20,6 @@ from fairduel.cli.output import (
 )
 from fairduel.experiments import claims
 from fairduel.experiments.conclusions import verify_conclusions
-from fairduel.files import write_atomically
-from fairduel.report.templating import render
 from fairduel.simulation import Store
 
 _STATUS_STYLES: dict[claims.Status, str] = {
@@ -57,9 +55,9 @@ def verify(
         seeds=[seeds[0], seeds[-1]], conclusions=concluded, verdicts=[asdict(verdict) for verdict in verdicts]
     )
     write_record(out / "verify.json", found)
-    page = out / "verify.html"
-    html = render("verify.html", verdicts=verdicts, summary=concluded, command=typed_command())
-    write_atomically(page, html.encode())
+    from fairduel.report.verify_page import write_verify  # noqa: PLC0415  # plotting is slow
+
+    page = write_verify(out, verdicts, seeds, typed_command())
     say(*concluded, f"Up to {runs} runs per claim, 95 % intervals.")
     for verdict in verdicts:
         status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])

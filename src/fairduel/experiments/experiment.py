@@ -108,12 +108,11 @@ Declaration = Callable[[], Experiment]
 
 def comparison(cells: Sequence[Cell]) -> Experiment:
     """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each."""
-    panels = [", ".join(filter(None, [cell.attack, settings_text(cell.attack_settings)])) for cell in cells]
-    attacks = list(dict.fromkeys(panels))
-    which = f"{attacks[0]} attack" if len(attacks) == 1 else f"{len(attacks)} attacks"
+    panels = [_attack_text(cell) for cell in cells]
+    attacks = panels[0] if len(set(panels)) == 1 else f"{len(set(panels))} attacks"
     return Experiment(
         name="regret",
-        title=f"{which}, C = {cells[0].budget}, {cells[0].horizon} rounds",
+        title=f"{attacks}, C = {cells[0].budget}, {cells[0].horizon} rounds",
         question="What does each agent cost here?",
         entries=[
             Entry(
@@ -126,6 +125,12 @@ def comparison(cells: Sequence[Cell]) -> Experiment:
         ],
         views=[Curves("Cumulative regret; the band is ± one standard error over the runs.")],
     )
+
+
+def _attack_text(cell: Cell) -> str:
+    settings = settings_text(cell.attack_settings)
+    name = "no attack" if cell.attack == "none" else f"{cell.attack} attack"
+    return f"{name} ({settings})" if settings else name
 
 
 def title_of(agent: str) -> str:

@@ -1,4 +1,4 @@
-"""Figures of an audit: evidence on voters, ranks with and without the flagged, fragility, and stress."""
+"""Figures of an audit and of a stress test."""
 
 from collections.abc import Sequence
 
@@ -14,24 +14,24 @@ from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.voters import LOG_10, Evidence
 
-MOST_ITEMS = 40
+MAX_ITEMS = 40
 _FLAGGED, _HONEST, _SOFT = "#D55E00", "#0072B2", "#999999"
-_LEAST, _MOST = -3.0, 13.0  # powers of ten that are drawn; what lies beyond is drawn at the edge
+_MIN_POWER, _MAX_POWER = -3.0, 13.0  # evidence beyond these powers of ten is drawn at the edge
 _LINES = {
     "rank_plain": ("plain Bradley–Terry", "#0072B2", "-"),
     "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
-    "rank_set_aside": ("with weights, flagged voters set aside", "#D55E00", "-"),
+    "rank_set_aside": ("with weights, without flagged voters", "#D55E00", "-"),
 }
 
 
-def draw_evidence(evidence: Evidence) -> Figure:
-    """Evidence and agreement of every voter by his number of votes; flagged ones stand out."""
+def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
+    """Draw every voter's evidence and agreement against their number of votes, flagged voters highlighted."""
     voted = evidence.decisive > 0
     flagged = evidence.flagged & voted
-    power = np.clip(evidence.total / LOG_10, _LEAST, _MOST)
+    power = np.clip(evidence.total / LOG_10, _MIN_POWER, _MAX_POWER)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.4, 4.2), layout="constrained")
-        left, right = figure.subplots(1, 2)
+        figure = Figure(figsize=(5.2 * columns, 8.4 / columns), layout="constrained")
+        left, right = figure.subplots(2 // columns, columns)
         for axis, height in ((left, power), (right, evidence.agreement)):
             axis.plot(evidence.votes[voted & ~flagged], height[voted & ~flagged], "o", color=_HONEST, ms=4, alpha=0.5)
             axis.plot(evidence.votes[flagged], height[flagged], "o", color=_FLAGGED, ms=6)
@@ -41,11 +41,16 @@ def draw_evidence(evidence: Evidence) -> Figure:
         needed = evidence.settings["needed_log10_evidence"]
         left.axhline(needed, color=_SOFT, ls="--", lw=1)
         left.annotate(
-            "enough for a flag", (1.0, needed), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+            "flagged above this line",
+            (1.0, needed),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            fontsize=8,
         )
-        left.set_ylim(_LEAST - 0.5, _MOST + 0.8)
+        left.set_ylim(_MIN_POWER - 0.5, _MAX_POWER + 0.8)
         left.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
-        left.set_ylabel("evidence that the voter lies")
+        left.set_ylabel("evidence of lying")
         right.axhline(0.5, color=_SOFT, ls="--", lw=1)
         right.set_ylim(-0.03, 1.03)
         right.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -63,9 +68,9 @@ def draw_evidence(evidence: Evidence) -> Figure:
 
 
 def draw_both_ranks(everyone: Ranking, trusted: Ranking) -> Figure:
-    """Rank of each item by all votes and without the flagged voters, in the order of the latter."""
+    """Draw each item's rank by all votes and without the flagged voters, ordered by the latter."""
     before = {standing.item: standing for standing in next(everyone.components())}
-    shown = [standing for standing in next(trusted.components()) if standing.item in before][:MOST_ITEMS]
+    shown = [standing for standing in next(trusted.components()) if standing.item in before][:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 1.4 + 0.24 * len(shown)), layout="constrained")
@@ -85,7 +90,7 @@ def draw_both_ranks(everyone: Ranking, trusted: Ranking) -> Figure:
 
 
 def draw_fragility(results: Sequence[Fragility]) -> Figure:
-    """How many votes change the top k: from what is proved to what was found."""
+    """Draw how many votes change the top k: the proven minimum and the number found."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.4, 3.6), layout="constrained")
         axis = figure.subplots()
@@ -95,20 +100,20 @@ def draw_fragility(results: Sequence[Fragility]) -> Figure:
             x = [list(tops).index(result.top) + shift for result in drawn]
             found, least = [result.found or 0 for result in drawn], [result.at_least for result in drawn]
             axis.vlines(x, least, found, color=colour, lw=2, alpha=0.5)
-            axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: so many do it")
-            axis.plot(x, least, "_", color=colour, ms=12, mew=2, label=f"{how}: fewer cannot (proved)")
+            axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: found")
+            axis.plot(x, least, "_", color=colour, ms=12, mew=2, label=f"{how}: proven minimum")
         axis.set_yscale("log")
         _round_numbers(axis.yaxis)
         axis.set_ylim(bottom=0.8)
         axis.set_xticks(range(len(tops)), list(tops.values()))
         axis.set_xlim(-0.5, len(tops) - 0.5)
-        axis.set_ylabel("votes that change it")
+        axis.set_ylabel("votes needed")
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         return figure
 
 
 def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
-    """Rank of the target against the size of the attack."""
+    """Draw the target's rank against the size of the attack."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.4, 4.4), layout="constrained")
         axis = figure.subplots()
@@ -125,7 +130,7 @@ def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
 
 
 def _round_numbers(axis: Axis) -> None:
-    """Label a logarithmic axis by 1, 2, 5, 10, 20 and so on."""
+    """Label a logarithmic axis with 1, 2, 5, 10, 20, …."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.set_minor_formatter(NullFormatter())

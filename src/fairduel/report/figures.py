@@ -1,6 +1,7 @@
-"""Figures of experiments and sweeps, drawn with matplotlib; one colour an agent, everywhere."""
+"""Figures of experiments and sweeps; each agent keeps its colour throughout."""
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,18 +10,21 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from fairduel.agents import loaded_class
+from fairduel.duel import Matrix, Vector
 from fairduel.experiments import Curves, Lines, title_of
+from fairduel.experiments.inference import exponent
 from fairduel.experiments.results import Results
 from fairduel.report.sweep_means import SweepMeans
 from fairduel.report.tables import lines_of
 
-# What the agents leave of the colour-blind-safe palette of Okabe and Ito.
+# The colours of Okabe and Ito's colour-blind-safe palette that no agent uses.
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -30,15 +34,16 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 11,
     "legend.frameon": False,
     "svg.hashsalt": "fairduel",
-    "text.parse_math": False,  # names may hold dollars
+    "pdf.fonttype": 42,  # TrueType fonts, so that text in a PDF can be selected and edited
+    "text.parse_math": False,  # names may contain dollar signs
 }
 
 
-def draw(results: Results, number: int) -> Figure:
-    """Draw one view of an experiment, by its position."""
+def draw(results: Results, number: int, *, columns: int = 3) -> Figure:
+    """Draw one view of an experiment, by its position, with at most ``columns`` panels side by side."""
     view = results.experiment.views[number]
     with mpl.rc_context(STYLE):
-        figure, axes = _panels([entry.panel for entry in results.experiment.entries])
+        figure, axes = _panels([entry.panel for entry in results.experiment.entries], columns)
         for panel, axis in axes.items():
             if isinstance(view, Curves):
                 _curves(axis, results, panel, number)
@@ -50,7 +55,7 @@ def draw(results: Results, number: int) -> Figure:
 
 
 def draw_means(means: SweepMeans) -> Figure:
-    """Draw lines of means with their standard errors, in the order of the points."""
+    """Draw means with their standard errors, joined in the order of the points."""
     points = means.points
     with mpl.rc_context(STYLE):
         figure, axes = _panels([point.panel for point in points])
@@ -75,10 +80,10 @@ def draw_means(means: SweepMeans) -> Figure:
         return figure
 
 
-def _panels(names: Sequence[str]) -> tuple[Figure, dict[str, Axes]]:
-    """Return a figure with one titled panel for each different name."""
+def _panels(names: Sequence[str], columns: int = 3) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with one titled panel per distinct name."""
     panels = list(dict.fromkeys(names))
-    columns = min(3, len(panels))
+    columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     width, height = (4.2, 3.3) if len(panels) > 1 else (6.6, 4.4)
     figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout="constrained")
@@ -98,7 +103,7 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
         index = results.experiment.entries.index(entry)
         traces = results.traces.lazy().filter(pl.col("entry") == index).select("regret").collect()
         regret = traces["regret"].to_numpy().reshape(len(results.seeds), -1)
-        points = np.unique(np.linspace(0, regret.shape[1] - 1, _MOST_POINTS).astype(int))
+        points = np.unique(np.linspace(0, regret.shape[1] - 1, _MAX_POINTS).astype(int))
         centre = regret[:, points].mean(axis=0)
         [drawn] = axis.plot(points + 1, centre, label=entry.legend, linewidth=1.6, **style)
         if len(regret) > 1:
@@ -112,23 +117,39 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
 def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     groups = {label: entries for (name, label), entries in lines_of(results).items() if name == panel}
     styles = _styles([entries[0].cell.agent for entries in groups.values()])
+    fitted: dict[str, Line2D] = {}
     for entries, style in zip(groups.values(), styles, strict=True):
         regret = np.stack([results.of(entry)["regret"].to_numpy() for entry in entries], axis=1)
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
-        x = [entry.x or 0.0 for entry in entries]
+        x = np.array([entry.x or 0.0 for entry in entries])
         one_setting = len({entry.setting for entry in entries}) == 1
         label = entries[0].legend if one_setting else title_of(entries[0].cell.agent)
-        _errorbar(axis, x, regret.mean(axis=0), error, label, style)
+        _errorbar(axis, x, regret.mean(axis=0), error, label, style | ({"linestyle": ""} if view.fit else {}))
+        power = exponent(x, regret) if view.fit else None
+        if power is not None and math.isfinite(power.value):
+            text = f"{title_of(entries[0].cell.agent)}: {view.x_label.split()[-1]}^{power.value:.2f}"
+            interval = "" if math.isnan(power.low) else f" [{power.low:.2f}, {power.high:.2f}]"
+            fitted[text + interval] = _power_line(axis, x, regret, power.value, style)
     if view.scale == "log":
         ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
         scale_to_logarithms(axis, {tick: f"{tick:g}" for tick in ticks})
     else:
         axis.set_ylim(bottom=0)
+    if fitted:
+        axis.legend(list(fitted.values()), list(fitted), loc="upper left", fontsize=8)
     axis.set_xlabel(view.x_label)
 
 
+def _power_line(axis: Axes, x: Vector, regret: Matrix, power: float, style: dict[str, Any]) -> Line2D:
+    """Draw c·x^power, with the c that fits the logarithms of the mean regrets best; ``regret`` is (n, m)."""
+    scale = np.exp(np.log(regret.mean(axis=0)).mean() - power * np.log(x).mean())
+    smooth = np.geomspace(x.min(), x.max(), 100)
+    [drawn] = axis.plot(smooth, scale * smooth**power, lw=1.3, **style)
+    return drawn
+
+
 def scale_to_logarithms(axis: Axes, ticks: Mapping[float, str]) -> None:
-    """Make both scales logarithmic, with these ticks on the x axis."""
+    """Make both axes logarithmic, with these ticks on the x axis."""
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xticks(list(ticks), list(ticks.values()))
@@ -142,9 +163,9 @@ def _errorbar(axis: Axes, x: Any, mean: Any, error: Any, label: str, style: dict
 
 
 def _styles(agents: list[str]) -> list[dict[str, Any]]:
-    """Give the line of each agent its colour, and a dash by its place among that agent's lines.
+    """Return each agent's colour, with a different dash for each of its lines.
 
-    Where all lines are of one agent, its settings run through a scale of colours instead.
+    If all lines belong to one agent, its settings get a colour scale instead.
     """
     if len(set(agents)) == 1 and len(agents) > 1:
         return [{"color": shade} for shade in mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(agents)))]
@@ -164,14 +185,15 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    columns = min(len(handles), 2 if len(axes) == 1 else 4)
+    columns = min(len(handles), max(1, int(figure.get_figwidth() // 3.2)))
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=9)
 
 
-def image(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
-    """Return the figure as the bytes of an image file."""
+def image(figure: Figure, kind: Literal["png", "svg", "pdf"]) -> bytes:
+    """Return the figure as an image file; the same figure always gives the same bytes."""
+    date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    figure.set_layout_engine("none")  # another image need not find the places of all things again
+        figure.savefig(buffer, format=kind, dpi=150, bbox_inches="tight", metadata=date)
+    figure.set_layout_engine("none")  # the next image reuses this layout, which is slow to compute
     return buffer.getvalue()

@@ -1,27 +1,112 @@
-"""The leaderboard as one page."""
+"""The report of the leaderboard."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairduel.experiments import leaderboard
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from fairduel.experiments.conclusions import leaderboard_conclusions
+from fairduel.experiments.experiment import settings_text
+from fairduel.experiments.leaderboard import SCENARIOS, Board
 from fairduel.files import write_atomically
-from fairduel.report.templating import render
+from fairduel.report.figures import STYLE
+from fairduel.report.page import Drawn, Page, Section, write_page
+from fairduel.report.tables import with_error
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import versions
 
+_EXPLAINED = (
+    "An agent's ratio in a scenario is its regret divided by that of the best agent tuned for that scenario on other "
+    "seeds: 1 is as good as tuned. It can be below 1, because not every agent is tuned. The worst ratio is what you "
+    "risk, the geometric mean what to expect. ± is one standard error over the seeds."
+)
+_SETUP = (
+    "Unless a scenario's name says otherwise: the paper's hypercube, d = 5, ‖θ*‖ = 2, T = 2000, C = 45. Agents that "
+    "take a flip budget are told C. Warm-up: 160 random duels first, for agents that have a warm-up. Fresh actions: 32 "
+    "per round, uniform on the sphere. Tuned: the radius, one of eight, on twenty tuning seeds from 1,000,000 on."
+)
 
-def write_leaderboard(folder: Path, board: leaderboard.Board, seeds: range, command: str) -> Path:
-    """Write leaderboard.html and leaderboard.json into ``folder``; return the page."""
+
+def write_leaderboard(folder: Path, board: Board, seeds: Sequence[int], command: str) -> Path:
+    """Write the report and ``leaderboard.json`` to ``folder``; return the page."""
     text = json.dumps(_record(board, seeds, command), indent=1, ensure_ascii=False)
     write_atomically(folder / "leaderboard.json", (text + "\n").encode())
-    page = folder / "leaderboard.html"
-    shown = f"{seeds[0]}–{seeds[-1]} ({len(seeds)} runs)"
-    html = render("leaderboard.html", board=board, scenarios=leaderboard.SCENARIOS, seeds=shown, command=command)
-    write_atomically(page, html.encode())
-    return page
+    standings = [
+        [
+            standing.contender.title,
+            standing.worst[0] + ("" if len(standing.ratios) == len(SCENARIOS) else "; cannot play fresh actions"),
+            with_error(standing.worst[1], digits=2),
+            with_error(standing.geometric_mean, digits=2),
+        ]
+        for standing in board.standings
+    ]
+    columns = ["agent, untuned", "worst scenario", "worst ratio", "geometric mean"]
+    figure = Drawn(
+        "Regret ratio of every agent in every scenario; 1 is as good as the best tuned agent, empty: cannot play.",
+        _heatmap(board),
+        alt="Heatmap of regret ratios. Worst ratios: " + ", ".join(f"{row[0]} {row[2]}" for row in standings) + ".",
+        name="leaderboard",
+    )
+    page = Page(
+        title="Leaderboard",
+        question="Which agent should I use?",
+        conclusions=leaderboard_conclusions(board),
+        sections=[
+            Section("Standings", [_EXPLAINED], [TextTable(columns, standings, "Standings", text=2, marked=0)]),
+            Section("Ratios by scenario", [_SETUP], [_best_table(board)], [figure]),
+            Section("All ratios", ["Standard errors are in leaderboard.json."], [_ratio_table(board)], folded=True),
+        ],
+        command=command,
+        seeds=seeds,
+    )
+    return write_page(folder, page)
 
 
-def _record(board: leaderboard.Board, seeds: range, command: str) -> dict[str, Any]:
+def _best_table(board: Board) -> TextTable:
+    rows = [
+        [name, best.contender.title, settings_text(best.tuning.winner.settings), f"{best.regret.mean():,.0f}"]
+        for name, best in board.best.items()
+    ]
+    return TextTable(["scenario", "best tuned agent", "tuned to", "its regret"], rows, "Best tuned agents", text=3)
+
+
+def _ratio_table(board: Board) -> TextTable:
+    rows = [
+        [scenario, *(f"{s.ratios[scenario].value:.2f}" if scenario in s.ratios else "–" for s in board.standings)]
+        for scenario in board.best
+    ]
+    return TextTable(["scenario", *(standing.contender.title for standing in board.standings)], rows, "All ratios")
+
+
+def _heatmap(board: Board) -> Figure:
+    agents = [standing.contender.title for standing in board.standings]
+    scenarios = list(board.best)
+    missing = float("nan")
+    ratios = np.array(
+        [[s.ratios[name].value if name in s.ratios else missing for s in board.standings] for name in scenarios]
+    )
+    with mpl.rc_context({**STYLE, "axes.grid": False}):
+        figure = Figure(figsize=(3.2 + 0.58 * len(agents), 2.2 + 0.27 * len(scenarios)), layout="constrained")
+        axis = figure.subplots()
+        axis.imshow(ratios, cmap="Oranges", norm=LogNorm(1.0, 12.0), aspect="auto")
+        axis.set_xticks(range(len(agents)), agents, rotation=40, ha="left", rotation_mode="anchor", fontsize=9)
+        axis.xaxis.tick_top()
+        axis.set_yticks(range(len(scenarios)), scenarios, fontsize=9)
+        axis.spines[:].set_visible(False)
+        axis.tick_params(length=0)
+        for (i, j), ratio in np.ndenumerate(ratios):
+            if np.isfinite(ratio):
+                colour = "white" if ratio > 6.0 else "#1b212c"
+                axis.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize=8, color=colour)
+        return figure
+
+
+def _record(board: Board, seeds: Sequence[int], command: str) -> dict[str, Any]:
     return {
         "command": command,
         "seeds": [seeds[0], seeds[-1]],

@@ -1,24 +1,19 @@
-"""One self-contained HTML page: figures, tables and every setting, readable without a network."""
+"""One self-contained HTML page per report, with its figures and tables as separate files beside it."""
 
 import base64
 import functools
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from matplotlib.figure import Figure
 
-from fairduel.experiments import Lines
-from fairduel.experiments.experiment import settings_text
-from fairduel.experiments.results import Results
 from fairduel.files import write_atomically
-from fairduel.report.figures import draw, image
-from fairduel.report.tables import fits, summary
-from fairduel.report.templating import render
-from fairduel.simulation import write_parquet
+from fairduel.report.figures import image
+from fairduel.report.provenance import provenance, runs_text
+from fairduel.report.text_table import TextTable
 
 
 @dataclass(frozen=True)
@@ -27,51 +22,111 @@ class Drawn:
 
     caption: str
     figure: Figure
+    alt: str = ""
+    """What the figure shows, for those who cannot see it; empty: the caption says it."""
+    name: str = ""
+    """Its file name without suffix; empty: named after its section."""
+    narrow: Figure | None = None
+    """The same figure for phones."""
 
     @functools.cached_property
     def svg(self) -> bytes:
         """The figure as an SVG file."""
         return image(self.figure, "svg")
 
+    @property
+    def uri(self) -> str:
+        """The figure as a data URI."""
+        return _data_uri(self.svg)
 
-def write_report(folder: Path, all_results: Sequence[Results], command: str) -> Path:
-    """Write Parquet, PNG, SVG and ``report.html`` for these experiments into ``folder``; return the page."""
-    write_parquet(pl.concat([results.runs for results in all_results]), folder / "runs.parquet")
-    write_parquet(pl.concat([results.traces for results in all_results]), folder / "traces.parquet")
-    sections = []
-    for results in all_results:
-        drawn = [Drawn(view.caption, draw(results, number)) for number, view in enumerate(results.experiment.views)]
-        for number, item in enumerate(drawn, start=1):
-            name = results.experiment.name if number == 1 else f"{results.experiment.name}-{number}"
-            write_atomically(folder / f"{name}.png", image(item.figure, "png"))
-            write_atomically(folder / f"{name}.svg", item.svg)
-        sections.append(_section(results, drawn))
-    page = folder / "report.html"
-    write_atomically(page, render("report.html", sections=sections, command=command).encode())
-    return page
+    @property
+    def narrow_uri(self) -> str:
+        """The figure for phones as a data URI; empty without one."""
+        return _data_uri(image(self.narrow, "svg")) if self.narrow else ""
 
 
-def data_uri(drawn: Drawn) -> str:
-    """A figure as an address that holds the whole image."""
-    return "data:image/svg+xml;base64," + base64.b64encode(drawn.svg).decode()
+@dataclass(frozen=True)
+class Section:
+    """A part of a page with its own heading."""
+
+    title: str
+    paragraphs: Sequence[str] = ()
+    tables: Sequence[TextTable] = ()
+    figures: Sequence[Drawn] = ()
+    conclusions: Sequence[str] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Names with their values or explanations."""
+    name: str = ""
+    """Prefix of its table files, on pages whose sections have tables of the same name."""
+    folded: bool = False
+    """Whether readers have to open it."""
 
 
-def _section(results: Results, drawn: Sequence[Drawn]) -> dict[str, Any]:
-    experiment = results.experiment
-    rows = summary(results)
-    tunings = {json.dumps(e.tuning.problem): e.tuning for e in experiment.entries if e.tuning}
-    cells = [entry.cell for entry in experiment.entries]
-    return {
-        "experiment": experiment,
-        "figures": [(item.caption, data_uri(item)) for item in drawn],
-        "panels": {
-            panel: [r for r in rows if r["panel"] == panel] for panel in dict.fromkeys(r["panel"] for r in rows)
-        },
-        "has_x": any(row["x"] is not None for row in rows),
-        "fits": [fit for view in experiment.views if isinstance(view, Lines) for fit in fits(results, view)],
-        "tunings": list(tunings.values()),
-        "seeds": f"{min(results.seeds)}–{max(results.seeds)} ({len(results.seeds)} runs)",
-        "world": sorted({f"{cell.world}: {settings_text(cell.world_settings)}" for cell in cells}),
-        "horizons": sorted({cell.horizon for cell in cells}),
-        "budgets": sorted({cell.budget for cell in cells}),
-    }
+@dataclass(frozen=True)
+class Page:
+    """A report: its conclusions, its sections, and the command and seeds that made it."""
+
+    title: str
+    conclusions: Sequence[str]
+    sections: Sequence[Section]
+    command: str
+    question: str = ""
+    seeds: Sequence[int] = ()
+
+
+def write_page(folder: Path, page: Page) -> Path:
+    """Write ``report.html``, its figures (PNG, SVG, PDF) and its tables (CSV, LaTeX) to ``folder``; return the page."""
+    for name, drawn in _figure_names(page.sections):
+        write_atomically(folder / f"{name}.svg", drawn.svg)
+        for kind in ("png", "pdf"):
+            write_atomically(folder / f"{name}.{kind}", image(drawn.figure, kind))
+    for old in (*folder.glob("table-*.csv"), *folder.glob("table-*.tex")):
+        old.unlink()
+    for name, table in _table_names(page.sections):
+        write_atomically(folder / f"{name}.csv", table.csv().encode())
+        write_atomically(folder / f"{name}.tex", table.latex().encode())
+    environment = Environment(
+        loader=PackageLoader("fairduel.report"),
+        autoescape=select_autoescape(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["slug"] = slug
+    html = environment.get_template("page.html").render(
+        page=page,
+        runs=runs_text(page.seeds) if page.seeds else "",
+        made=provenance(page.command, page.seeds),
+    )
+    path = folder / "report.html"
+    write_atomically(path, html.encode())
+    return path
+
+
+def _figure_names(sections: Sequence[Section]) -> Iterator[tuple[str, Drawn]]:
+    for section in sections:
+        for drawn in section.figures:
+            yield drawn.name or slug(section.title), drawn
+
+
+def _table_names(sections: Sequence[Section]) -> Iterator[tuple[str, TextTable]]:
+    taken: set[str] = set()
+    for section in sections:
+        for table in section.tables:
+            name = "-".join(filter(None, ["table", section.name, slug(table.caption or section.title)]))
+            unique = next(n for n in (name, *(f"{name}-{i}" for i in range(2, 1000))) if n not in taken)
+            taken.add(unique)
+            yield unique, table
+
+
+def slug(text: str) -> str:
+    """Return the text as part of a file name or link.
+
+    >>> slug("Who beat whom?"), slug("C = 45, greedy")
+    ('who-beat-whom', 'c-45-greedy')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "section"
+
+
+def _data_uri(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()

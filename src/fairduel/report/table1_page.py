@@ -1,4 +1,4 @@
-"""Table 1 as one page: a row an algorithm, with a small panel each."""
+"""The report of Table 1."""
 
 import json
 from collections.abc import Sequence
@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairduel.duel import Matrix
+from fairduel.experiments.conclusions import table1_conclusions
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.table1 import BUDGETS, HORIZONS, REFERENCE_BUDGET, REFERENCE_HORIZON, Measured
 from fairduel.files import write_atomically
 from fairduel.report.figures import STYLE, scale_to_logarithms
-from fairduel.report.page import Drawn, data_uri
+from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.tables import with_error
-from fairduel.report.templating import render
+from fairduel.report.text_table import TextTable
 from fairduel.simulation import versions
 
 
-def write_table1(folder: Path, rows: Sequence[Measured], seeds: range, command: str) -> Path:
-    """Write table1.html and table1.json into ``folder``; return the page."""
+def write_table1(folder: Path, rows: Sequence[Measured], seeds: Sequence[int], command: str) -> Path:
+    """Write the report and ``table1.json`` to ``folder``; return the page."""
     record = {
         "command": command,
         "seeds": [seeds[0], seeds[-1]],
@@ -32,23 +33,98 @@ def write_table1(folder: Path, rows: Sequence[Measured], seeds: range, command: 
         "rows": [_record(row) for row in rows],
     }
     write_atomically(folder / "table1.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    page = folder / "table1.html"
-    text = render(
-        "table1.html",
-        rows=[(texts(row), row, data_uri(Drawn(row.algorithm.title, _panel(row)))) for row in rows],
-        seeds=f"{seeds[0]}–{seeds[-1]} ({len(seeds)} runs)",
-        horizons=HORIZONS,
-        budgets=BUDGETS,
-        horizon=REFERENCE_HORIZON,
-        budget=REFERENCE_BUDGET,
+    page = Page(
+        title="Table 1, measured",
+        question="Does each algorithm's regret grow as its bound allows?",
+        conclusions=table1_conclusions(rows),
+        sections=[_growth(rows), _reference_point(rows), _where_run(rows)],
         command=command,
+        seeds=seeds,
     )
-    write_atomically(page, text.encode())
-    return page
+    return write_page(folder, page)
+
+
+def _growth(rows: Sequence[Measured]) -> Section:
+    cells = []
+    for row in rows:
+        guarantee, words = row.algorithm.guarantee, texts(row)
+        source = guarantee.source + ("" if guarantee.in_paper else "; not in the paper's table")
+        told = f"{guarantee.model}; {guarantee.adversary} adversary; knows {guarantee.needs}"
+        measured = [words["in_horizon"], words["in_budget"], words["per_corruption"]]
+        cells.append([row.algorithm.title, source, told, guarantee.bound, *measured])
+    columns = [
+        "algorithm",
+        "source",
+        "setting",
+        "bound on regret",
+        "growth in T",
+        "growth in C",
+        "regret per unit of C",
+    ]
+    described = ", ".join(f"{row[0]} T^{row[4]}" for row in cells)
+    return Section(
+        "Bounds and measured growth",
+        [
+            "Growth in T is the exponent of regret without an attack, for T from "
+            f"{HORIZONS[0]:,} to {HORIZONS[-1]:,}: ½ is √T, near 0 is logarithmic, 1 never stops growing.",
+            f"Growth in C is the exponent of the regret that an attack adds at T = {REFERENCE_HORIZON:,}, for C from "
+            f"{BUDGETS[0]} to {BUDGETS[-1]}: 1 is linear. “Within the noise”: these runs do not show that the attack "
+            "costs anything, even at the largest C.",
+            "A weak adversary commits before it sees the action; a strong one sees it first. Bounds hide logarithms, "
+            "and the paper's table drops κ; Zhao's abstract has C² where the table has C.",
+            "Settings differ in the units of their regret: compare growth, not height. ± is one standard error.",
+        ],
+        [TextTable(columns, cells, "Table 1", text=4, marked=_rcdb(rows))],
+        [
+            Drawn(
+                "Left of each pair: regret against T without an attack (log-log). Right: regret against C at "
+                f"T = {REFERENCE_HORIZON:,}. Bars are ± one standard error.",
+                _panels(rows, columns=4),
+                alt=f"Two panels per algorithm: regret against T and against C. Growth in T: {described}.",
+                name="table1",
+                narrow=_panels(rows, columns=2),
+            )
+        ],
+    )
+
+
+def _reference_point(rows: Sequence[Measured]) -> Section:
+    cells = []
+    for row in rows:
+        words = texts(row)
+        measured = [words["published"], words["reference"], f"{row.uniform:,.0f}", words["microseconds"]]
+        cells.append([row.algorithm.title, *measured])
+    columns = ["algorithm", "with published constants", "with practical constants", "uniform play", "µs per round"]
+    return Section(
+        f"Regret at T = {REFERENCE_HORIZON:,} and C = {REFERENCE_BUDGET}",
+        [
+            "“As uniform play” and “never past its first epoch” mean that the published constants are so large that "
+            "the algorithm explores for the whole horizon. All other numbers on this page use practical constants, "
+            "which have no guarantee."
+        ],
+        [TextTable(columns, cells, "Regret at the reference point", text=2, marked=_rcdb(rows))],
+    )
+
+
+def _where_run(rows: Sequence[Measured]) -> Section:
+    cells = [
+        [
+            row.algorithm.title,
+            f"{row.algorithm.agent} {settings_text(row.algorithm.settings)}".strip(),
+            f"{row.algorithm.world[0]} ({settings_text(row.algorithm.world[1])})",
+            row.algorithm.attack,
+        ]
+        for row in rows
+    ]
+    return Section("Settings", tables=[TextTable(["algorithm", "agent", "world", "attack"], cells, "Settings", text=4)])
+
+
+def _rcdb(rows: Sequence[Measured]) -> int | None:
+    return next((place for place, row in enumerate(rows) if row.algorithm.agent == "rcdb"), None)
 
 
 def texts(row: Measured) -> dict[str, str]:
-    """The measured cells of a row, in words."""
+    """Return the measured cells of a row as text."""
     published = "the same" if row.published is None else with_error(row.published)
     if row.published_is_uniform:
         published += ", as uniform play"
@@ -89,17 +165,23 @@ def _record(row: Measured) -> dict[str, Any]:
     }
 
 
-def _panel(row: Measured) -> Figure:
-    with mpl.rc_context({**STYLE, "font.size": 7, "axes.titlesize": 7}):
-        figure = Figure(figsize=(4.2, 1.5), layout="constrained")
-        in_horizon, in_budget = figure.subplots(1, 2)
-        _points(in_horizon, np.array(HORIZONS), row.by_horizon)
-        scale_to_logarithms(in_horizon, {horizon: f"{horizon // 1000}k" for horizon in HORIZONS})
-        in_horizon.set_title("regret against T, no attack (log-log)")
-        clean = row.by_horizon[:, [HORIZONS.index(REFERENCE_HORIZON)]]
-        _points(in_budget, np.array([0, *BUDGETS]), np.hstack([clean, row.by_budget]))
-        in_budget.set_ylim(bottom=0)
-        in_budget.set_title(f"regret against C, T = {REFERENCE_HORIZON:,}")
+def _panels(rows: Sequence[Measured], *, columns: int) -> Figure:
+    """Draw two panels per row: regret against T and against C."""
+    with mpl.rc_context({**STYLE, "font.size": 8, "axes.titlesize": 8}):
+        lines = -(-2 * len(rows) // columns)
+        figure = Figure(figsize=(2.6 * columns, 1.7 * lines), layout="constrained")
+        axes = figure.subplots(lines, columns, squeeze=False).ravel()
+        for row, in_horizon, in_budget in zip(rows, axes[::2], axes[1::2], strict=False):
+            _points(in_horizon, np.array(HORIZONS), row.by_horizon)
+            scale_to_logarithms(in_horizon, {T: f"{T // 1000}k" if T >= 1000 else f"{T}" for T in HORIZONS})
+            in_horizon.set_title(row.algorithm.title, loc="left")
+            in_horizon.set_xlabel("T", labelpad=0)
+            clean = row.by_horizon[:, [HORIZONS.index(REFERENCE_HORIZON)]]
+            _points(in_budget, np.array([0, *BUDGETS]), np.hstack([clean, row.by_budget]))
+            in_budget.set_ylim(bottom=0)
+            in_budget.set_xlabel("C", labelpad=0)
+        for axis in axes[2 * len(rows) :]:
+            axis.set_visible(False)
         return figure
 
 

@@ -1,4 +1,4 @@
-"""Tables of an experiment: one row a line of its figures, every number with its error."""
+"""Tables of an experiment: one row per entry, every number with its error."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from fairduel.experiments.results import Results
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
-    """Return one row per entry, with what it cost, how it compares, and whether it locked in."""
+    """Return one row per entry: regret, difference to the reference, and diagnostics."""
     return [_summary_row(results, entry) for entry in results.experiment.entries]
 
 
@@ -52,7 +52,7 @@ def _reference(results: Results, entry: Entry) -> Entry | None:
 
 
 def fits(results: Results, view: Lines) -> list[dict[str, Any]]:
-    """Return what was fitted to each line of a view: slope and R², or an exponent, with errors."""
+    """Return the fit of each line of a view: slope and R², or an exponent, with errors."""
     rows = []
     for (panel, label), entries in lines_of(results).items():
         x = np.array([entry.x for entry in entries])
@@ -68,7 +68,7 @@ def fits(results: Results, view: Lines) -> list[dict[str, Any]]:
 
 
 def lines_of(results: Results) -> dict[tuple[str, str], list[Entry]]:
-    """Group the entries that make one line: same panel, same label, ascending x."""
+    """Group the entries of each line: same panel and label, ascending x."""
     lines: dict[tuple[str, str], list[Entry]] = {}
     several = len({entry.label for entry in results.experiment.entries}) > 1
     one_agent = len({entry.cell.agent for entry in results.experiment.entries}) == 1
@@ -79,18 +79,20 @@ def lines_of(results: Results) -> dict[tuple[str, str], list[Entry]]:
 
 
 def with_error(value: Mean, digits: int = 0) -> str:
-    """A mean with its standard error.
+    """Format a mean with its standard error.
 
     >>> with_error(Mean(761.9, 16.4, 0.0, 0.0))
     '762 ± 16'
     """
+    if math.isnan(value.value):
+        return "–"
     if math.isnan(value.error):
         return f"{value.value:,.{digits}f} (one run)"
     return f"{value.value:,.{digits}f} ± {value.error:,.{digits}f}"
 
 
 def with_interval(value: Mean) -> str:
-    """A difference with its confidence interval.
+    """Format a difference with its confidence interval.
 
     >>> with_interval(Mean(12.0, 2.0, 7.6, 16.4))
     '+12 [+8, +16]'

@@ -1,4 +1,4 @@
-"""Figures of recorded votes: who stands where, and who beat whom."""
+"""Figures of a ranking: scores and the win matrix."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ from fairduel.duel import Matrix
 from fairduel.report.figures import STYLE
 from fairduel.votes.ranking import Standing
 
-MOST_ITEMS = 60
-"""As many as can be read in one figure."""
-_OURS, _PLAIN = "#D55E00", "#0072B2"
+MAX_ITEMS = 60
+"""More items than this would not be readable in one figure."""
+_WEIGHTED, _PLAIN = "#D55E00", "#0072B2"
 _NORMAL_95 = 1.96
-_MOST_NUMBERED = 14
-_LONGEST_NAME = 32
+_MAX_NUMBERED = 14
+_MAX_NAME = 32
 
 
 def draw_standings(standings: Sequence[Standing]) -> Figure:
-    """Scores with 95 % intervals, best on top, beside plain Bradley–Terry."""
-    shown = standings[:MOST_ITEMS]
+    """Draw scores with 95 % intervals, best on top, next to plain Bradley–Terry scores."""
+    shown = standings[:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 1.3 + 0.24 * len(shown)), layout="constrained")
@@ -29,7 +29,15 @@ def draw_standings(standings: Sequence[Standing]) -> Figure:
         reach = [_NORMAL_95 * standing.error for standing in shown]
         scores = [standing.score for standing in shown]
         axis.errorbar(
-            scores, heights, xerr=reach, fmt="o", color=_OURS, ms=5, capsize=2.5, lw=1.4, label="score, 95 % interval"
+            scores,
+            heights,
+            xerr=reach,
+            fmt="o",
+            color=_WEIGHTED,
+            ms=5,
+            capsize=2.5,
+            lw=1.4,
+            label="score, 95 % interval",
         )
         plain = [standing.plain_score for standing in shown]
         axis.plot(plain, heights, "D", color=_PLAIN, ms=6, mfc="none", zorder=3, label="plain Bradley–Terry")
@@ -43,12 +51,12 @@ def draw_standings(standings: Sequence[Standing]) -> Figure:
 
 
 def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
-    """Share of the votes between two items that the row won; ``won`` (K, K) in the order of the ``names``."""
-    count = min(len(names), MOST_ITEMS)
+    """Draw the share of votes that each row's item won against each column's; ``won`` is (K, K), in that order."""
+    count = min(len(names), MAX_ITEMS)
     won = won[:count, :count]
     games = won + won.T
     share = np.divide(won, games, out=np.full(won.shape, np.nan), where=games > 0.0)
-    side = max(3.6, 1.8 + 0.165 * count) if count > _MOST_NUMBERED else 2.2 + 0.5 * count
+    side = max(3.6, 1.8 + 0.165 * count) if count > _MAX_NUMBERED else 2.2 + 0.5 * count
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(side + 1.2, side), layout="constrained")
         axis = figure.subplots()
@@ -59,15 +67,15 @@ def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
         axis.set_yticks(range(count), [_short(name) for name in names[:count]], fontsize=size)
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
-        if count <= _MOST_NUMBERED:
+        if count <= _MAX_NUMBERED:
             for i, j in zip(*np.nonzero(games), strict=True):
                 colour = "white" if abs(share[i, j] - 0.5) > 0.3 else "#1d2330"
                 axis.text(j, i, f"{share[i, j]:.0%}", ha="center", va="center", fontsize=8, color=colour)
         bar = figure.colorbar(drawn, ax=axis, shrink=0.6, format=PercentFormatter(1.0))
-        bar.set_label("votes that the row won against the column")
+        bar.set_label("share of votes won by the row's item")
         bar.outline.set_visible(False)
         return figure
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…"

@@ -1,11 +1,11 @@
-"""Tables about recorded votes, as text: the page and the terminal show the same cells."""
+"""Table cells about recorded votes, shared by pages and terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
+from fairduel.report.text_table import TextTable
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import evidence_text
@@ -14,36 +14,17 @@ NOT_COMPARED = "not compared"
 _STRESS_TITLES = {
     "size": "false votes",
     "voters": "liars",
-    "rank_plain": "rank, plain",
-    "rank_weighted": "rank, weights",
-    "rank_set_aside": "rank, flagged set aside",
+    "rank_plain": "plain rank",
+    "rank_weighted": "weighted rank",
+    "rank_set_aside": "rank without flagged",
     "liars_flagged": "liars flagged",
     "others_flagged": "others flagged",
     "fake_votes_left": "false votes left",
 }
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table: its first ``text`` columns are words, the others numbers that are written already."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    text: int = 1
-
-    @classmethod
-    def of(cls, cells: Iterable[Mapping[str, str]], columns: Sequence[str], caption: str = "", text: int = 1) -> Self:
-        """A row for each of the ``cells``, which may have more columns than are wanted.
-
-        >>> TextTable.of([{"item": "tea", "rank": "1", "score": "+0.3"}], ["rank", "item"]).rows
-        [['1', 'tea']]
-        """
-        return cls(columns, [[row[name] for name in columns] for row in cells], caption, text)
-
-
 def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
-    """One item of a ranking, its score and error with so many digits; the terminal has shorter titles."""
+    """Format one item of a ranking; some cells have a second, shorter title for the terminal."""
     return {
         "group": f"{standing.component}",
         "item": standing.item,
@@ -53,7 +34,7 @@ def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
         "beats the average": f"{standing.chance:.0%}",
         "best": f"{standing.best:.3f}",
         "votes": f"{standing.games:,.0f}",
-        "won": f"{standing.win_rate:.0%}",
+        "won": f"{standing.win_rate:.0%}" if standing.games else "–",
         **dict.fromkeys(("error", "± error"), f"{standing.error:.{digits}f}"),
         **dict.fromkeys(("weight", "mean weight"), f"{standing.mean_weight:.2f}"),
         **dict.fromkeys(("plain", "plain rank"), f"{standing.plain_rank}"),
@@ -61,7 +42,7 @@ def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
 
 
 def rank_range(standing: Standing) -> str:
-    """The interval of a rank.
+    """Format the interval of a rank.
 
     >>> from types import SimpleNamespace
     >>> rank_range(SimpleNamespace(rank_low=2, rank_high=3))
@@ -72,7 +53,7 @@ def rank_range(standing: Standing) -> str:
 
 
 def voter_cells(voter: Mapping[str, Any]) -> dict[str, str]:
-    """One row of ``Audit.voters``."""
+    """Format one row of ``Audit.voters``."""
     known = voter["agreement"] is not None
     return {
         "voter": voter["voter"],
@@ -85,13 +66,13 @@ def voter_cells(voter: Mapping[str, Any]) -> dict[str, str]:
 
 
 def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
-    """The flagged voters of ``Audit.voters``, but for a crowd, of which one sentence says all."""
-    alone = voters.filter(pl.col("flagged") & (pl.col("flagged_by") != "crowd"))
-    return [voter_cells(row) for row in alone.to_dicts()]
+    """Format the flagged voters of ``Audit.voters``, except a flagged crowd, which one sentence describes."""
+    individuals = voters.filter(pl.col("flagged") & (pl.col("flagged_by") != "crowd"))
+    return [voter_cells(row) for row in individuals.to_dicts()]
 
 
 def fragility_cells(result: Fragility) -> dict[str, str]:
-    """How many votes change one thing."""
+    """Format how many votes change the leader or the top k."""
     found = "none found" if result.found is None else f"{result.found:,}"
     return {
         "what changes": result.what,
@@ -107,7 +88,7 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
 
 
 def stress_table(frame: pl.DataFrame) -> TextTable:
-    """Every size of an attack, as :func:`fairduel.votes.stress.stress` found it."""
+    """Tabulate the frame of :func:`fairduel.votes.stress.stress`, one row per attack size."""
     titles = {name: title for name, title in _STRESS_TITLES.items() if name in frame.columns}
     rows = [[NOT_COMPARED if row[name] is None else f"{row[name]:,}" for name in titles] for row in frame.to_dicts()]
     return TextTable(list(titles.values()), rows)

@@ -1,12 +1,12 @@
-"""Recorded votes: read them, rank them, see how far to trust them.
+"""Recorded votes: read them, rank the items, and audit the voters.
 
-Names are imported when they are first used, so that only what needs scikit-learn or polars asks for it.
+Names are imported on first use, so scikit-learn and polars are only required by what needs them.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fairduel.errors import BadInputError
+from fairduel.checks import needs_extra
 from fairduel.votes.votes import Votes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairduel.votes.reading import Reading, read_votes
     from fairduel.votes.voters import Evidence, audit_voters
 
-_HOMES = {
+_MODULE_OF = {
     "Evidence": "voters",
     "Features": "features",
     "Ranking": "ranking",
@@ -43,10 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_HOMES[name]}")
-    except ModuleNotFoundError as error:
-        raise BadInputError(f"this needs {error.name}: install it with  pip install 'fairduel[votes]'") from error
-    return getattr(module, name)
+    with needs_extra("votes"):
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

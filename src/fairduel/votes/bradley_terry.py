@@ -1,6 +1,6 @@
 """Bradley–Terry scores of named items: P(i beats j) = σ(θ_i − θ_j), logistic σ.
 
-All votes enter through the K × K matrix of wins, so that a fit costs the same for a thousand votes and for ten million.
+Votes enter only through the K × K matrix of wins, so a fit costs the same for a thousand votes as for ten million.
 """
 
 from dataclasses import dataclass
@@ -15,41 +15,39 @@ from fairduel.errors import BadInputError, ConvergenceError
 from fairduel.votes.votes import Codes, Indices, Ties, Votes
 
 TINY_RIDGE = 0.01
-"""λ where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
+"""λ used where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
 MOST_ITEMS = 5000
-"""A matrix of wins of more items than these does not fit into memory a few times over."""
-_SMALL_STEP = 1e-9  # Newton squares it: what is left is rounding
+"""With more items, several copies of the matrix of wins do not fit into memory."""
+_SMALL_STEP = 1e-9  # Newton converges quadratically, so only rounding error is left
 _MOST_STEPS = 100
 _MOST_NEAR_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores with what made them."""
+    """Fitted scores, and how they were fitted."""
 
     scores: Vector
-    """θ in log-odds, shape (K,): mean 0 in each component of the comparison graph."""
+    """θ in log-odds, shape (K,), with mean 0 in each component of the comparison graph."""
     covariance: Matrix
-    """Inverse information of the votes, if the model holds, shape (K, K); 0 between components."""
+    """Inverse Fisher information, shape (K, K), valid if the model holds; 0 between components."""
     iterations: int
     """Newton steps."""
     ridge: float
-    """λ that was added, or 0."""
+    """λ, or 0 without a ridge."""
     why: str
-    """Why it was added."""
+    """Why a ridge was added although none was requested; empty otherwise."""
 
 
 def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
-    """Weighted number of wins of each item over each other, shape (K, K); a tie is half a win for both, or dropped.
+    """Count the weighted wins of row over column, shape (K, K); a tie is half a win for both, or dropped.
 
     >>> wins(Votes.from_arrays("ab", first=[0, 0, 1], second=[1, 1, 0], result=[1, 0.5, 1])).tolist()
     [[0.0, 1.5], [1.5, 0.0]]
     """
     weight, count = votes.counts(ties), len(votes.items)
     if count > MOST_ITEMS:
-        raise BadInputError(
-            f"there are {count:,} items, and at most {MOST_ITEMS:,} can be ranked at once: choose some."
-        )
+        raise BadInputError(f"{count:,} items are too many to rank at once: select at most {MOST_ITEMS:,}.")
     first, second = votes.first.astype(np.int64), votes.second.astype(np.int64)
     won = np.bincount(first * count + second, weight * votes.result, count * count)
     lost = np.bincount(second * count + first, weight * (1.0 - votes.result), count * count)
@@ -57,11 +55,11 @@ def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
 
 
 def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None = None) -> Scores:
-    """Maximise the likelihood of ``won`` (K, K), the wins of row over column, less λ/2 ‖θ‖², from ``start`` (K,) or 0.
+    """Maximise the log-likelihood of ``won`` (K, K) minus λ/2 ‖θ‖², starting from ``start`` (K,) or 0.
 
-    Without ``ridge``, λ = 0 wherever that has a finite solution: where every item of a component can be reached from
-    every other along wins. A component where some items never lost to the others gets ``TINY_RIDGE``, and ``why``
-    says so.
+    ``won`` holds the wins of row over column. Without ``ridge``, λ = 0 in every component with a finite solution: one
+    where wins lead from every item to every other. Other components, in which some items never lost to the rest, get
+    ``TINY_RIDGE``, and ``why`` says so.
 
     >>> fitted = fit_scores(np.array([[0.0, 3.0], [1.0, 0.0]]))
     >>> (fitted.scores[0] - fitted.scores[1]).round(9) == np.log(3.0).round(9)
@@ -76,26 +74,27 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
         inner = won[np.ix_(items, items)]
         is_unbounded = _components(inner, directed=True).max() > 0
         if is_unbounded and ridge == 0.0:
-            raise ConvergenceError("some items only won or only lost, so no finite scores exist: use a ridge above 0.")
+            raise ConvergenceError(
+                "some items won or lost every vote, so their scores are infinite: use a ridge above 0."
+            )
         unbounded += len(items) * is_unbounded
         penalty = ridge if ridge is not None else TINY_RIDGE if is_unbounded else 0.0
         begin = np.zeros(len(items)) if start is None else start[items]
         scores[items], covariance[np.ix_(items, items)], taken = _solve(inner, penalty, begin)
         steps, largest = max(steps, taken), max(largest, penalty)
-    why = "it was asked for" if ridge else ""
+    why = ""
     if unbounded and ridge is None:
         why = (
-            f"among {unbounded} items some only won or only lost against the others, so their scores have no finite "
-            "estimate"
+            f"among {unbounded} items, some won or lost every vote against the rest, so scores have no finite estimate"
         )
     return Scores(scores, covariance, steps, largest, why)
 
 
 def moved_scores(won: Matrix, near: Scores) -> Vector | None:
-    """Scores of ``won`` (K, K), shape (K,), where they are so near those of ``near`` that its covariance serves.
+    """Refit the scores (K,) of ``won`` (K, K) starting from ``near``, a fit of almost the same votes.
 
-    ``near`` is a fit of nearly the same votes. Each step takes its covariance for the inverse Hessian, so that it costs
-    K² and not K³. Returns None where that leads nowhere soon.
+    Every step uses the covariance of ``near`` as the inverse Hessian, so it costs K² instead of K³. Returns None if
+    that does not converge quickly.
     """
     games, theta = won + won.T, near.scores
     for _ in range(_MOST_NEAR_STEPS):
@@ -107,12 +106,12 @@ def moved_scores(won: Matrix, near: Scores) -> Vector | None:
 
 
 def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, int]:
-    """Scores (K,), covariance (K, K) and Newton steps for one component, from ``start`` (K,)."""
+    """Fit one component from ``start`` (K,); return scores (K,), covariance (K, K) and the number of Newton steps."""
     count = len(won)
     games, theta = won + won.T, start - start.mean()
     gradient, hessian = _derivatives(theta, won, games, ridge)
     for steps in range(1, _MOST_STEPS + 1):
-        # votes say nothing of a constant that is added to all scores: 1/K fills that direction, and is not used
+        # votes do not determine a constant added to all scores: 1/K makes the Hessian invertible in that direction
         step = linalg.solve(hessian + 1.0 / count, gradient, assume_a="pos")
         step -= step.mean()
         is_last = np.abs(step).max() <= _SMALL_STEP
@@ -124,7 +123,7 @@ def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, in
         if is_last:
             break
         if steps == _MOST_STEPS:
-            raise ConvergenceError(f"the scores were not reached in {steps} Newton steps: a ridge above 0 helps.")
+            raise ConvergenceError(f"scores did not converge in {steps} Newton steps: check for extreme vote weights.")
     covariance = linalg.inv(hessian + 1.0 / count)
     covariance -= covariance.mean(axis=0)
     covariance -= covariance.mean(axis=1, keepdims=True)
@@ -134,9 +133,9 @@ def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, in
 def _checked(won: Matrix) -> Matrix:
     won = np.asarray(won, dtype=np.float64)
     if won.ndim != 2 or won.shape[0] != won.shape[1] or len(won) == 0:
-        raise BadInputError("wins must be a square matrix, the wins of row over column.")
+        raise BadInputError("wins must be a square matrix: the wins of row over column.")
     if not (np.isfinite(won) & (won >= 0.0)).all() or np.diag(won).any():
-        raise BadInputError("wins must be numbers ≥ 0, with 0 of an item over itself.")
+        raise BadInputError("wins must be numbers ≥ 0, with zeros on the diagonal.")
     return won
 
 
@@ -147,7 +146,7 @@ def _components(won: Matrix, *, directed: bool) -> Codes:
 
 
 def _groups(labels: Codes) -> list[Indices]:
-    """The places of each label that occurs more than once."""
+    """Return the indices of each label that occurs more than once."""
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
     return [group for group in np.split(order, np.cumsum(sizes)[:-1]) if len(group) > 1]
@@ -176,7 +175,7 @@ def _loss(theta: Vector, won: Matrix, ridge: float) -> float:
 
 
 def _step_size(theta: Vector, step: Vector, gradient: Vector, won: Matrix, ridge: float) -> float:
-    """1, or halved until the loss falls enough; near the solution, where rounding hides the fall, 1."""
+    """Backtrack from 1 until the loss falls enough; near the solution, where rounding hides the fall, return 1."""
     decrement = float(step @ gradient)
     if decrement <= 1e-8:
         return 1.0

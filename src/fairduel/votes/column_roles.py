@@ -1,4 +1,4 @@
-"""Which column of a table of votes means what."""
+"""Find out what each column of a vote table means."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,35 +25,35 @@ ROLES = ("first", "second", *_NAMES)
 
 
 def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: str) -> dict[str, str]:
-    """Say which of the columns ``names`` has which role: as ``given``, else by the usual names.
+    """Map each role to one of the columns ``names``: as ``given``, otherwise by common names.
 
     >>> find_columns(["arm_a", "arm_b", "winner", "judge_id", "judge"], {}, "votes.csv")
     {'first': 'arm_a', 'second': 'arm_b', 'winner': 'winner', 'voter': 'judge_id'}
     """
     for role, column in given.items():
         if role not in ROLES:
-            raise unknown_name("role of a column", role, ROLES)
+            raise unknown_name("column role", role, ROLES)
         if column is not None and column not in names:
-            raise unknown_name(f"column of {file}", column, names)
+            raise unknown_name(f"column in {file}", column, names)
     plain = _plain_names(names)
     listed = f"the columns of {file} are {', '.join(name if name.isprintable() else repr(name) for name in names)}"
     found = {role: column for role, column in given.items() if column is not None}
     if not {"first", "second"} & set(given):
-        found |= _usual_pair(plain, listed)
+        found |= _common_pair(plain, listed)
     for role in set(_NAMES) - set(given):
-        found |= _usual_column(role, plain, listed)
+        found |= _common_column(role, plain, listed)
     for role in ("first", "second", "winner", *found):
         if role not in found:
-            raise BadInputError(f"no column was found for the {role}: say which it is; {listed}.")
+            raise BadInputError(f"no {role} column found: name it (--{role}); {listed}.")
         if found[role] not in names:
-            raise BadInputError(f"the {role} may be {found[role]}: say which; {listed}.")
+            raise BadInputError(f"the {role} column could be {found[role]}: name it (--{role}); {listed}.")
     if len(set(found.values())) < len(found):
-        raise BadInputError(f"one column cannot have two roles: {', '.join(f'{r} = {c}' for r, c in found.items())}.")
+        raise BadInputError(f"a column cannot have two roles: {', '.join(f'{r} = {c}' for r, c in found.items())}.")
     return {role: found[role] for role in ROLES if role in found}
 
 
 def _plain_names(names: Sequence[str]) -> dict[str, str]:
-    """The columns by their names in plain letters; "Winner or winner" where two are alike."""
+    """Columns by normalised name; two with the same normalised name become "Winner or winner"."""
     plain: dict[str, str] = {}
     for name in names:
         usual = name.strip().lower().replace(" ", "_").replace("-", "_")
@@ -61,18 +61,18 @@ def _plain_names(names: Sequence[str]) -> dict[str, str]:
     return plain
 
 
-def _usual_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:
+def _common_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:
     pairs = [pair for pair in _PAIRS if set(pair) <= set(plain)]
     if len(pairs) > 1:
         either = " or ".join(f"{plain[a]} and {plain[b]}" for a, b in pairs)
-        raise BadInputError(f"the two items may be {either}: say which is the first and which the second; {listed}.")
+        raise BadInputError(f"the items could be {either}: name the columns (--first, --second); {listed}.")
     return {role: plain[name] for pair in pairs for role, name in zip(("first", "second"), pair, strict=True)}
 
 
-def _usual_column(role: str, plain: Mapping[str, str], listed: str) -> dict[str, str]:
+def _common_column(role: str, plain: Mapping[str, str], listed: str) -> dict[str, str]:
     words = [word for word in _NAMES[role] if {word, f"{word}_id"} & set(plain)]
     if len(words) > 1:
-        raise BadInputError(f"the {role} may be {' or '.join(words)}: say which; {listed}.")
+        raise BadInputError(f"the {role} column could be {' or '.join(words)}: name it (--{role}); {listed}.")
     if not words:
         return {}
-    return {role: plain.get(f"{words[0]}_id") or plain[words[0]]}  # judge_id beside judge is the same person
+    return {role: plain.get(f"{words[0]}_id") or plain[words[0]]}  # judge_id next to judge is the same person

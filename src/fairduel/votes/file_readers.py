@@ -1,7 +1,7 @@
-"""From a file to a table of text: CSV, JSON Lines or Parquet; broken lines keep their row, and say what is wrong.
+"""Read CSV, JSON Lines and Parquet files into tables; broken lines keep their row, with what is wrong.
 
-A reader is a function of the path and of the columns that were named (as in :func:`fairduel.votes.reading.read_votes`).
-It returns the table and the number of its first row, as an editor counts. ``READERS`` says which reads what.
+A reader takes the path and the named columns (see :func:`fairduel.votes.read_votes`). It returns the table and the
+number of its first row, as a text editor counts. ``READERS`` maps file extensions to readers.
 """
 
 import codecs
@@ -21,17 +21,17 @@ from fairduel.errors import BadInputError
 from fairduel.votes.column_roles import find_columns
 
 FAULT, LINE = "\x00fault", "\x00line"
-"""Columns that a reader may add for lines that are no rows: what is wrong, and the line as it stands in the file."""
+"""Columns that a reader may add for broken lines: what is wrong, and the original line."""
 _NOT_UTF8 = "not UTF-8"
 Columns = Mapping[str, str | None]
-_LONGEST_VALUE = 100  # lines within quotes; beyond, a quote was never closed
+_LONGEST_VALUE = 100  # lines within quotes; if longer, a closing quote is missing
 
 
 def read_table(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
-    """Read a file by the reader of its ending."""
+    """Read a file with the reader for its extension."""
     read = next((reader for ending, reader in READERS.items() if path.name.lower().endswith(ending)), None)
     if read is None:
-        raise BadInputError(f"{path.name} is none of the files that are read: {', '.join(READERS)}.")
+        raise BadInputError(f"unsupported file type: {path.name} (votes can be {', '.join(READERS)}).")
     try:
         return read(path, columns)
     except (OSError, PolarsError, EOFError) as error:
@@ -40,17 +40,17 @@ def read_table(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
 
 
 def read_csv(path: Path, _: Columns) -> tuple[pl.DataFrame, int]:
-    """Read values between commas, semicolons or tabs, also compressed."""
+    """Read values separated by commas, semicolons or tabs, gzipped or not."""
     with _opened(path) as file:
         start = file.readline().removeprefix(codecs.BOM_UTF8)
         blank = 0
         while start and not start.strip():
             start, blank = file.readline(), blank + 1
     if not start:
-        raise BadInputError(f"{path.name} is empty: it needs a header and votes.")
+        raise BadInputError(f"{path.name} is empty: it needs a header line and votes.")
     header = start.decode(errors="replace")
     separator = max(",;\t", key=header.splitlines()[0].count)
-    if "\r" not in header.removesuffix("\n").removesuffix("\r"):  # else carriage returns alone end the lines
+    if "\r" not in header.removesuffix("\n").removesuffix("\r"):  # otherwise lines end in carriage returns only
         try:
             return pl.read_csv(path, infer_schema=False, separator=separator), blank + 2
         except PolarsError:
@@ -63,9 +63,9 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _careful_csv(path: Path, separator: str, blank: int) -> pl.DataFrame:
-    """Read a CSV file with broken lines, one by one: too many values, quotes out of place, or bytes that are no UTF-8.
+    """Read a CSV file line by line: some lines have too many values, misplaced quotes or invalid UTF-8.
 
-    ``blank`` lines come before the header.
+    ``blank`` lines precede the header.
     """
     with _opened(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", errors="replace") as file:
         lines = file.readlines()[blank:]
@@ -75,7 +75,7 @@ def _careful_csv(path: Path, separator: str, blank: int) -> pl.DataFrame:
         raise BadInputError(f"the header of {path.name} is broken: {error}.") from error
     width = len(header)
     if len(set(header)) < width:
-        raise BadInputError(f"two columns of {path.name} have the same name.")
+        raise BadInputError(f"{path.name} has two columns with the same name: rename one.")
     rows, faults, broken = [], [], []
     for values, line in _records(lines[1:], separator, width):
         fault = _csv_fault(values, line, width)
@@ -89,7 +89,7 @@ def _careful_csv(path: Path, separator: str, blank: int) -> pl.DataFrame:
 
 
 def _records(lines: Sequence[str], separator: str, width: int) -> Iterator[tuple[list[str] | None, str]]:
-    """Values of each record, and its text; a line whose quotes cannot be read is a record without values."""
+    """Yield the values and the text of each record; a line with unreadable quotes has no values."""
     place = 0
     while place < len(lines):
         values, taken = _one_record(lines[place : place + _LONGEST_VALUE], separator, width)
@@ -98,7 +98,7 @@ def _records(lines: Sequence[str], separator: str, width: int) -> Iterator[tuple
 
 
 def _one_record(lines: Sequence[str], separator: str, width: int) -> tuple[list[str] | None, int]:
-    """Values of the record at the start of the lines (None where there is none), and how many lines it takes."""
+    """Return the values of the first record, or None if it is unreadable, and the number of its lines."""
     if '"' not in lines[0]:
         return lines[0].rstrip("\n").split(separator) if lines[0].strip() else [], 1
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -106,29 +106,29 @@ def _one_record(lines: Sequence[str], separator: str, width: int) -> tuple[list[
         values = next(reader)
     except csv.Error:
         return None, 1
-    # a quote that swallows lines must be one that was meant to
+    # a quoted value that spans lines is accepted only if the record then has the right width
     return (values, reader.line_num) if reader.line_num == 1 or len(values) == width else (None, 1)
 
 
 def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | None:
     if values is None:
-        return "a quote is out of place"
+        return "misplaced quote"
     if len(values) > width:
         return "more values than columns"
     return _NOT_UTF8 if "\ufffd" in line else None
 
 
 def read_json_lines(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
-    """Read one JSON object a line."""
+    """Read one JSON object per line."""
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     names = _json_names(content)
     if not names:
-        raise BadInputError(f'{path.name} is empty or no JSON Lines: each line is an object like {{"first": …}}.')
+        raise BadInputError(f'{path.name} is empty or not JSON Lines: each line must be an object like {{"first": …}}.')
     wanted = list(find_columns(names, columns, path.name).values())
     try:
         frame = pl.read_ndjson(content, schema=dict.fromkeys(wanted, pl.String))
         if len(frame) == content.count(b"\n") + (not content.endswith(b"\n")):
-            return frame, 1  # else some lines are empty, and rows would have wrong numbers
+            return frame, 1  # otherwise some lines are empty, and row numbers would be wrong
     except PolarsError:
         pass
     text = content.decode(errors="replace").removesuffix("\n")
@@ -143,7 +143,7 @@ def read_json_lines(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
 
 
 def _json_names(content: bytes) -> list[str]:
-    """The keys of all lines, in the order in which they come."""
+    """Return the keys of all lines, in order of appearance."""
     try:
         return pl.scan_ndjson(content, infer_schema_length=None).collect_schema().names()
     except PolarsError:
@@ -159,7 +159,7 @@ def _keys(line: bytes) -> Iterable[str]:
 
 
 def read_parquet(path: Path, columns: Columns) -> tuple[pl.DataFrame, int]:
-    """Read the columns that are needed, with their types."""
+    """Read the needed columns, with their types."""
     names = list(pl.read_parquet_schema(path))
     return pl.read_parquet(path, columns=list(find_columns(names, columns, path.name).values())), 1
 
@@ -172,4 +172,4 @@ READERS: dict[str, Callable[[Path, Columns], tuple[pl.DataFrame, int]]] = {
     ".ndjson": read_json_lines,
     ".parquet": read_parquet,
 }
-"""The endings of the files that are read, in small letters, and the reader of each."""
+"""The reader for each supported file extension (lower case)."""

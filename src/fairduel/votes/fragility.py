@@ -1,11 +1,11 @@
-"""How far to trust it: the fewest votes whose removal, or flipping, changes the leader or the top k.
+"""How fragile a ranking is: the fewest votes that change the leader, or the top k, when dropped or flipped.
 
-**Found** (an upper bound): votes are taken by their influence on the gap between two items, in steps, with a refit
-after each; the set is then shrunk, and checked by an exact refit without it.
+**Found** (an upper bound): the votes with the most influence on the gap between two items are taken in steps, with a
+refit after each; the set is then shrunk, and confirmed by an exact refit.
 
-**Proved** (a lower bound): no set of fewer votes can do it (:mod:`fairduel.votes.lower_bound`).
+**Proven minimum** (a lower bound): no smaller set can do it (:mod:`fairduel.votes.lower_bound`).
 
-A change is strict: a tie is none, nor are two items that no votes compare any more once some are dropped.
+Only a strict change counts: not a tie, and not two items that the remaining votes no longer compare.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,33 +21,33 @@ from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.lower_bound import lower_bound
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
-from fairduel.votes.votes import Indices, Ties, Votes, linked
+from fairduel.votes.votes import Indices, Ties, Votes, connected
 
-_PROMISING_PAIRS = 50  # (inside, outside) pairs with the least gap, in standard errors, for which votes are counted
-_TRIED_PAIRS = 4  # of these, for which a set is searched, the most promising first
-_LOOKED_AT = 4096  # kinds of votes, the most influential, before all are
-_HOPELESS = 2.0  # times the votes found so far: a pair that is predicted to need more is not searched
-_CHANGED = 1e-9  # log-odds: less is rounding
+_PROMISING_PAIRS = 50  # (inside, outside) pairs with the smallest gap in standard errors: predict their votes
+_TRIED_PAIRS = 4  # pairs with the lowest predictions: search them
+_SORTED_KINDS = 4096  # most influential kinds of votes to sort before sorting more
+_WORTH_SEARCHING = 2.0  # skip a pair predicted to need more than this multiple of the votes found so far
+_CHANGED = 1e-9  # log-odds; anything less may be rounding error
 
 
 @dataclass(frozen=True, eq=False)
 class Fragility:
-    """How many votes change the top k."""
+    """How many votes it takes to change the top k."""
 
     top: int
     how: How
     votes: int
-    """Votes that count (with a winner, or ties where these count)."""
+    """Number of votes that count (dropped ties do not)."""
     found: int | None
-    """Size of the smallest set that was found; None if no set was."""
+    """Size of the smallest set found; None if no set was found."""
     at_least: int
-    """No smaller set exists: proved."""
+    """Proven minimum: no smaller set can do it."""
     rows: tuple[int, ...]
-    """Rows of the file of the set that was found."""
+    """File rows of the set found."""
     loses: str
-    """Item that falls out of the top k."""
+    """Item that drops out of the top k."""
     gains: str
-    """Item that comes in."""
+    """Item that enters."""
 
     @property
     def what(self) -> str:
@@ -56,41 +56,40 @@ class Fragility:
 
     @property
     def sentence(self) -> str:
-        """What people need to know.
+        """The finding in one sentence.
 
-        >>> Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence
-        'The leader changes (a gives way to b) if 14 of 5,460 votes are dropped; at least 6 are needed.'
+        >>> print(Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence)
+        Dropping 14 of 5,460 votes changes the leader (a → b); proven minimum: 6.
         """
+        doing = "Dropping" if self.how == "dropped" else "Flipping"
         if self.found is None:
-            return f"No set of votes was found that, {self.how}, changes the top {self.top}."
-        needed = "are needed" if self.at_least > 1 else "is needed"
-        exact = "no fewer will do" if self.at_least == self.found else f"at least {self.at_least:,} {needed}"
-        who = f"({self.loses} gives way to {self.gains})"
-        verb = "is" if self.found == 1 else "are"
-        return f"T{self.what[1:]} changes {who} if {self.found:,} of {self.votes:,} votes {verb} {self.how}; {exact}."
+            return f"No set of votes was found that changes {self.what} when {self.how}."
+        exact = "; no smaller set can" if self.at_least == self.found else f"; proven minimum: {self.at_least:,}"
+        change = f"changes {self.what} ({self.loses} → {self.gains})"
+        return f"{doing} {self.found:,} of {self.votes:,} votes {change}{exact}."
 
 
 def fragility(
     votes: Votes, *, top: int = 1, ties: Ties = "half", hows: Sequence[How] = ("dropped", "flipped")
 ) -> list[Fragility]:
-    """Find the fewest votes that change the ``top`` items when dropped, and when flipped, and bound them from below.
+    """Find few votes that change the ``top`` items when dropped, and when flipped, and the proven minimum.
 
-    Only the largest component of the comparison graph is looked at: items outside it have no common ranking with it.
+    Only the largest component of the comparison graph is used, because other items share no ranking with it.
 
     >>> votes = Votes.from_arrays("ab", [0] * 12, [1] * 12, [1] * 8 + [0] * 4)
     >>> print(fragility(votes)[0].sentence)
-    The leader changes (a gives way to b) if 5 of 12 votes are dropped; at least 2 are needed.
+    Dropping 5 of 12 votes changes the leader (a → b); proven minimum: 2.
     """
     votes, kinds, fitted = _prepared(votes, ties)
     if not 1 <= integer("top", top, least=1) < len(votes.items):
-        raise BadInputError(f"the top {top} of {len(votes.items)} items that were compared cannot change.")
+        raise BadInputError(f"the top {top} of {len(votes.items)} compared items cannot change: choose a smaller top.")
     ranked = np.argsort(-fitted.scores, kind="stable")
     pairs = [(int(inside), int(outside)) for inside in ranked[:top] for outside in ranked[top:]]
     return [_bounds(votes, kinds, fitted, pairs, top, how) for how in hows]
 
 
 def challengers(votes: Votes, *, most: int = 5, ties: Ties = "half", how: How = "dropped") -> list[Fragility]:
-    """The same for the leader against each of the next items alone: how many votes until this one is above it."""
+    """Find, for each of the ``most`` items behind the leader, how many votes put that item above the leader."""
     votes, kinds, fitted = _prepared(votes, ties)
     leader, *others = np.argsort(-fitted.scores, kind="stable").tolist()
     return [_bounds(votes, kinds, fitted, [(leader, other)], 1, how) for other in others[:most]]
@@ -123,22 +122,22 @@ def _bounds(
 def _search(
     kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How
 ) -> tuple[int | None, Indices, tuple[int, int]]:
-    """The smallest set found over the most promising pairs: its size, votes of each kind (q,), and the pair."""
+    """Search the most promising pairs; return the size of the smallest set, its votes per kind (q,), and its pair."""
     nearest = np.argsort(standard_gaps(fitted, pairs), kind="stable")[:_PROMISING_PAIRS]
     pairs = [pairs[place] for place in nearest]
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, Indices, tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
     for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
-        if best[0] is not None and predicted[place] > _HOPELESS * best[0]:
+        if best[0] is not None and predicted[place] > _WORTH_SEARCHING * best[0]:
             break
-        taken = _take(kinds, fitted, pairs[place], how)
+        taken = _search_pair(kinds, fitted, pairs[place], how)
         if taken is not None and (best[0] is None or taken.sum() < best[0]):
             best = int(taken.sum()), taken, pairs[place]
     return best
 
 
 def _influence(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
-    """By how much one vote of each kind, dropped or flipped, narrows the gap of the pair, to first order, (q,)."""
+    """How much dropping or flipping one vote of each kind narrows the gap of the pair, to first order, (q,)."""
     d = fitted.covariance[pair[0]] - fitted.covariance[pair[1]]
     pull = kinds.weight * (d[kinds.winner] - d[kinds.loser])
     if how == "flipped":
@@ -152,17 +151,17 @@ def _gap(fitted: Scores, pair: tuple[int, int]) -> float:
 
 
 def _predicted(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> float:
-    """Votes that close the gap of a pair, to first order; more than there are if all together do not."""
+    """Predict how many votes close the gap of a pair, to first order; more than exist if all of them do not."""
     influence, gap = _influence(kinds, fitted, pair, how), _gap(fitted, pair)
-    chosen = _closing(influence, kinds.count, gap)
+    chosen = _close_gap(influence, kinds.count, gap)
     return float(chosen.sum()) if influence @ chosen > gap else float(kinds.count.sum()) + gap
 
 
-def _closing(influence: Vector, available: Indices, gap: float) -> Indices:
-    """The fewest votes (q,) of the most influential kinds whose influences add up to more than the gap, or all."""
+def _close_gap(influence: Vector, available: Indices, gap: float) -> Indices:
+    """Choose the fewest votes (q,) whose influences add up to more than the gap, or all helpful votes."""
     chosen = np.where(influence > 0.0, available, 0)
-    looked = min(_LOOKED_AT, len(influence))
-    while True:  # at the most influential first, since to put all in order takes long
+    looked = min(_SORTED_KINDS, len(influence))
+    while True:  # sort the most influential kinds first, because sorting all of them is slow
         least = np.partition(influence, len(influence) - looked)[len(influence) - looked]
         order = np.flatnonzero(influence >= least)
         order = order[np.argsort(-influence[order], kind="stable")]
@@ -180,28 +179,30 @@ def _closing(influence: Vector, available: Indices, gap: float) -> Indices:
     return chosen
 
 
-def _take(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
-    """Votes of each kind (q,) after whose removal the outside item of the pair is above the inside one; or None."""
+def _search_pair(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
+    """Find votes of each kind (q,) that put the outside item of the pair above the inside one; None if not found."""
     taken = np.zeros_like(kinds.count)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
     order = np.argsort(-influences, kind="stable")
     while _gap(now, pair) >= -_CHANGED:
         influences = _influence(kinds, now, pair, how)
-        chosen = _closing(influences, kinds.count - taken, max(_gap(now, pair), 0.0))  # a tie may round below 0
+        chosen = _close_gap(
+            influences, kinds.count - taken, max(_gap(now, pair), 0.0)
+        )  # rounding may put a tie below 0
         if not chosen.any():
             return None
         order = np.argsort(-influences, kind="stable")
-        chosen = _first(chosen, order, -(-int(chosen.sum()) // 2))  # half of them, then look again
+        chosen = _keep_first(chosen, order, -(-int(chosen.sum()) // 2))  # take half of them, then refit
         steps.append(chosen)
         taken = taken + chosen
-        if not _compared(kinds, taken, how, pair):
+        if not _still_compared(kinds, taken, how, pair):
             return None
         now = _refit(kinds, fitted, taken, how)
 
     def by_path(size: int) -> Indices:
         result = np.zeros_like(taken)
         for step in steps:
-            result = result + _first(step, order, max(0, size - int(result.sum())))
+            result = result + _keep_first(step, order, max(0, size - int(result.sum())))
         return result
 
     mean = 0.5 * (_influence(kinds, fitted, pair, how) + influences)
@@ -209,7 +210,7 @@ def _take(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) ->
     near = now if now.ridge == fitted.ridge else fitted
 
     def at_once(size: int) -> Indices:
-        return _first(np.where(mean > 0.0, kinds.count, 0), mean_order, size)
+        return _keep_first(np.where(mean > 0.0, kinds.count, 0), mean_order, size)
 
     def changes(chosen: Indices) -> bool:
         return _changes(kinds, fitted, chosen, how, pair, near)
@@ -225,8 +226,8 @@ def _take(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) ->
 def _changes(
     kinds: VoteCounts, fitted: Scores, chosen: Indices, how: How, pair: tuple[int, int], near: Scores | None = None
 ) -> bool:
-    """Whether the pair changes places without the chosen votes (q,): by an exact refit, or sooner from one ``near``."""
-    if not _compared(kinds, chosen, how, pair):
+    """Whether dropping or flipping the chosen votes (q,) swaps the pair: exactly, or faster from a fit ``near``."""
+    if not _still_compared(kinds, chosen, how, pair):
         return False
     scores = None if near is None else moved_scores(kinds.after(chosen, how), near)
     if scores is None:
@@ -234,8 +235,8 @@ def _changes(
     return bool(scores[pair[0]] - scores[pair[1]] < -_CHANGED)
 
 
-def _first(chosen: Indices, order: Indices, size: int) -> Indices:
-    """The first ``size`` of the chosen votes (q,), kinds being taken in this ``order`` (q,)."""
+def _keep_first(chosen: Indices, order: Indices, size: int) -> Indices:
+    """Keep the first ``size`` of the chosen votes (q,), taking kinds in this ``order`` (q,)."""
     before = np.cumsum(chosen[order]) - chosen[order]
     result = np.zeros_like(chosen)
     result[order] = np.clip(size - before, 0, chosen[order])
@@ -243,7 +244,7 @@ def _first(chosen: Indices, order: Indices, size: int) -> Indices:
 
 
 def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool], size: int) -> Indices:
-    """The smallest choice by bisection that changes the ranking, if the one of ``size`` votes does."""
+    """Bisect for the smallest choice that changes the ranking, given that the one of ``size`` votes does."""
     low, high = 0, size
     while high - low > 1:
         middle = (low + high) // 2
@@ -251,17 +252,17 @@ def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool]
     return choose(high)
 
 
-def _compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]) -> bool:
-    """Whether the items of a pair are still compared, perhaps through others, once ``taken`` votes are gone."""
+def _still_compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]) -> bool:
+    """Whether the remaining votes still connect the two items after ``taken`` (q,) votes change."""
     if how == "flipped":
         return True
     left = kinds.count > taken
-    label = linked(kinds.winner[left], kinds.loser[left], kinds.items)
+    label = connected(kinds.winner[left], kinds.loser[left], kinds.items)
     return bool(label[pair[0]] == label[pair[1]])
 
 
 def _refit(kinds: VoteCounts, fitted: Scores, taken: Indices, how: How) -> Scores:
-    """Scores after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before if there was one."""
+    """Refit after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before, if any."""
     return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None, start=fitted.scores)
 
 

@@ -1,26 +1,25 @@
-"""How many votes are needed at least to change the top k, proved: no set of fewer can do it.
+"""The proven minimum number of votes needed to change the top k: no smaller set can do it.
 
-Let θ̂ minimise F, the loss of all votes, with Hessian H
-there; κ_ij = ‖e_i − e_j‖ in the norm of H⁻¹; κ the largest among pairs that met. Let S be any m votes and θ' = θ̂ + Δ
-minimise the loss after S is dropped (or flipped), r = ‖Δ‖_H. Then ∇F(θ') = Σ_S γ_t, where γ_t is the part of the
-gradient that vote t took along: for i over j it is −σ(−m')(e_i − e_j) if dropped, with margin m' = θ'_i − θ'_j, and
-exactly −(e_i − e_j) if flipped.
+Let θ̂ minimise F, the loss of all votes, with Hessian H at θ̂; let κ_ij = ‖e_i − e_j‖ in the norm of H⁻¹, and κ the
+largest κ_ij among compared pairs. Let S be any m votes, let θ' = θ̂ + Δ minimise the loss after S is dropped (or
+flipped), and r = ‖Δ‖_H. Then ∇F(θ') = Σ_S γ_t, where γ_t is the gradient that vote t takes with it. For a win of i over
+j it is −σ(−m')(e_i − e_j) if the vote is dropped, with margin m' = θ'_i − θ'_j, and exactly −(e_i − e_j) if flipped.
 
-1. *θ' is near.* |σ''| ≤ σ' gives Δᵀ(∇F(θ') − ∇F(θ̂)) ≥ r²(1 − e^{−κr})/(κr), and |Δᵀγ_t| ≤ r·κ_ij·σ(κ_ij r − m).
-   So (1 − e^{−κr})/κ ≤ A_m(r), the sum of the m largest κ_ij·σ(κ_ij r − m). Take the votes away little by little: θ'
-   moves continuously from θ̂, and the inequality holds all the way. So r never passes a value where it fails: r ≤ r*.
-2. *Near, the problem is linear.* Let a lead b by g, d = H⁻¹(e_a − e_b). If b catches up, then −dᵀHΔ ≥ g, and
-   −dᵀ∇F(θ') ≥ g − ε(r) with ε(r)² = r² Σ_pairs n_ij δ_ij² (d_i − d_j)² / v_ij, where v = σ'(m) and δ_ij is the most
-   that the mean slope on the way can differ from v, by |σ''| ≤ σ' ≤ ¼ (Cauchy and Schwarz do the rest).
-3. But −dᵀ∇F(θ') is at most T_m(r), the sum of the m largest (d_i − d_j)·σ(κ_ij r − m). So m is not enough whenever
-   T_m(r*) < g − ε(r*).
-4. *Most pairs need no sums.* |d_i − d_j| ≤ κ_ab κ_ij (Cauchy and Schwarz), so T_m(r) ≤ κ_ab A_m(r); and as
-   Σ n_ij v_ij (d_i − d_j)² ≤ κ_ab², ε(r) ≤ κ_ab r max(δ_ij/v_ij). With thousands of pairs, only those that this does
-   not rule out are looked at one by one.
+1. *θ' is close to θ̂.* |σ''| ≤ σ' gives Δᵀ(∇F(θ') − ∇F(θ̂)) ≥ r²(1 − e^{−κr})/(κr), and |Δᵀγ_t| ≤ r·κ_ij·σ(κ_ij r − m).
+   So (1 − e^{−κr})/κ ≤ A_m(r), the sum of the m largest κ_ij·σ(κ_ij r − m). If the votes are removed gradually, θ'
+   moves continuously from θ̂ and the inequality holds all along, so r never passes a value where it fails: r ≤ r*.
+2. *Nearby, the problem is almost linear.* Let a lead b by g, and d = H⁻¹(e_a − e_b). If b catches up, then −dᵀHΔ ≥ g
+   and −dᵀ∇F(θ') ≥ g − ε(r) with ε(r)² = r² Σ_pairs n_ij δ_ij² (d_i − d_j)² / v_ij, by Cauchy–Schwarz. Here v = σ'(m),
+   and δ_ij bounds how far the mean slope along the path can be from v, by |σ''| ≤ σ' ≤ ¼.
+3. But −dᵀ∇F(θ') is at most T_m(r), the sum of the m largest (d_i − d_j)·σ(κ_ij r − m). So m votes are not enough
+   whenever T_m(r*) < g − ε(r*).
+4. *Most pairs can be ruled out together.* |d_i − d_j| ≤ κ_ab κ_ij (Cauchy–Schwarz), so T_m(r) ≤ κ_ab A_m(r); and since
+   Σ n_ij v_ij (d_i − d_j)² ≤ κ_ab², ε(r) ≤ κ_ab r max(δ_ij/v_ij). Only the pairs that this does not rule out are
+   checked one by one.
 
-For flips σ(·) is 1 throughout. A tie that counts as two half wins can be dropped, with (½ − σ(m')) in place of σ(−m').
-A vote of weight w counts w times in all sums. A ridge only adds to H, and stays the same. If no r* exists the proof
-ends there. Where r* exists there is a finite θ' without a ridge too: otherwise r would pass every value.
+For flips, σ(·) is 1 throughout. A tie counted as two half wins can be dropped, with (½ − σ(m')) in place of σ(−m').
+A vote of weight w counts w times in all sums. A ridge only adds to H and does not change. If no r* exists, the proof
+rules nothing out. If r* exists, θ' is finite even without a ridge: otherwise r would pass every value.
 """
 
 from collections.abc import Sequence
@@ -38,8 +37,8 @@ _STRIDE = 8
 
 
 def lower_bound(kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], how: How) -> int:
-    """The smallest m that the proof above cannot rule out for any (inside, outside) pair."""
-    low, high = 1, int(kinds.count.sum()) + 1  # low cannot be ruled out only if nothing below can
+    """Return the smallest m that the proof above does not rule out for all (inside, outside) pairs."""
+    low, high = 1, int(kinds.count.sum()) + 1  # everything below low is ruled out
     proof = _Proof(kinds, fitted, how)
     sorted_pairs = np.array(pairs)[np.argsort(standard_gaps(fitted, pairs), kind="stable")]
     while low < high:
@@ -52,7 +51,7 @@ def lower_bound(kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, in
 
 
 class _Proof:
-    """The quantities of the proof for one set of votes."""
+    """The quantities of the proof for one fit."""
 
     def __init__(self, kinds: VoteCounts, fitted: Scores, how: How) -> None:
         self._kinds, self._fitted, self._how = kinds, fitted, how
@@ -69,7 +68,7 @@ class _Proof:
         self._slope = slope * (1.0 - slope)
 
     def possible(self, size: int, pairs: Indices) -> bool:
-        """Whether the proof leaves it open that ``size`` votes let one of the ``pairs`` (p, 2) change places."""
+        """Return whether the proof allows ``size`` votes to swap one of the ``pairs`` (p, 2)."""
         radius = self._radius(size)
         if radius is None:
             return True
@@ -85,25 +84,24 @@ class _Proof:
         return False
 
     def _bend(self, radius: float) -> Vector:
-        """δ of each pair of items that met: how far the mean slope can be from v on a way of length ``radius``."""
+        """δ of each compared pair: how far the mean slope can be from v along a path of length ``radius``."""
         stretch = self._pair_kappa * radius
         with np.errstate(over="ignore"):
             more = np.minimum(self._slope * (np.expm1(stretch) / stretch - 1.0), 0.25 - self._slope)
         return np.maximum(more, self._slope * (1.0 + np.expm1(-stretch) / stretch))
 
     def _error(self, radius: float, d: Vector, bend: Vector) -> float:
-        """ε(r): by how much dᵀ∇F(θ') can differ from dᵀHΔ where ‖Δ‖_H = r."""
+        """ε(r): how far dᵀ∇F(θ') can be from dᵀHΔ if ‖Δ‖_H = r."""
         return radius * float(np.sqrt((self._games * bend**2 / self._slope) @ (d[self._one] - d[self._other]) ** 2))
 
     def _radius(self, size: int) -> float | None:
-        """r*: a small radius that the minimiser cannot pass when ``size`` votes go; None without any."""
+        """r*: a small radius that θ' cannot pass when ``size`` votes change; None if there is none."""
         radii = _RADII / self._largest
         inner = -np.expm1(-_RADII) / self._largest
-        at_zero = self._moved(size, 0.0)  # A_m grows with r, so smaller radii need no look
+        at_zero = self._moved(size, 0.0)  # A_m grows with r, so smaller radii cannot fail the inequality
         start = int(np.searchsorted(inner, at_zero, side="right"))
-        for coarse in range(
-            start, len(radii), _STRIDE
-        ):  # any radius that fails the inequality will do: coarse, then fine
+        # any radius that fails the inequality will do: search coarsely, then refine
+        for coarse in range(start, len(radii), _STRIDE):
             if inner[coarse] > self._moved(size, radii[coarse]):
                 places = range(max(start, coarse - _STRIDE + 1), coarse + 1)
                 fine = (place for place in places if inner[place] > self._moved(size, radii[place]))
@@ -116,10 +114,9 @@ class _Proof:
         return self._most(size, against * self._kappa)
 
     def _share(self, radius: float, direction: Vector) -> Vector:
-        """The largest part of its difference vector that a vote takes along in this direction, w·σ(κr − m) or so.
+        """Bound the gradient that one vote of each kind takes with it in this direction: w·σ(κr − m) for a dropped win.
 
-        ``direction`` is +1 where the difference winner − loser is to be pulled down, −1 where it is to be pushed up
-        (only a tie can do that).
+        ``direction`` is +1 to reduce the difference winner − loser, −1 to increase it (only dropping a tie can).
         """
         kinds = self._kinds
         if self._how == "flipped":
@@ -130,9 +127,9 @@ class _Proof:
         return np.asarray(kinds.weight * np.where(kinds.tie, tie, win))
 
     def _most(self, size: int, values: Vector) -> float:
-        """Sum of the ``size`` largest values, each kind's as often as it has votes."""
+        """Sum the ``size`` largest values, counting each kind's value once per vote."""
         largest = np.arange(len(values))
-        if size < len(values):  # each kind has a vote at least, so more kinds than votes are never needed
+        if size < len(values):  # every kind has at least one vote, so ``size`` kinds are enough
             largest = np.argpartition(values, -size)[-size:]
         order = largest[np.argsort(-values[largest])]
         before = np.cumsum(self._kinds.count[order]) - self._kinds.count[order]

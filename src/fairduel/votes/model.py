@@ -1,4 +1,4 @@
-"""A scikit-learn estimator of preferences that does not trust every vote alike."""
+"""A scikit-learn estimator of preferences that limits the influence of false votes."""
 # ruff: noqa: N803  # scikit-learn calls it X
 
 import math
@@ -20,59 +20,49 @@ from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows, with_features
 from fairduel.votes.reading import FIRST_WORDS, SECOND_WORDS
 from fairduel.votes.robust_fit import Weights, trust_for, vote_weights, weighted_fit
-from fairduel.votes.votes import Indices, Mask, Ties, counted
+from fairduel.votes.votes import Indices, Mask, Ties, counted, ensure_some_count
 
 Inputs = Literal["differences", "pairs"]
 
 
 class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Logistic preferences, P(first wins) = σ(φᵀθ), fitted with the paper's uncertainty weights.
+    """Logistic preference model, P(first wins) = σ(φᵀθ), fitted with the paper's uncertainty weights.
 
-    A vote counts w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight), less where the model knows least, because there a lie would move
-    it most. :mod:`fairduel.votes.robust_fit` says how w is found, and why the fixed point is the only one.
+    A vote counts w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight): less where the model knows least, because a false vote would move
+    it most there. :mod:`fairduel.votes.robust_fit` explains how w is computed and why the fixed point is unique.
 
-    There is no intercept: whoever stands first has no advantage.
+    There is no intercept: being shown first is no advantage.
 
-    y holds two labels. Where they are words for the two places, as :func:`fairduel.votes.read_votes` knows them (first
-    and second, a and b, model_a and model_b, left and right, 1 and 2), they say who won. Of any other two, the one that
-    sorts last says that the first won: 1 of 0 and 1, True of False and True.
+    ``y`` holds two labels. If they name the two positions, as in :func:`fairduel.votes.read_votes` (first and second, a
+    and b, model_a and model_b, left and right, 1 and 2), they say who won. Otherwise the label that sorts last means
+    that the first item won: 1 out of 0 and 1, True out of False and True.
 
-    Parameters
-    ----------
-    inputs
-        What the rows of X are. ``"differences"``: φ = x_first − x_second, shape (n, d). ``"pairs"``: the first and the
-        second item, by name or number, shape (n, 2); or with a third column, the context, where ``features`` differ
-        from context to context. Each item then has a score of its own, beside its features.
-    features
-        For pairs: features of the items, shape (K, d) or (contexts, K, d), for the items 0 to K − 1, or ``items``.
-        With a norm of at most about 1.
-    items
-        For pairs: the names of all items. By default those that were fitted; any other one counts as average.
-    weights
-        ``"fixed-point"``, ``"sequential"`` (in the order of the votes) or ``"none"`` (plain maximum likelihood).
-    lies
-        How many false votes C to guard against: α = √d/C. By default √n, the paper's choice where nobody knows; then
-        votes that are wider than the root mean square count less. 0 trusts every vote.
-    ridge
-        λ, of the estimate and of Σ: 0.01 is a normal prior with a standard deviation of 10 log-odds.
-    ties
-        A tie (y = 0.5) is ``"half"`` a win for each, or is left out: ``"drop"``.
+    Args:
+        inputs: What the rows of ``X`` hold. ``"differences"``: φ = x_first − x_second, shape ``(n, d)``. ``"pairs"``:
+            the first and second item, by name or number, shape ``(n, 2)``; with features per context, a third column
+            holds the context, shape ``(n, 3)``. For pairs, every item has its own score in addition to its features.
+        features: For pairs: item features, shape ``(K, d)`` or ``(contexts, K, d)``, with norms of at most about 1.
+            Rows follow ``items``, or the item numbers 0 to K − 1.
+        items: For pairs: the names of all items. Default: the items seen in ``fit``; without features, any other item
+            is predicted as average.
+        weights: ``"fixed-point"``, ``"sequential"`` (in the order of the votes) or ``"none"`` (plain maximum
+            likelihood).
+        lies: Number of false votes C to guard against: α = √d/C. Default: √n, the paper's choice for an unknown C; then
+            votes wider than the root mean square count less. 0 trusts every vote.
+        ridge: λ, for both the estimate and Σ. 0.01 is a normal prior with a standard deviation of 10 log-odds.
+        ties: A tie (``y = 0.5``) counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
 
-    Attributes
-    ----------
-    coef_
-        θ, shape (d,). For pairs: the scores of the items, then the coefficients of the features.
-    covariance_
-        Its sandwich covariance, shape (d, d), clustered by voter where voters were given.
-    items_, scores_
-        For pairs: the items, and the score of each (with the mean of its features), mean 0, shape (K,).
-    weights_
-        w of every vote fitted so far, shape (n,).
-    classes_, n_iter_, trust_
-        The two labels of y, sorted; Newton steps; α.
+    Attributes:
+        coef_: θ, shape ``(d,)``. For pairs: the item scores, then the coefficients of the features.
+        covariance_: Sandwich covariance of θ, shape ``(d, d)``, clustered by voter if voters were given.
+        items_: For pairs: the items, shape ``(K,)``.
+        scores_: For pairs: the score of each item, including its mean features, shape ``(K,)``, with mean 0.
+        weights_: w of every vote fitted so far, shape ``(n,)``.
+        classes_: The two labels of ``y``, sorted.
+        n_iter_: Number of Newton steps.
+        n_features_in_: Number of columns of ``X``.
+        trust_: α.
 
-    Examples
-    --------
     >>> pairs = [["tea", "milk"], ["milk", "tea"], ["tea", "milk"]]
     >>> model = RobustPreferenceModel(inputs="pairs").fit(pairs, [1, 0, 0])
     >>> model.predict([["tea", "milk"]]), model.predict_proba([["tea", "milk"]]).round(2)
@@ -101,9 +91,16 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, voters: ArrayLike | None = None
     ) -> Self:
-        """Fit votes with inputs X and results y: 1 the first won, 0 the second, 0.5 a tie; or two words (see above).
+        """Fit the votes, forgetting any earlier ones.
 
-        ``sample_weight`` (n,) says how often each counts, ``voters`` (n,) who cast it.
+        Args:
+            X: Differences ``(n, d)`` or pairs ``(n, 2)`` or ``(n, 3)``, as ``inputs`` says.
+            y: Results, shape ``(n,)``: 1 if the first item won, 0 if the second won, 0.5 for a tie; or two labels.
+            sample_weight: How many times each vote counts, shape ``(n,)``. Default: once.
+            voters: Who cast each vote, shape ``(n,)``. Used for standard errors only.
+
+        Returns:
+            The model itself.
         """
         return self._learn_or_stay(None, X, y, None, sample_weight, voters)
 
@@ -115,46 +112,58 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         sample_weight: ArrayLike | None = None,
         voters: ArrayLike | None = None,
     ) -> Self:
-        """Fit all votes so far and these; sequential weights of earlier votes stay as they are."""
+        """Fit these votes together with all earlier ones.
+
+        Sequential weights of earlier votes do not change.
+
+        Args:
+            X: See :meth:`fit`.
+            y: See :meth:`fit`.
+            classes: The two labels, if ``y`` may not contain both. Used in the first call only.
+            sample_weight: See :meth:`fit`.
+            voters: See :meth:`fit`; required in every call or in none.
+
+        Returns:
+            The model itself.
+        """
         return self._learn_or_stay(getattr(self, "_told", None), X, y, classes, sample_weight, voters)
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Log-odds of the second of the ``classes_``, shape (n,): φᵀθ where it says that the first wins, else −φᵀθ."""
+        """Return the log-odds of ``classes_[1]``, shape ``(n,)``: φᵀθ if it means "first won", otherwise −φᵀθ."""
         margins = self._margins(X)
         return margins if _says_first(self.classes_)[1] else -margins
 
     def _margins(self, X: ArrayLike) -> Vector:
-        """φᵀθ, the log-odds that the first wins, shape (n,)."""
+        """Return φᵀθ, the log-odds that the first item wins, shape (n,)."""
         check_is_fitted(self)
         if self.inputs == "differences":
             return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_)
         first, second, context = self._codes(X, learn=False).T
         if self.features is None:
-            scores = np.append(self.scores_, 0.0)  # an item that was never seen is average
+            scores = np.append(self.scores_, 0.0)  # an unseen item (−1) is average
             return np.asarray(scores[first] - scores[second])
         rows, row, turned = with_features(first, second, self._table(), context)
         return rows.margins(self.coef_)[row] * np.where(turned, -1.0, 1.0)
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
-        """Chance of each of the ``classes_``, shape (n, 2): with 0 and 1, that the second and that the first wins."""
+        """Return the probability of each of ``classes_``, shape ``(n, 2)``."""
         log_odds = self.decision_function(X)
         return np.column_stack([special.expit(-log_odds), special.expit(log_odds)])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The likelier result, shape (n,)."""
+        """Return the more likely label of each row, shape ``(n,)``."""
         chosen = self.decision_function(X) > 0.0
         return np.asarray(self.classes_[chosen.astype(int)])
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of votes that are predicted; a tie is half predicted, or left out, as ``ties`` says."""
+        """Return the share of votes predicted correctly; a tie counts as half, or not at all with ``ties="drop"``."""
         chosen = self._margins(X) > 0.0
         result, _ = _results(y, len(chosen), self.classes_)
         weight = np.ones(len(chosen)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != result.shape:
-            raise BadInputError(f"there are {len(result)} votes and sample_weight has shape {weight.shape}.")
+            raise BadInputError(f"sample_weight must have shape ({len(result)},), not {weight.shape}.")
         weight = counted(weight, result, self.ties)
-        if not weight.any():
-            raise BadInputError("no vote counts: each has weight 0 or is a tie that is dropped.")
+        ensure_some_count(weight)
         return float(np.average(1.0 - np.abs(result - chosen), weights=weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -164,7 +173,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return tags
 
     def _learn_or_stay(self, *votes: Any) -> Self:
-        """Learn; votes that are refused change nothing."""
+        """Learn, or leave the model unchanged if the votes are rejected."""
         before = dict(vars(self))
         try:
             return self._learn(*votes)
@@ -193,20 +202,18 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         people = None if voters is None else _names_of(voters, len(result))
         if before is not None:
             result, counts, people = before.joined(result, counts, people)
-        if not counts.any():
-            raise BadInputError("no vote counts: each has weight 0 or is a tie that is dropped.")
+        ensure_some_count(counts)
         trust = trust_for(self.lies, float(counts.sum()), design.dimension) if self.weights != "none" else math.inf
         sigma, kept = ridge * np.eye(design.dimension), np.empty(0)
         if before is not None and self.weights == "sequential":
             kept, size = before.weights, len(before.sigma)
             sigma[:size, :size] = before.sigma
         new = slice(len(kept), None)
-        weights, _, _ = vote_weights(design, row[new], counts[new], self.weights, trust, sigma)
+        weights, _ = vote_weights(design, row[new], counts[new], self.weights, trust, sigma)
         weights = np.concatenate([kept, weights])
         group = None if people is None else np.unique(people, return_inverse=True)[1].astype(np.int32)
         won = np.where(turned, 1.0 - result, result)
-        fitted = weighted_fit(design, row, won, counts * weights, ridge, group)
-        self.coef_, self.covariance_, self.n_iter_, _ = fitted
+        self.coef_, self.covariance_, self.n_iter_ = weighted_fit(design, row, won, counts * weights, ridge, group)
         self.weights_, self.trust_, self.classes_ = weights, trust, found
         self._told = _Told(
             design, row, turned, result, counts, people, weights=weights, sigma=sigma, duels=duels, classes=found
@@ -216,7 +223,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _place(
         self, before: "_Told | None", X: ArrayLike
     ) -> tuple[Rows | Pairs, Indices, Mask, NDArray[np.int32] | None]:
-        """Where the votes so far and those of X stand among the distinct differences."""
+        """Find the distinct differences among the earlier votes and those of X, and the row of each vote."""
         if self.inputs == "differences":
             differences = validate_data(self, X, reset=before is None, dtype=np.float64)
             if before is None:
@@ -237,24 +244,24 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @property
     def scores_(self) -> Vector:
-        """Score of each item, shape (K,)."""
+        """Score of each item, shape ``(K,)``."""
         check_is_fitted(self)
         if self.inputs == "differences":
-            raise AttributeError("differences have coefficients, not items with scores.")
+            raise AttributeError("scores_ exists only for inputs='pairs'; use coef_.")
         scores = self.coef_[: len(self.items_)]
         if self.features is not None:
             scores = scores + self._table().mean(axis=0) @ self.coef_[len(self.items_) :]
         return np.asarray(scores - scores.mean())
 
     def _table(self) -> NDArray[np.float64]:
-        """The features, shape (contexts, K, d), with one context where there are none."""
+        """Return the features as (contexts, K, d), with a single context if there are none."""
         table = np.asarray(self.features, dtype=np.float64)
         if table.ndim not in (2, 3) or not np.isfinite(table).all():
             raise BadInputError("features must be finite numbers of shape (K, d) or (contexts, K, d).")
         return table[None] if table.ndim == 2 else table
 
     def _codes(self, X: ArrayLike, before: "_Told | None" = None, *, learn: bool = True) -> NDArray[np.int32]:
-        """First item, second item and context of each row as codes, shape (n, 3); −1 for an item that is unknown."""
+        """Return first item, second item and context of each row as indices, shape (n, 3); −1 for an unknown item."""
         given = np.asarray(X)
         by_context = self.features is not None and np.ndim(self.features) == 3
         if given.ndim != 2 or given.shape[1] != 2 + by_context or len(given) == 0:
@@ -262,7 +269,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         try:
             names, codes = np.unique(given[:, :2], return_inverse=True)
         except TypeError as error:
-            raise BadInputError("items must all be names or all be numbers, none of them missing.") from error
+            raise BadInputError("items must all be names or all be numbers, with none missing.") from error
         if learn:
             self.n_features_in_ = given.shape[1]
             self.items_ = self._all_items(names, before)
@@ -270,21 +277,19 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         code_of = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int32)
         pairs = code_of[codes.reshape(-1, 2)]
         if (pairs < 0).any() and (learn or self.features is not None):
-            raise BadInputError(
-                f"the item {names.tolist()[np.argmin(code_of)]!r} is not among those that the model was made for."
-            )
+            raise BadInputError(f"item {names.tolist()[np.argmin(code_of)]!r} is unknown to this model.")
         context = given[:, 2].astype(np.int32) if by_context else np.zeros(len(given), dtype=np.int32)
         if by_context and not (context.min() >= 0 and context.max() < len(self._table())):
-            raise BadInputError(f"contexts must be from 0 to {len(self._table()) - 1}.")
+            raise BadInputError(f"contexts must be between 0 and {len(self._table()) - 1}.")
         return np.column_stack([pairs, context])
 
     def _all_items(self, names: NDArray[Any], before: "_Told | None") -> NDArray[Any]:
         if self.items is not None:
             items = np.asarray(self.items)
             if items.ndim != 1 or len(np.unique(items)) < len(items):
-                raise BadInputError("items must be a list of names, none of them twice.")
+                raise BadInputError("items must be a list of unique names.")
             if self.features is not None and self._table().shape[1] != len(items):
-                raise BadInputError(f"features are for {self._table().shape[1]} items, and {len(items)} are named.")
+                raise BadInputError(f"features cover {self._table().shape[1]} items but {len(items)} are named.")
             return items
         if self.features is not None:
             return np.arange(self._table().shape[1])
@@ -293,7 +298,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """All votes so far, as :meth:`RobustPreferenceModel.partial_fit` needs them."""
+    """All votes so far, for :meth:`RobustPreferenceModel.partial_fit`."""
 
     design: Rows | Pairs
     row: Indices
@@ -309,9 +314,9 @@ class _Told:
     def joined(
         self, result: Vector, counts: Vector, voters: NDArray[np.str_] | None
     ) -> tuple[Vector, Vector, NDArray[np.str_] | None]:
-        """These votes and further ones."""
+        """Append further votes; return all results, counts and voters."""
         if (voters is None) != (self.voters is None):
-            raise BadInputError("voters must be given with all votes or with none.")
+            raise BadInputError("voters must be given with all votes or with none of them.")
         people = None if voters is None or self.voters is None else np.concatenate([self.voters, voters])
         return np.concatenate([self.result, result]), np.concatenate([self.counts, counts]), people
 
@@ -319,17 +324,17 @@ class _Told:
 def _names_of(voters: ArrayLike, count: int) -> NDArray[np.str_]:
     names: NDArray[np.str_] = column_or_1d(voters).astype(str)
     if len(names) != count:
-        raise BadInputError(f"there are {count} votes and {len(names)} voters.")
+        raise BadInputError(f"voters must have one entry per vote: got {len(names)} for {count} votes.")
     return names
 
 
 def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vector, NDArray[Any]]:
-    """Results as 1, 0 and ½, shape (n,), and the two classes, sorted."""
+    """Return the results as 1, 0 and ½, shape (n,), and the two classes, sorted."""
     if y is None:
         raise BadInputError("this classifier requires y to be passed, but the target y is None.")
     given = column_or_1d(y, warn=True)
     if len(given) != count:
-        raise BadInputError(f"inconsistent numbers of samples: X has {count} rows and y {len(given)}.")
+        raise BadInputError(f"inconsistent numbers of samples: X has {count} rows but y has {len(given)}.")
     assert_all_finite(given, input_name="y")
     numbers = given.dtype.kind in "iufb"
     known = np.array([0, 1]) if classes is None and numbers and np.isin(given, (0, 0.5, 1)).all() else classes
@@ -351,6 +356,6 @@ def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vecto
 
 
 def _says_first(classes: NDArray[Any]) -> Mask:
-    """Which of the two classes says that the first item won, shape (2,): a word for it, else the last."""
+    """Return which of the two classes means that the first item won, shape (2,): a word for it, else the last."""
     one, other = (str(label).strip().lower().removesuffix(".0") for label in classes.tolist())
     return np.array([True, False] if one in FIRST_WORDS and other in SECOND_WORDS else [False, True])

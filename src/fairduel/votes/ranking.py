@@ -1,4 +1,4 @@
-"""A ranking that says how sure it is: scores, errors, ranks with intervals, and the chance of being best."""
+"""Rank items with uncertainty: scores, standard errors, rank intervals and the probability of being best."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,93 +12,101 @@ from scipy import special
 
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count
 
 CONFIDENCE = 0.95
-_MOST_NUMBERS = 2e7  # of draws times pairs: more take long and say no more
+_MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
 _MOST_SUMMARISED = 3  # groups
-_LEAST_FREEDOM = 0.1  # nothing can be told apart there, and Student's law is still finite
-_ONE_VOICE = "The votes are all by one voter: the ranges say how sure that voter is, not what others think."
-_LAST_PAIR = 5  # ranks of which the summary says whether they can be told apart
+_LEAST_FREEDOM = 0.1  # degrees of freedom: nothing can be told apart, but Student's t is still finite
+_LAST_COMPARED = 5  # last rank that the summary compares with the one before
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One item's place among those that it can be compared with."""
+    """One item's rank among the items it can be compared with."""
 
     item: str
     component: int
-    """Of the comparison graph, from 1; ranks are within it."""
+    """Number of its component of the comparison graph, from 1; ranks are within a component."""
     rank: int
     rank_low: int
-    """With 95 % confidence for all items together, the true rank lies between this …"""
+    """Lower end of the 95% interval of the rank, which holds for all items simultaneously."""
     rank_high: int
-    """… and this."""
+    """Upper end of that interval."""
     score: float
-    """θ in log-odds, mean 0 in its component."""
+    """θ in log-odds, with mean 0 in each component."""
     error: float
-    """Its standard error."""
+    """Standard error of the score."""
     best: float
-    """Probability of being the best of its component."""
+    """Probability of being the best item of its component."""
     best_error: float
-    """What drawing at random adds to it: its Monte-Carlo standard error."""
+    """Monte Carlo standard error of that probability."""
     chance: float
-    """Chance to win against an average item."""
+    """Probability of beating an average item."""
     games: float
     wins: float
-    """A tie is half a win."""
+    """A tie counts as half a win."""
     mean_weight: float
-    """What its votes count on average."""
+    """Average weight of its votes."""
     plain_rank: int
-    """Its rank by plain Bradley–Terry, …"""
+    """Rank by plain Bradley–Terry, which counts all votes equally."""
     plain_score: float
-    """… and its score there."""
+    """Score by plain Bradley–Terry."""
 
     @property
     def win_rate(self) -> float:
-        """Share of its votes that it won."""
+        """Share of its votes that the item won."""
         return self.wins / self.games if self.games else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """All standings, with the fit that made them and every setting."""
+    """The standings of all items, with the underlying fit and its settings.
+
+    Created by :func:`rank`.
+
+    Args:
+        standings: One entry per item (rank, rank interval, score, …), sorted by component, then by rank.
+        items: Item names, in the order of the arrays below.
+        scores: Scores in log-odds, shape ``(K,)``.
+        covariance: Covariance of the scores, shape ``(K, K)``; 0 between components.
+        apart: Whether two items differ with 95% confidence for all pairs simultaneously, shape ``(K, K)``.
+        weights: Weight w of each vote, shape ``(n,)``.
+        settings: All settings, as given and as resolved.
+        notes: Caveats: items never compared, infinite scores, a single voter.
+
+    >>> ranking = rank(Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10))
+    >>> ranking.standings[0].item, ranking.tells_apart("tea", "milk")
+    ('tea', True)
+    """
 
     standings: tuple[Standing, ...]
-    """By component, then by rank."""
     items: tuple[str, ...]
-    """In the order of the arrays below."""
     scores: Vector
-    """Shape (K,)."""
     covariance: Matrix
-    """Of the scores, shape (K, K); 0 between components."""
     apart: Mask
-    """Whether two items can be told apart, with 95 % confidence for all pairs together, shape (K, K)."""
     weights: Vector
-    """w of each vote, shape (n,)."""
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
-    """What a reader should know: components, missing estimates, how errors were found."""
 
     def records(self) -> list[dict[str, Any]]:
-        """The standings as plain values, for JSON."""
+        """Return the standings as plain values, for JSON."""
         return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
 
     def frame(self) -> pl.DataFrame:
-        """One row an item, as it is written to ranking.csv."""
+        """Return one row per item, as in ranking.csv."""
         return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
 
     def tells_apart(self, one: str, other: str) -> bool:
-        """Whether two items surely differ."""
+        """Return whether two items differ with 95% confidence (see ``apart``)."""
         return bool(self.apart[self.items.index(one), self.items.index(other)])
 
     def components(self) -> Iterator[tuple[Standing, ...]]:
-        """The standings of each component."""
+        """Yield the standings of each component, largest component first."""
         for number in range(1, max(s.component for s in self.standings) + 1):
             yield tuple(s for s in self.standings if s.component == number)
 
@@ -114,18 +122,34 @@ def rank(
     draws: int = 10_000,
     seed: int = 0,
 ) -> Ranking:
-    """Rank the items of ``votes``.
+    """Rank the items of ``votes``, with uncertainty.
 
-    ``weights``, ``lies`` (C) and ``ridge`` are those of :mod:`fairduel.votes.robust_fit`. Scores are estimated for
-    each component of the comparison graph by itself, or together where ``features`` link them; an item's score then
-    holds its features, averaged over contexts.
+    Scores are fitted separately for each component of the comparison graph, or jointly if ``features`` link the
+    components; an item's score then includes its features, averaged over contexts.
 
-    Standard errors are from the sandwich covariance, clustered by voter. Ranks have a simultaneous 95 % confidence
-    set: two items count as told apart where their scores differ by more than q standard errors of the difference, q
-    being the 95 % quantile of the largest such ratio among ``draws`` from the normal law of the scores; an item's
-    lowest rank counts those surely above it, and so on. The chance of being best is its share of these draws. Few
-    voters tell little of how voters differ, so with G of them q and the draws are those of Student's law with G − 1
-    degrees of freedom, where voters count by their votes, G = (Σ n)² / Σ n².
+    Standard errors come from the sandwich covariance, clustered by voter. Rank intervals form a simultaneous 95%
+    confidence set. Two items are told apart if their scores differ by more than q standard errors of the difference,
+    where q is the 95% quantile of the largest such ratio among ``draws`` from the normal distribution of the scores;
+    an item's lowest rank counts the items that are above it for sure, and so on. The probability of being best is its
+    share of these draws. A few voters reveal little about how voters differ, so q and the draws follow Student's t with
+    G − 1 degrees of freedom, where G = (Σ n)² / Σ n² is the effective number of voters, with n votes each.
+
+    Args:
+        votes: The votes.
+        features: Item features from :func:`read_features`. Default: none.
+        weights: How votes are weighted (see :mod:`fairduel.votes.robust_fit`): ``"fixed-point"``, ``"sequential"`` or
+            ``"none"`` (all equally).
+        lies: Number of false votes C to guard against. Default: √n.
+        ties: A tie counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
+        ridge: λ. Default: 0 where finite scores exist, otherwise 0.01; with features, 0.01.
+        draws: Number of Monte Carlo draws, at least 100.
+        seed: Seed of these draws.
+
+    Returns:
+        The ranking.
+
+    Raises:
+        BadInputError: No vote counts, or there are more than 5,000 items.
 
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10)
     >>> [(s.item, s.rank, s.rank_low, s.rank_high, round(s.best, 2)) for s in rank(votes).standings]
@@ -133,8 +157,7 @@ def rank(
     """
     integer("draws", draws, least=100)
     won, counts = wins(votes, ties=ties), votes.counts(ties)
-    if not counts.any():
-        raise BadInputError("there is no vote to rank by.")
+    ensure_some_count(counts)
     component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
@@ -153,22 +176,22 @@ def rank(
 
 
 class RankIntervals(NamedTuple):
-    """Ranks of items that can be compared, each (K,)."""
+    """Ranks within one component; all but ``apart`` are (K,)."""
 
     rank: Indices
     low: Indices
     high: Indices
     best: Vector
     apart: Mask
-    """Whether item i is surely above or below item j, shape (K, K)."""
+    """Whether items i and j are told apart, shape (K, K)."""
 
 
 def rank_intervals(
     scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator, freedom: float = math.inf
 ) -> RankIntervals:
-    """Ranks, their simultaneous 95 % confidence set and the chances of being best, as :func:`rank` explains them.
+    """Compute ranks, their simultaneous 95% confidence set and the probabilities of being best; see :func:`rank`.
 
-    ``scores`` are (K,), their ``covariance`` (K, K), known as well as ``freedom`` degrees of freedom tell.
+    ``scores`` are (K,), with ``covariance`` (K, K) estimated with ``freedom`` degrees of freedom.
     """
     count = len(scores)
     values, vectors = np.linalg.eigh(covariance)
@@ -187,14 +210,14 @@ def rank_intervals(
         ratios = np.abs(used[:, item + 1 :] - used[:, item, None]) * scales[item, item + 1 :]
         np.maximum(largest, ratios.max(axis=1), out=largest)
     quantile = float(np.quantile(largest, CONFIDENCE))
-    if not math.isinf(freedom):  # each pair has an error of its own: the same tail, under Student's law
+    if not math.isinf(freedom):  # same tail probability under Student's t
         quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))
-    above = scores[:, None] - scores[None, :] > quantile * errors  # row surely above column
+    above = scores[:, None] - scores[None, :] > quantile * errors  # row above column for sure
     return RankIntervals(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
 
 
 class _Part(NamedTuple):
-    """Items that were fitted together."""
+    """Items fitted together."""
 
     items: Indices
     votes: Mask
@@ -203,7 +226,7 @@ class _Part(NamedTuple):
     covariance: Matrix
     clustered: bool
     freedom: float
-    """Degrees of freedom of the covariance; ∞ where it is not clustered."""
+    """Degrees of freedom of the covariance; ∞ if it is not clustered."""
 
 
 def _fit_components(votes: Votes, counts: Vector, component: Codes, **fitting: Any) -> list[_Part]:
@@ -228,7 +251,7 @@ def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: A
 
 
 def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
-    """Fit the ``chosen`` (n,) votes, which are all on these items and stand in the ``design``."""
+    """Fit the ``chosen`` (n,) votes on these items, whose differences are in ``design``."""
     differences, row, turned = design
     group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
@@ -238,7 +261,7 @@ def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design
 
 
 def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
-    """Scores (K,) and their covariance (K, K), centred within each component, and the weight of each vote (n,)."""
+    """Combine the parts: scores (K,) and covariance (K, K), centred in each component, and vote weights (n,)."""
     scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
     for part in parts:
         scores[part.items] = part.scores
@@ -262,10 +285,10 @@ def _standings(
     draws: int,
     seed: int,
 ) -> tuple[tuple[Standing, ...], Mask]:
-    """The standings, component by component, and which items can be told apart (K, K).
+    """Return the standings, component by component, and which items can be told apart (K, K).
 
-    ``columns`` (K,) are the numbers of a standing that hold for an item wherever it stands; ``freedom`` is that of
-    each component.
+    ``columns`` holds the fields of :class:`Standing` that do not depend on ranks, each (K,); ``freedom`` has one entry
+    per component.
     """
     rng = np.random.default_rng(seed)
     standings, apart = list[Standing](), np.zeros(covariance.shape, dtype=bool)
@@ -296,7 +319,7 @@ def _standings(
 
 
 def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -> dict[str, Any]:
-    """Every setting, as it was given and as it was resolved."""
+    """Return all settings, as given and as resolved."""
     weights, lies, ridge = given["weights"], given["lies"], given["ridge"]
     return {
         "weights": weights,
@@ -313,9 +336,9 @@ def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -
 
 
 def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
-    """Codes of the voters of the chosen votes, if any cast two, and whether dependence within a voter is allowed for.
+    """Return the voter of each chosen vote, or None for no clustering, and whether errors allow for dependent votes.
 
-    One voter alone cannot tell how voters differ.
+    A single voter says nothing about how voters differ; voters with one vote each need no clustering.
     """
     if votes.voter is None:
         return None, False
@@ -326,7 +349,7 @@ def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
 
 
 def _freedom(group: Codes | None, counts: Vector) -> float:
-    """(Σ n)² / Σ n² − 1 for voters with n votes each: the voters but one, if all cast as many."""
+    """Return (Σ n)² / Σ n² − 1 for voters with n votes each: one less than their number if all n are equal."""
     if group is None:
         return math.inf
     cast = np.bincount(group, counts)
@@ -334,20 +357,20 @@ def _freedom(group: Codes | None, counts: Vector) -> float:
 
 
 def _centred(covariance: Matrix) -> Matrix:
-    """Covariance of the scores less their mean."""
+    """Return the covariance of the scores minus their mean."""
     rows = covariance - covariance.mean(axis=0)
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
 def _ranks(scores: Vector) -> Indices:
-    """1 for the highest; equal ones in their order."""
+    """Rank from 1 for the highest; ties keep their order."""
     result = np.empty(len(scores), dtype=np.int64)
     result[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return result
 
 
 def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> dict[str, Vector]:
-    """Games, wins and mean weight of each item, each (K,)."""
+    """Return games, wins and mean weight of the items, each (K,)."""
     games = won.sum(axis=1) + won.sum(axis=0)
     trusted = sum(np.bincount(item, counts * weights, len(games)) for item in (votes.first, votes.second))
     mean_weight = np.divide(trusted, games, out=np.full(len(games), math.nan), where=games > 0.0)
@@ -359,63 +382,64 @@ def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]
     sizes = np.bincount(component)
     if len(sizes) > 1:
         notes.append(
-            f"The items fall into {len(sizes)} groups of {sizes.max()} to {sizes.min()} that were never compared with "
-            "each other, not even through others: each group has its own ranking."
+            f"The items form {len(sizes)} groups of {sizes.max()} to {sizes.min()} items with no votes between them, so "
+            "each group has its own ranking."
         )
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
     if votes.voter is not None and not all(part.clustered for part in parts):
-        notes.append(_ONE_VOICE)
+        where = "All votes" if len(parts) == 1 else "All votes of some groups"
+        notes.append(f"{where} are by one voter: the ranges show how consistent they are, not how others would vote.")
     return tuple(notes)
 
 
 def summarise(ranking: Ranking) -> list[str]:
-    """The ranking in a few sentences, for a reader who is no statistician."""
+    """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     groups = list(ranking.components())
     sentences = []
     for number, group in enumerate(groups[:_MOST_SUMMARISED], start=1):
         prefix = f"Group {number}: " if len(groups) > 1 else ""
         sentences += [prefix + sentence for sentence in _summarise_group(group, ranking)]
     if len(groups) > _MOST_SUMMARISED:
-        sentences.append(f"There are {len(groups) - _MOST_SUMMARISED} further groups: the table has them all.")
+        sentences.append(f"{len(groups) - _MOST_SUMMARISED} more groups are in the table.")
     return sentences
 
 
 def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
     leader, *others = group
     if not others:
-        return [f"{leader.item} was compared with nothing."]
-    best = "above 0.99" if leader.best >= 0.995 else f"{leader.best:.2f}"
-    sentences = [f"{leader.item} leads {len(group)} items: on these votes it is the best with probability {best}."]
+        return [f"{leader.item} was never compared with another item."]
+    best = f"It is the best with probability {'above 0.99' if leader.best >= 0.995 else f'{leader.best:.2f}'}."
+    first = f"{leader.item} is first of {len(group)} items"
     if leader.rank_high == 1:
-        sentences.append(f"With {100 * CONFIDENCE:g} % confidence no other item is as good.")
+        sentences = [f"{first}: no other item is as good ({CONFIDENCE:.0%} confidence).", best]
         sentences += [
             f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
-            for one, other in pairwise(others[: _LAST_PAIR - 1])
+            for one, other in pairwise(others[: _LAST_COMPARED - 1])
             if not ranking.tells_apart(one.item, other.item)
         ]
     else:
         rivals = [other.item for other in others if not ranking.tells_apart(leader.item, other.item)]
-        more = f" and {len(rivals) - 5} more" if len(rivals) > 5 else ""
-        sentences.append(f"It cannot be told apart from {_listed(rivals[:5], more)}: they may be as good or better.")
+        more = [f"{len(rivals) - 5} more"] if len(rivals) > 5 else []
+        sentences = [f"{first}, but not clearly: {listed([*rivals[:5], *more])} may be as good or better.", best]
     return sentences + _moved(group)
 
 
 def _moved(group: Sequence[Standing]) -> list[str]:
-    """What the weights changed."""
+    """Say what the weights changed."""
     if all(math.isclose(standing.mean_weight, 1.0) for standing in group):
-        return ["Every vote counts fully: none is on a pair about which little else is known."]
+        return ["All votes count fully: no pair of items has so few votes that they were down-weighted."]
     moved = max(group, key=lambda standing: abs(standing.rank - standing.plain_rank))
     if moved.rank == moved.plain_rank:
-        return ["Plain Bradley–Terry, which trusts all votes alike, gives the same order."]
+        return ["Plain Bradley–Terry, which counts all votes equally, gives the same order."]
     return [
-        f"Plain Bradley–Terry, which trusts all votes alike, differs most on {moved.item}: {ordinal(moved.plain_rank)} "
-        f"there, {ordinal(moved.rank)} here."
+        f"Plain Bradley–Terry, which counts all votes equally, differs most on {moved.item}: "
+        f"{ordinal(moved.plain_rank)} instead of {ordinal(moved.rank)}."
     ]
 
 
 def ordinal(number: int) -> str:
-    """A place in words.
+    """Write a rank as an ordinal number.
 
     >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22, 113)]
     ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
@@ -424,7 +448,10 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _listed(names: Sequence[str], more: str) -> str:
-    if more or len(names) < 2:
-        return ", ".join(names) + more
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def listed(names: Sequence[str]) -> str:
+    """Join names as in a sentence.
+
+    >>> listed(["tea"]), listed(["tea", "milk", "juice"])
+    ('tea', 'tea, milk and juice')
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

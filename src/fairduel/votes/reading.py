@@ -1,4 +1,4 @@
-"""From a table to votes; what cannot be used is set aside, row by row, with its reason."""
+"""Turn a table into votes; unusable rows are set aside, each with the reason."""
 
 import re
 import unicodedata
@@ -20,40 +20,59 @@ from fairduel.votes.votes import Codes, Indices, Mask, Votes
 
 FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
 SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
-"""What a winner is called by its place; in any case of letters."""
+"""Words for a winner by position, in upper or lower case."""
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
-_NOT_READ, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
-_WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a number that a table has turned into 1.0
-_STRAY = 0.05  # a winner in so few rows says nothing about the others
+_UNKNOWN, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
+_WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a whole number that a table has turned into 1.0
+_STRAY = 0.05  # share of rows below which a spelling does not decide how the others are read
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a file held: the votes, and what is not one."""
+    """The contents of a vote file: the votes, and the rows that could not be used.
+
+    Created by :func:`read_votes`.
+
+    Args:
+        votes: The usable votes.
+        problems: Number of rows set aside for each reason, most frequent first.
+        set_aside: The rows set aside: ``row``, ``reason``, the original values, and the ``line`` if it has no values.
+        rows: Number of rows in the file, without the header.
+        columns: The column used for each role (``first``, ``second``, ``winner``, …).
+        both_bad: Number of ties marked "both bad".
+        warnings: One sentence about each thing that was read but may not mean what it seems to.
+
+    >>> table = pl.DataFrame({"left": ["tea", "tea"], "right": ["milk", "milk"], "winner": ["tea", "cola"]})
+    >>> reading = votes_of(table)
+    >>> len(reading.votes), dict(reading.problems)
+    (1, {'unknown winner': 1})
+    """
 
     votes: Votes
     problems: Mapping[str, int]
-    """How many rows were set aside for each reason, the most frequent first."""
     set_aside: pl.DataFrame
-    """Those rows: ``row``, ``reason``, their values as the file has them, and the ``line`` where it has no values."""
     rows: int
-    """How many rows the file has, without its header."""
     columns: Mapping[str, str]
-    """Which column was taken for what."""
     both_bad: int
-    """How many of the ties say that both were bad."""
     warnings: tuple[str, ...]
-    """What was read, but may not mean what it seems to: one sentence each."""
 
 
 def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool = False) -> Reading:
-    r"""Read a CSV, JSON Lines or Parquet file of votes.
+    r"""Read votes from a CSV, JSON Lines or Parquet file.
 
-    ``columns`` says which column is the ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time`` or
-    ``weight``. One that is not named there is found by its usual names; None says that there is none. A winner is
-    written as first, second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2), or as the name of the item
-    that won. With ``strict`` the first problem is an error.
+    Args:
+        path: A ``.csv``, ``.csv.gz``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file. The winner is first,
+            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2), or the name of the winning item.
+        columns: Column names by role: ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time``, ``weight``.
+            Roles not listed are found by common column names; None means that there is no such column.
+        strict: Raise an error if any row is unusable, instead of setting it aside.
+
+    Returns:
+        The votes, and the rows set aside with the reason for each.
+
+    Raises:
+        BadInputError: The file cannot be read, or its columns or winners are ambiguous.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
@@ -77,7 +96,7 @@ def votes_of(
     first_row: int = 2,
     name: str = "the table",
 ) -> Reading:
-    """Make votes of a table that is in memory already; as :func:`read_votes`, which says what is read how.
+    """Turn a table in memory into votes; see :func:`read_votes`.
 
     >>> table = pl.DataFrame({"left": ["tea", "milk"], "right": ["milk", "tea"], "winner": ["tea", "tea"]})
     >>> votes_of(table).votes.result.tolist()
@@ -117,7 +136,7 @@ def votes_of(
 
 
 def as_table(votes: Votes) -> pl.DataFrame:
-    """Votes as a file has them: first, second, winner (first, second or tie) and voter.
+    """Return the votes as a table with the columns first, second, winner (first, second or tie) and voter.
 
     >>> as_table(Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5])).rows()
     [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
@@ -137,23 +156,23 @@ def _text(column: pl.Series) -> pl.Series:
     try:
         return column.cast(pl.String)
     except PolarsError:
-        raise BadInputError(f"the column {column.name!r} holds {column.dtype}, not names.") from None
+        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not names.") from None
 
 
 def _coded(text: pl.Series, names: pl.Series) -> Codes:
-    """Place of each text in ``names``, −1 where it has none."""
+    """Return the index of each text in ``names``, or −1."""
     codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
     return codes.to_numpy(writable=True)
 
 
 def _names(text: pl.Series) -> pl.Series:
-    """The different texts, without those of nothing but spaces."""
+    """Return the distinct texts, without blank ones."""
     names = text.unique().drop_nulls()
     return names.filter(names.str.strip_chars() != "")
 
 
 def _sorted_names(text: pl.Series) -> pl.Series:
-    """The same in their order: whole numbers by size, else by letter."""
+    """Return the distinct texts, sorted: numerically if all are whole numbers, otherwise alphabetically."""
     names = _names(text)
     numbers = names.cast(pl.Int64, strict=False)
     are_numbers = len(names) > 0 and (numbers.cast(pl.String) == names).fill_null(value=False).all()
@@ -168,37 +187,37 @@ def _item_codes(first: pl.Series, second: pl.Series) -> tuple[Codes, Codes, pl.S
 def _read_winners(
     text: pl.Series, first: Codes, second: Codes, items: pl.Series, name: str
 ) -> tuple[NDArray[np.int8], Mask]:
-    """Who won each row, and where nobody is named.
+    """Return who won each row, and which rows name no winner.
 
-    The winner is ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_NOT_READ``, from a word or a name.
+    The winner is ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_UNKNOWN``, read from a word or an item's name.
     """
     values = _names(text)
-    codes = _coded(text, values)  # −1, for no winner, takes the last entry of the tables below
+    codes = _coded(text, values)  # −1 (no winner) selects the last entry of the tables below
     words = dict.fromkeys(FIRST_WORDS, _FIRST) | dict.fromkeys(SECOND_WORDS, _SECOND)
     words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
     whole = values.str.strip_chars().str.replace(_WHOLE.pattern, "${1}")
     plain = whole.str.to_lowercase()
-    meant = plain.replace_strict(words, default=_NOT_READ, return_dtype=pl.Int8).to_numpy()
+    meant = plain.replace_strict(words, default=_UNKNOWN, return_dtype=pl.Int8).to_numpy()
     item_of = _coded(values, items)
     item_of = np.where((item_of < 0) & (whole != values.str.strip_chars()).to_numpy(), _coded(whole, items), item_of)
-    by_word: NDArray[np.int8] = np.append(meant, np.int8(_NOT_READ))[codes]
+    by_word: NDArray[np.int8] = np.append(meant, np.int8(_UNKNOWN))[codes]
     item = np.append(item_of, np.int32(-1))[codes]
-    by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _NOT_READ)).astype(np.int8)
-    by_name[item < 0] = _NOT_READ
+    by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _UNKNOWN)).astype(np.int8)
+    by_name[item < 0] = _UNKNOWN
     zeros = np.append((plain == "0").to_numpy(), [False])[codes]
-    unknown_zeros = (zeros & (by_name == _NOT_READ)).sum()
+    unknown_zeros = (zeros & (by_name == _UNKNOWN)).sum()
     if 2 * unknown_zeros > zeros.sum() and unknown_zeros >= _STRAY * (codes >= 0).sum():
-        raise BadInputError(f"the winner 0 in {name} can mean the first or the second: write first and second.")
-    # Items may be called a and b, or 1 and 2. Then either all names or none are winners, whatever explains more rows.
+        raise BadInputError(f"winner 0 in {name} could mean the first or the second item: write first or second.")
+    # Items may be called a and b, or 1 and 2. Then winners are either all names or all positions: what fits more rows.
     named = (item >= 0) & (first != second)
-    with_places = int((by_word[named] != _NOT_READ).sum())
+    with_places = int((by_word[named] != _UNKNOWN).sum())
     if with_places == 0:
         return np.maximum(by_word, by_name), codes < 0
-    with_names = int((by_name[named] != _NOT_READ).sum())
-    differ = ((by_word != by_name) & (by_word != _NOT_READ) & (by_name != _NOT_READ) & named).any()
+    with_names = int((by_name[named] != _UNKNOWN).sum())
+    differ = ((by_word != by_name) & (by_word != _UNKNOWN) & (by_name != _UNKNOWN) & named).any()
     if differ and abs(with_places - with_names) <= _STRAY * max(with_places, with_names):
         raise BadInputError(
-            f"the winner in {name} can be a place or a name, which differ: write first and second, or other names."
+            f"winners in {name} could be positions or item names, with different results: write first or second."
         )
     return np.where(item < 0, by_word, by_word if with_places > with_names else by_name), codes < 0
 
@@ -206,21 +225,21 @@ def _read_winners(
 def _faults(
     frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
 ) -> tuple[Codes, list[str]]:
-    """Place of why each row cannot be used among the reasons, 0 where it can, shape (n,); and these reasons."""
+    """Return the index of the reason why each row is unusable, 0 if it is usable, shape (n,); and the reasons."""
     said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
     conditions = {
         **{reason: said.eq_missing(reason).to_numpy() for reason in said.unique().drop_nulls()},
-        "the row is empty": (first < 0) & (second < 0) & no_winner,
+        "empty row": (first < 0) & (second < 0) & no_winner,
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
-        "unknown winner": winner == _NOT_READ,
-        "an item against itself": first == second,
-        "the weight is no number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
+        "unknown winner": winner == _UNKNOWN,
+        "item compared with itself": first == second,
+        "weight is not a number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
     }
     faults = np.zeros(len(frame), dtype=np.int32)
     reasons = ["", *conditions]
-    for reason, holds in reversed(conditions.items()):  # the first that holds is said
+    for reason, holds in reversed(conditions.items()):  # the first reason that applies wins
         faults[holds] = reasons.index(reason)
     return faults, reasons
 
@@ -242,11 +261,11 @@ def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], first
 def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataFrame) -> str:
     counts = ", ".join(f"{reason} ({count})" for reason, count in problems.items())
     row, reason = set_aside["row"][0], set_aside["reason"][0]
-    return f"{name} has rows that are no votes, the first is row {row} ({reason}); in all {len(set_aside)}: {counts}."
+    return f"{name}: row {row} is unusable ({reason}); unusable rows in all: {len(set_aside)} ({counts})."
 
 
 def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
-    """Leave out the names that no vote has, and change the ``codes`` (n,) in place."""
+    """Drop names that no vote uses, and renumber the ``codes`` (n,) in place."""
     used = np.zeros(len(names) + 1, dtype=bool)
     for part in codes:
         used[part] = True
@@ -259,7 +278,7 @@ def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
 def _voters(
     column: pl.Series, good: Indices | slice, row: Indices, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
-    """Who cast the good votes; a vote without a voter is one of its own."""
+    """Return who cast the good votes; every vote without a voter gets its own."""
     text = _text(column)
     names = _sorted_names(text)
     warnings += _look_alikes("voters", names)
@@ -267,10 +286,10 @@ def _voters(
     people = _used(names, codes)
     nobody = np.flatnonzero(codes < 0)
     if len(nobody) == len(codes):
-        warnings.append(f"the column {column.name} names no voter.")
+        warnings.append(f"the voter column {column.name} is empty, so voters are unknown.")
         return None, ()
     if len(nobody):
-        warnings.append(f"{len(nobody):,} votes name no voter: each counts as a voter of its own.")
+        warnings.append(f"{len(nobody):,} votes name no voter; each is treated as a separate voter.")
         codes[nobody] = len(people) + np.arange(len(nobody))
     return codes, (*people, *(f"(row {number})" for number in row[nobody]))
 
@@ -286,18 +305,18 @@ def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[st
 
 
 def _numbers(column: pl.Series) -> Vector:
-    """The column as numbers; NaN where it holds none."""
+    """Return the column as numbers, with NaN where it holds none."""
     if column.dtype.is_nested() or column.dtype == pl.Binary:
-        raise BadInputError(f"the column {column.name!r} holds {column.dtype}, not numbers.")
+        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not numbers.")
     if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
         column = column.cast(pl.String)
     return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
 
 
 def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
-    """Times in seconds: numbers as they are (minutes, where the column says so), dates since 1970, hours since 0:00."""
+    """Return times in seconds: numbers as they are (or minutes, if so named), dates since 1970, hours since 0:00."""
     if column.dtype == pl.String and not np.isfinite(_numbers(column)).any():
-        with suppress(PolarsError):  # that is, none of them is a date
+        with suppress(PolarsError):  # none of them is a date
             column = column.str.to_datetime(strict=False, time_unit="us")
     if column.dtype in (pl.Duration, pl.Time):
         seconds = _numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
@@ -307,12 +326,12 @@ def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
         seconds = _numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
     unknown = int((~np.isfinite(seconds)).sum())
     if unknown:
-        warnings.append(f"{unknown:,} rows have no time that could be read.")
+        warnings.append(f"{unknown:,} rows have no readable time.")
     return seconds
 
 
 def _look_alikes(kind: str, names: pl.Series) -> list[str]:
-    """Say which names differ only in what one does not see; they stay different."""
+    """Warn about names that look the same; they stay different."""
     odd = names.filter(
         (names.str.strip_chars() != names) | ~names.str.contains(r"^[\x00-\x7f]*$") | names.str.contains(_WHOLE.pattern)
     )
@@ -326,7 +345,7 @@ def _look_alikes(kind: str, names: pl.Series) -> list[str]:
             group.append(clean)
     same = [group for group in groups.values() if len(group) > 1]
     return [
-        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces, in how accents are coded or "
-        "in .0; they are kept apart."
+        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces, accent encoding or a trailing "
+        ".0; they are kept separate."
         for group in same
     ]

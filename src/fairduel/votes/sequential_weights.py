@@ -1,4 +1,4 @@
-"""The paper's weights in the order of the votes: each is weighed by what the votes before it had shown.
+"""The paper's weights, vote by vote: each vote is weighted by the information in the votes before it.
 
 w_t = min(1, α/‖φ_t‖_Σ⁻¹) with Σ before vote t is added (eq. weight); then Σ ← Σ + s_t w_t φ_t φ_tᵀ for a vote that
 counts s_t times. On the plain design, without κ, α = √d/C.
@@ -15,12 +15,12 @@ from fairduel.core.selection import uncertainty_weight
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.votes import Indices
 
-_AFRESH = 1024
+_REFRESH_EVERY = 1024  # votes
 
 
 @compiled
 def weigh_rows(rows: Matrix, row: Indices, counts: Vector, trust: float, matrix: Matrix, inverse: Matrix) -> Vector:
-    """Weights (n,) of votes whose differences are ``rows[row]``; Σ and Σ⁻¹ (d, d) are brought up to date in place."""
+    """Weight (n,) votes whose differences are ``rows[row]``; Σ and Σ⁻¹ (d, d) are updated in place."""
     weights = np.ones(row.size)
     for vote in range(row.size):
         difference = rows[row[vote]]
@@ -40,7 +40,7 @@ def weigh_pairs(
     matrix: Matrix,
     inverse: Matrix,
 ) -> Vector:
-    """The same where row r is the difference of the unit vectors of items ``first[r]`` and ``second[r]``."""
+    """Like :func:`weigh_rows`, where row r is the difference of the unit vectors of ``first[r]`` and ``second[r]``."""
     weights = np.ones(row.size)
     for vote in range(row.size):
         a, b = first[row[vote]], second[row[vote]]
@@ -51,7 +51,7 @@ def weigh_pairs(
         matrix[b, b] += added
         matrix[a, b] -= added
         matrix[b, a] -= added
-        if (vote + 1) % max(_AFRESH, len(matrix)) == 0:  # so that rounding cannot pile up
+        if (vote + 1) % max(_REFRESH_EVERY, len(matrix)) == 0:  # keeps rounding errors from accumulating
             inverse[:] = np.linalg.inv(matrix)
         elif added > 0.0:
             gram_rank_one(inverse, a, b, added)

@@ -1,4 +1,4 @@
-"""Votes by kind: those with the same winner, loser and weight are alike, and only their number matters."""
+"""Votes grouped by kind: only the number of votes with the same winner, loser and weight matters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,16 +7,15 @@ from typing import Literal
 import numpy as np
 
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores
-from fairduel.votes.votes import Indices, Mask, Ties, Votes
+from fairduel.votes.votes import Indices, Mask, Ties, Votes, ensure_some_count
 
 How = Literal["dropped", "flipped"]
 
 
 @dataclass(frozen=True, eq=False)
 class VoteCounts:
-    """Votes that are alike: the same winner, loser and weight. All (q,) but the order."""
+    """The q kinds of votes, each with one winner, loser and weight; all arrays but ``order`` are (q,)."""
 
     winner: Indices
     loser: Indices
@@ -24,11 +23,11 @@ class VoteCounts:
     weight: Vector
     count: Indices
     order: Indices
-    """All votes that count, kind by kind."""
+    """Indices of all votes that count, kind by kind."""
     items: int
 
     def won(self, count: Indices) -> Matrix:
-        """Matrix of wins if each kind had ``count`` votes, shape (K, K)."""
+        """Return the matrix of wins (K, K) for ``count`` (q,) votes of each kind."""
         mass, size = self.weight * count, self.items**2
         forth, back = self.winner * self.items + self.loser, self.loser * self.items + self.winner
         won = np.bincount(forth, np.where(self.tie, 0.5, 1.0) * mass, size)
@@ -36,22 +35,21 @@ class VoteCounts:
         return np.asarray(won.reshape(self.items, self.items))
 
     def after(self, taken: Indices, how: How) -> Matrix:
-        """Matrix of wins once ``taken`` (q,) votes of each kind are dropped or flipped."""
+        """Return the matrix of wins (K, K) after ``taken`` (q,) votes of each kind are dropped or flipped."""
         left = self.won(self.count - taken)
         return left if how == "dropped" else left + self.won(taken).T
 
     def members(self, taken: Indices) -> Indices:
-        """Indices of the first ``taken`` (q,) votes of each kind."""
+        """Return the indices of the first ``taken`` (q,) votes of each kind."""
         starts = np.cumsum(self.count) - self.count
-        chosen = [self.order[start : start + many] for start, many in zip(starts, taken, strict=True) if many]
+        chosen = [self.order[start : start + size] for start, size in zip(starts, taken, strict=True) if size]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen]))
 
 
 def count_votes(votes: Votes, ties: Ties) -> VoteCounts:
-    """Put votes that are alike together."""
+    """Group the votes by winner, loser and weight."""
+    ensure_some_count(votes.counts(ties))
     places = np.flatnonzero(votes.counts(ties))
-    if len(places) == 0:
-        raise BadInputError("no vote counts, so there is nothing that could change.")
     first, second, result = votes.first[places], votes.second[places], votes.result[places]
     tie = votes.is_tie[places]
     ahead = np.where(tie, np.minimum(first, second), np.where(result == 1.0, first, second))
@@ -70,7 +68,7 @@ def count_votes(votes: Votes, ties: Ties) -> VoteCounts:
 
 
 def standard_gaps(fitted: Scores, pairs: Sequence[tuple[int, int]] | Indices) -> Vector:
-    """g/κ: the gap of each of p pairs in standard errors, shape (p,)."""
+    """Return the score gap of each of p pairs in standard errors, g/κ, shape (p,)."""
     inside, outside = np.asarray(pairs).T
     variance = np.diag(fitted.covariance)
     kappa = np.sqrt(variance[inside] + variance[outside] - 2.0 * fitted.covariance[inside, outside])

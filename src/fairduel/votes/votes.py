@@ -1,4 +1,4 @@
-"""A file of votes, as arrays: who met whom, who won, and who said so."""
+"""Recorded votes as arrays: which items were compared, which won, and who voted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,36 +16,45 @@ Codes = NDArray[np.int32]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Ties = Literal["half", "drop"]
-"""A tie is half a win for each, or is left out."""
+"""How ties count: ``"half"`` a win for each item, or ``"drop"``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """n recorded votes between K items, in the order of their file.
+    """``n`` recorded votes between ``K`` items, in file order.
 
-    Make them with :meth:`from_arrays`, which checks, or read them with :func:`fairduel.votes.reading.read_votes`.
+    Create votes with :meth:`from_arrays`, which validates its input, or with :func:`fairduel.votes.read_votes`.
+
+    Args:
+        items: Names of the ``K`` items.
+        first: Index in ``items`` of the item shown first, shape ``(n,)``.
+        second: Index in ``items`` of the other item, shape ``(n,)``.
+        result: 1 where the first item won, 0 where the second won, 0.5 for a tie, shape ``(n,)``.
+        weight: How many times each vote counts, shape ``(n,)``.
+        row: Row number in the file, shape ``(n,)``. As in a text editor, the first vote below a header is row 2.
+        voter: Index in ``voters`` of who voted, shape ``(n,)``; None if unknown.
+        voters: Names of the voters.
+        context: Index in ``contexts`` of what the items were compared on (a prompt, say), shape ``(n,)``; None if
+            there are no contexts.
+        contexts: Names of the contexts.
+        time: Seconds as recorded (a timestamp or a response time), shape ``(n,)``; NaN where unknown.
+
+    >>> votes = Votes.from_arrays(["tea", "milk"], first=[0, 1], second=[1, 0], result=[1, 0.5])
+    >>> len(votes), votes.is_tie.tolist()
+    (2, [False, True])
     """
 
     items: tuple[str, ...]
-    """Names of the K items."""
     first: Codes
-    """Place in ``items`` of the item shown first, shape (n,)."""
     second: Codes
-    """Place in ``items`` of the other one, shape (n,)."""
     result: Vector
-    """1 where the first won, 0 where the second won, ½ for a tie, shape (n,)."""
     weight: Vector
-    """How often each vote counts, shape (n,)."""
     row: Indices
-    """Row of the file, shape (n,): the first vote under a header is row 2, as an editor shows it."""
     voter: Codes | None = None
-    """Place in ``voters`` of who voted, shape (n,)."""
     voters: tuple[str, ...] = ()
     context: Codes | None = None
-    """Place in ``contexts`` of what the two were compared on, shape (n,)."""
     contexts: tuple[str, ...] = ()
     time: Vector | None = None
-    """Seconds, as the file has them (an hour of the day, a response time), shape (n,); NaN where unknown."""
 
     @classmethod
     def from_arrays(
@@ -63,7 +72,26 @@ class Votes:
         contexts: Sequence[str] = (),
         time: ArrayLike | None = None,
     ) -> Self:
-        """Check arrays of codes and make votes of them; shapes as in the class.
+        """Create votes from arrays of indices, after checking them.
+
+        Args:
+            items: See :class:`Votes`, as for all other arguments; names must be unique.
+            first: Shape ``(n,)``.
+            second: Shape ``(n,)``; must differ from ``first``.
+            result: 1, 0 or 0.5, shape ``(n,)``.
+            weight: Numbers ≥ 0, shape ``(n,)``. Default: 1 each.
+            row: Shape ``(n,)``. Default: 2, 3, ….
+            voter: Shape ``(n,)``.
+            voters: Unique names.
+            context: Shape ``(n,)``.
+            contexts: Unique names.
+            time: Shape ``(n,)``.
+
+        Returns:
+            The votes.
+
+        Raises:
+            BadInputError: An array has the wrong shape or an invalid value.
 
         >>> votes = Votes.from_arrays(["tea", "milk"], first=[0, 1], second=[1, 0], result=[1, 0.5])
         >>> len(votes), votes.row.tolist()
@@ -74,9 +102,9 @@ class Votes:
         count = len(outcomes)
         one, other = _codes("first", first, count, len(names)), _codes("second", second, count, len(names))
         if not np.isin(outcomes, (0.0, 0.5, 1.0)).all():
-            raise BadInputError("a result is 1 (the first won), 0 (the second won) or 0.5 (a tie).")
+            raise BadInputError("every result must be 1 (first won), 0 (second won) or 0.5 (tie).")
         if (one == other).any():
-            raise BadInputError(f"vote {int(np.argmax(one == other))} sets an item against itself.")
+            raise BadInputError(f"vote {int(np.argmax(one == other))} compares an item with itself.")
         weights = np.ones(count) if weight is None else _floats("weight", weight, count)
         if not (np.isfinite(weights) & (weights >= 0.0)).all():
             raise BadInputError("every weight must be a number ≥ 0.")
@@ -99,31 +127,31 @@ class Votes:
         return len(self.result)
 
     def select(self, chosen: Mask) -> Self:
-        """Only the votes where ``chosen`` (n,) is true, in their order; items, voters and contexts keep their codes."""
+        """Keep only the votes where ``chosen`` (n,) is true; item, voter and context indices stay the same."""
         kept = np.asarray(chosen)
         if kept.shape != (len(self),) or kept.dtype != np.bool_:
-            raise BadInputError(f"votes are selected by one true or false for each of the {len(self)} votes.")
+            raise BadInputError(f"a selection needs one boolean for each of the {len(self)} votes.")
         arrays: dict[str, Any] = {n: each[kept] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
         return replace(self, **arrays)
 
     def without(self, left_out: Mask) -> Self:
-        """All votes but those where ``left_out`` (n,) is true."""
+        """Drop the votes where ``left_out`` (n,) is true."""
         return self.select(~np.asarray(left_out))
 
     @property
     def is_tie(self) -> Mask:
-        """Which votes have no winner, shape (n,)."""
+        """Which votes are ties, shape (n,)."""
         return tied(self.result)
 
     @property
     def cast_by(self) -> Codes:
-        """``voter``, which must be known."""
+        """``voter`` (n,); an error if the file has no voter column."""
         if self.voter is None:
-            raise BadInputError("the votes do not say who voted: name the column of the voter (--voter).")
+            raise BadInputError("the votes do not say who voted: name the voter column (--voter).")
         return self.voter
 
     def counts(self, ties: Ties) -> Vector:
-        """How often each vote counts, shape (n,): its weight, but 0 for a tie that is dropped.
+        """Return how many times each vote counts, shape (n,): its weight, or 0 for a dropped tie.
 
         >>> Votes.from_arrays("ab", [0, 0], [1, 1], [1, 0.5]).counts("drop").tolist()
         [1.0, 0.0]
@@ -131,36 +159,45 @@ class Votes:
         return counted(self.weight, self.result, ties)
 
     def components(self, ties: Ties = "half") -> Codes:
-        """Number of each item's component of the comparison graph of the votes that count, shape (K,).
+        """Return the component of the comparison graph that each item belongs to, shape (K,).
 
-        Items of two components never met, not even through others: nothing says which is better. Component 0
-        holds most items, and so on.
+        No chain of votes connects items in different components, so they cannot be ranked against each other.
+        Components are numbered by size, starting with 0 for the largest.
 
         >>> Votes.from_arrays("abcde", first=[0, 1], second=[4, 3], result=[1, 1]).components().tolist()
         [0, 1, 2, 1, 0]
         """
         used = self.counts(ties) > 0.0
-        labels = linked(self.first[used], self.second[used], len(self.items))
+        labels = connected(self.first[used], self.second[used], len(self.items))
         by_size = np.argsort(-np.bincount(labels), kind="stable")
-        rank = np.empty(len(by_size), dtype=np.int32)
-        rank[by_size] = np.arange(len(by_size))
-        return rank[labels]
+        return np.argsort(by_size).astype(np.int32)[labels]
 
 
 def tied(result: Vector) -> Mask:
-    """Which of the results (n,) are ties."""
+    """Return which of the results (n,) are ties."""
     return np.asarray(result == 0.5)
 
 
 def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
-    """How often votes of a weight and a result, both (n,), count: as :meth:`Votes.counts`."""
+    """Return how many times votes with this weight and result, both (n,), count; see :meth:`Votes.counts`."""
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
     return weight if ties == "half" else weight * ~tied(result)
 
 
-def linked(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
-    """Label of each of ``count`` items, which those share that these pairs (r,) link, perhaps through others."""
+def ensure_some_count(counts: Vector) -> None:
+    """Raise an error with the reason if all of ``counts`` (n,), how many times each vote counts, are 0."""
+    if len(counts) == 0:
+        raise BadInputError("there are no votes: the file is empty or all of its rows are unusable.")
+    if not counts.any():
+        raise BadInputError(
+            "no vote counts: all have weight 0 or are dropped ties; check the weights, or count ties as half a win "
+            "(--ties half)."
+        )
+
+
+def connected(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
+    """Label the connected components of the graph of ``count`` items with these edges (r,)."""
     graph = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(count, count))
     return np.asarray(csgraph.connected_components(graph.tocsr(), directed=False)[1])
 
@@ -168,9 +205,10 @@ def linked(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
 def distinct_duels(
     first: Indices | Codes, second: Indices | Codes, count: int, context: Indices | Codes | None = None
 ) -> tuple[Indices, Indices, Indices, Indices, Mask]:
-    """Each two of ``count`` items that met, once in each context: context, lower and higher code, all (r,).
+    """Find the distinct duels among n duels between ``count`` items: unordered pairs, per context if given.
 
-    Then, for each of the n duels, which of these it is, and whether its first item has the higher code, both (n,).
+    Returns the context, lower item and higher item of each distinct duel, all (r,); then, for each of the n duels,
+    its distinct duel and whether its first item is the higher one, both (n,).
 
     >>> [each.tolist() for each in distinct_duels(np.array([2, 0]), np.array([0, 2]), 3)]
     [[0], [0], [2], [0, 0], [True, False]]
@@ -182,7 +220,7 @@ def distinct_duels(
 
 
 def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None) -> Vector:
-    """Sum of ``values`` (n,), or number of entries, at each of ``count`` places.
+    """Sum the ``values`` (n,) at each of ``count`` indices; without values, count the entries.
 
     >>> sums(np.array([0, 2, 2]), 3).tolist()
     [1.0, 0.0, 2.0]
@@ -193,7 +231,7 @@ def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None)
 def _names(kind: str, names: Sequence[str]) -> tuple[str, ...]:
     result = tuple(str(name) for name in names)
     if len(set(result)) < len(result):
-        raise BadInputError(f"two {kind}s have the same name.")
+        raise BadInputError(f"{kind} names must be unique.")
     return result
 
 
@@ -202,9 +240,9 @@ def _codes(name: str, values: ArrayLike, count: int, known: int) -> Codes:
     if codes.size == 0:
         codes = codes.astype(np.int32)
     if codes.shape != (count,) or not np.issubdtype(codes.dtype, np.integer):
-        raise BadInputError(f"{name} must be whole numbers, one for each of the {count} votes.")
+        raise BadInputError(f"{name} must be {count} whole numbers, one per vote.")
     if count and not 0 <= codes.min() <= codes.max() < known:
-        raise BadInputError(f"{name} must be from 0 to {known - 1}, the place of a name.")
+        raise BadInputError(f"{name} must be between 0 and {known - 1}, the index of a name.")
     return codes.astype(np.int32)
 
 
@@ -214,5 +252,5 @@ def _floats(name: str, values: Any, count: int | None = None) -> Vector:
     except (TypeError, ValueError):
         numbers = np.empty((0, 0))
     if numbers.ndim != 1 or (count is not None and len(numbers) != count):
-        raise BadInputError(f"{name} must be numbers, one for each vote.")
+        raise BadInputError(f"{name} must be numbers, one per vote.")
     return numbers
