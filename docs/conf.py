@@ -18,13 +18,12 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+python_maximum_signature_line_length = 100
 autodoc_default_options = {
     "members": True,
     "show-inheritance": True,
-    "no-value": True,
-    "exclude-members": "title, full_title, colour, guarantee, assumes, published_settings, tuned_choices",
+    "exclude-members": "title, full_title, colour, guarantee, assumes, published_settings, tuned_choices, "
+    "AGENTS, ATTACKS, WORLDS",  # the pages show these three without their values
 }
 napoleon_numpy_docstring = False
 toc_object_entries_show_parents = "hide"

@@ -25,6 +25,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("agent-settings", SettingsTable)
     app.connect("missing-reference", _resolve_reexport)
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", _shorten_arrays)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -143,3 +144,12 @@ def _keep_colons(_app: Sphinx, what: str, _name: str, _obj: Any, _options: Any, 
     """Stop napoleon from reading "α: the trust" below an attribute as "type: meaning"."""
     if what in {"attribute", "data", "property"}:
         lines.insert(0, "")
+
+
+def _shorten_arrays(  # the arguments of the event
+    _app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, signature: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Write the type of an array as ``ndarray``: its shape stands in the docstring."""
+    long = re.compile(r"(?:~?numpy\.)?ndarray\[tuple\[(?:~?typing\.)?Any, \.\.\.\], (?:~?numpy\.)?dtype\[[^\]]*\]\]")
+    shortened = [text and long.sub("ndarray", text) for text in (signature, result)]
+    return shortened[0], shortened[1]
