@@ -67,13 +67,13 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
         return figure
 
 
-def draw_both_ranks(everyone: Ranking, trusted: Ranking) -> Figure:
+def draw_both_ranks(everyone: Ranking, trusted: Ranking, *, width: float = 8.4) -> Figure:
     """Draw each item's rank by all votes and without the flagged voters, ordered by the latter."""
     before = {standing.item: standing for standing in next(everyone.components())}
     shown = [standing for standing in next(trusted.components()) if standing.item in before][:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 1.4 + 0.24 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(width, 1.4 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
         old = np.array([before[standing.item].rank for standing in shown])
         new = np.array([standing.rank for standing in shown])

@@ -6,6 +6,7 @@ import polars as pl
 
 from fairduel.report import votes_tables as tables
 from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility, draw_stress
+from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
 from fairduel.votes.audit import Audit
@@ -104,6 +105,7 @@ def ranking_section(audit: Audit) -> Section:
         draw_both_ranks(audit.everyone, audit.trusted),
         alt=f"Ranks by all votes and without the flagged voters. Moved: {moved or 'none'}.",
         name="ranks",
+        narrow=draw_both_ranks(audit.everyone, audit.trusted, width=NARROW),
     )
     columns = (*columns, "rank without flagged voters", "range", "rank by all votes", "range")
     table = TextTable(columns, rows, "Ranking")

@@ -25,6 +25,8 @@ from fairduel.report.tables import lines_of
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MAX_POINTS = 400
+NARROW = 5.0
+"""The width of a figure for phones, in inches."""
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,

@@ -169,7 +169,7 @@ def _panels(rows: Sequence[Measured], *, columns: int) -> Figure:
     """Draw two panels per row: regret against T and against C."""
     with mpl.rc_context({**STYLE, "font.size": 8, "axes.titlesize": 8}):
         lines = -(-2 * len(rows) // columns)
-        figure = Figure(figsize=(2.6 * columns, 1.7 * lines), layout="constrained")
+        figure = Figure(figsize=(2.6 * columns, 1.7 * lines), layout="tight")
         axes = figure.subplots(lines, columns, squeeze=False).ravel()
         for row, in_horizon, in_budget in zip(rows, axes[::2], axes[1::2], strict=False):
             _points(in_horizon, np.array(HORIZONS), row.by_horizon)

@@ -26,7 +26,11 @@ def write_verify(folder: Path, verdicts: Sequence[Verdict], seeds: Sequence[int]
         conclusions=verify_conclusions(verdicts),
         sections=[
             Section("Claims of the paper", [_EXPLAINED], [_table(paper, "Claims of the paper")]),
-            Section("Beyond the paper", ["What the paper does not claim, but readers ask."], [_table(beyond, BEYOND)]),
+            Section(
+                "Beyond the paper",
+                ["What the paper does not claim, but readers ask."],
+                [_table(beyond, "Beyond the paper")],
+            ),
         ],
         command=command,
         seeds=seeds,

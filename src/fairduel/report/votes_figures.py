@@ -19,12 +19,12 @@ _MAX_NUMBERED = 14
 _MAX_NAME = 32
 
 
-def draw_standings(standings: Sequence[Standing]) -> Figure:
+def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figure:
     """Draw scores with 95 % intervals, best on top, next to plain Bradley–Terry scores."""
     shown = standings[:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 1.3 + 0.24 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(width, 1.3 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
         reach = [_NORMAL_95 * standing.error for standing in shown]
         scores = [standing.score for standing in shown]

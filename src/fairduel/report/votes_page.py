@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import MAX_ITEMS, draw_standings, draw_win_matrix
@@ -66,6 +67,7 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
         draw_standings(groups[0]),
         alt=f"Scores with 95 % intervals. Best {min(_NAMED, len(groups[0]))}: {scores}.",
         name="standings",
+        narrow=draw_standings(groups[0], width=NARROW),
     )
     return Section("Ranking", [explained, *ranking.notes], tables, [figure])
 

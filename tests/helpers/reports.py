@@ -1,0 +1,194 @@
+"""A small report of every kind, from made-up results where real ones would be slow."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from fairduel.experiments import EXPERIMENTS, leaderboard, table1
+from fairduel.experiments.claims import BEYOND, Verdict
+from fairduel.experiments.experiment import comparison
+from fairduel.experiments.inference import Mean, mean
+from fairduel.experiments.leaderboard import Best, Board, Standing
+from fairduel.experiments.results import Results
+from fairduel.experiments.tuning import Trial, Tuned
+from fairduel.report.audit_page import audit_sections, stress_section
+from fairduel.report.experiment_page import write_report
+from fairduel.report.leaderboard_page import write_leaderboard
+from fairduel.report.table1_page import write_table1
+from fairduel.report.tune_page import write_tuning
+from fairduel.report.verify_page import write_verify
+from fairduel.report.votes_page import ranking_sections, write_votes_report
+from fairduel.simulation import Cell
+from fairduel.votes.audit import audit
+from fairduel.votes.ranking import rank, summarise
+from fairduel.votes.reading import read_votes
+from fairduel.votes.stress import stress, summarise_stress
+from fairduel.votes.synthetic import arena
+
+ROUNDS = 30
+
+
+def made_up(experiment, runs):
+    """Return results in which regret grows with x, and some diagnostics are missing."""
+    rng = np.random.default_rng(0)
+    rows, traces = [], []
+    for index, entry in enumerate(experiment.entries):
+        final = (400.0 + 30.0 * (entry.x or 1.0)) * rng.lognormal(0.0, 0.3, runs)
+        for seed in range(runs):
+            rows.append(
+                {
+                    "entry": index,
+                    "seed": seed,
+                    "regret": final[seed],
+                    "weak_regret": final[seed] / 3,
+                    "locked_in": bool(rng.random() < 0.2),
+                    "self_duel_share": rng.random(),
+                    "norm_exceeded_share": math.nan,
+                    "mean_slope": math.nan,
+                    "flips": 45.0,
+                    "seconds": 0.006,
+                    "agent_settings": json.dumps({"radius": 2.0 + index, "horizon": 2000, "estimator": "exact"}),
+                }
+            )
+            curve = final[seed] * np.linspace(0.0, 1.0, ROUNDS) ** 0.5
+            traces.append(pl.DataFrame({"entry": index, "seed": seed, "round": range(1, ROUNDS + 1), "regret": curve}))
+    return Results(experiment, list(range(runs)), pl.DataFrame(rows), pl.concat(traces))
+
+
+def experiments(*names, runs=3):
+    return lambda folder: write_report(
+        folder, [made_up(EXPERIMENTS[name](), runs) for name in names], "fairduel reproduce " + " ".join(names)
+    )
+
+
+def simulated(folder):
+    agents = ("rcdb", "colstim", "a_module_of_mine.with_a_rather_long_name:AndAnAgentWithAVeryLongNameToo")
+    cells = [Cell(agent, "greedy", budget=45, horizon=2000, agent_settings={"radius": 2.0}) for agent in agents]
+    return write_report(folder, [made_up(comparison(cells), 1)], "fairduel simulate")
+
+
+def tuned(folder):
+    cell = Cell("colstim", "misleading", budget=45, horizon=2000, attack_settings={"target": "random"})
+    problem = {name: getattr(cell, name) for name in ("agent", "attack", "budget", "agent_settings", "attack_settings")}
+    trials = [Trial({"radius": 2.0**i, "coupling": "vacdb"}, 500.0 + 50.0 * abs(i - 3), 12.0) for i in range(-3, 6)]
+    return write_tuning(folder, [Tuned(problem, (1_000_000, 1_000_019), trials)] * 2, "fairduel tune colstim")
+
+
+def verified(folder):
+    claim = "RCDB has less regret than MaxInP (tuned: radius 8, at the edge of its grid), CoLSTIM and MaxPairUCB"
+    measured = "−1,234.5 [−2,345.6, −123.4] at d = 5, ‖θ*‖ = 2, T = 2000, C = 45; 3 runs per cell"
+    verdicts = [
+        Verdict(f"{claim} under the {attack} attack", source, measured, status, {})
+        for attack in ("greedy", "adversarial")
+        for source in ("Theorem main, Lemma cE", BEYOND)
+        for status in ("holds", "does not hold", "undecided", "cannot fail")
+    ]
+    return write_verify(folder, verdicts, range(100), "fairduel verify")
+
+
+def measured(folder):
+    rng = np.random.default_rng(0)
+    within_noise = Mean(math.nan, math.nan, math.nan, math.nan)
+    rows = [
+        table1.Measured(
+            algorithm=algorithm,
+            by_horizon=rng.uniform(100.0, 9000.0, (3, len(table1.HORIZONS))),
+            by_budget=rng.uniform(100.0, 9000.0, (3, len(table1.BUDGETS))),
+            in_horizon=mean(rng.uniform(0.0, 1.0, 3)),
+            in_budget=within_noise if place % 3 == 0 else mean(rng.uniform(0.0, 2.0, 3)),
+            per_corruption=mean(rng.uniform(0.0, 9.0, 3)),
+            reference=mean(rng.uniform(1000.0, 9000.0, 3)),
+            published=mean(rng.uniform(1000.0, 9000.0, 3)) if algorithm.published else None,
+            published_epoch=1,
+            uniform=16_000.0,
+            seconds_a_round=3e-6,
+        )
+        for place, algorithm in enumerate(table1.ALGORITHMS[::3])
+    ]
+    return write_table1(folder, rows, range(3), "fairduel reproduce table1")
+
+
+def competed(folder):
+    rng = np.random.default_rng(0)
+    standings = []
+    for contender in leaderboard.CONTENDERS:
+        played = [scenario.title for scenario in leaderboard.SCENARIOS if contender.plays(scenario)]
+        ratios = {title: mean(rng.lognormal(0.7, 0.6, 3)) for title in played}
+        standings.append(Standing(contender, ratios, mean(rng.uniform(1.0, 3.0, 3))))
+    standings.sort(key=lambda standing: standing.worst[1].value)
+    problem = Tuned({}, (1_000_000, 1_000_019), [Trial({"radius": 0.25}, 400.0, 10.0)])
+    best = Best(leaderboard.TUNED[-1], problem, np.array([300.0, 400.0, 500.0]))
+    board = Board(standings, {scenario.title: best for scenario in leaderboard.SCENARIOS})
+    return write_leaderboard(folder, board, range(3), "fairduel leaderboard")
+
+
+def ranked(folder):
+    """Rank more items than a figure shows, with short, long and numeric names."""
+    rng = np.random.default_rng(0)
+    names = [
+        *(str(100 + i) for i in range(64)),
+        "An_item_whose_name_is_far_too_long_for_any_table_or_figure_" + "x" * 40,
+    ]
+    pairs = [rng.choice(len(names), 2, replace=False) for _ in range(900)]
+    lines = [f"{names[i]},{names[j]},{names[min(i, j)] if rng.random() < 0.7 else 'tie'}" for i, j in pairs]
+    file = folder / "votes.csv"
+    file.write_text("first,second,winner\n" + "\n".join(lines) + "\n")
+    votes = read_votes(file).votes
+    ranking = rank(votes)
+    write_votes_report(
+        folder / "report.html",
+        title="Ranking of votes.csv",
+        summary=summarise(ranking),
+        sections=ranking_sections(ranking, votes),
+        settings={"file": "a/rather/long/path/" * 8 + "votes.csv", **ranking.settings},
+        command="fairduel rank " + "a/rather/long/path/" * 8 + "votes.csv",
+    )
+    return folder / "report.html"
+
+
+def audited(folder, **people):
+    votes, _ = arena(**{"seed": 4, "voters": 60, "votes_each": 20} | people)
+    found = audit(replace(votes, voter=None, voters=()) if people.get("voters") == 1 else votes, top=2)
+    write_votes_report(
+        folder / "report.html",
+        title="Audit of votes.csv",
+        summary=found.summary(),
+        sections=audit_sections(found),
+        settings=found.settings,
+        command="fairduel audit votes.csv",
+    )
+    return folder / "report.html"
+
+
+def stressed(folder):
+    votes, _ = arena(voters=40, votes_each=15, seed=4)
+    frame = stress(votes, "promote", "Oak", sizes=[0, 40, 80], voters=2)
+    write_votes_report(
+        folder / "report.html",
+        title="Stress test of votes.csv",
+        summary=summarise_stress(frame, "promote"),
+        sections=[stress_section(frame, attack="promote")],
+        settings={"attack": "promote", "seed": 0},
+        command="fairduel stress votes.csv",
+    )
+    return folder / "report.html"
+
+
+REPORTS = {
+    "figure1": experiments("figure1"),
+    "figure2": experiments("figure2", runs=1),
+    "several": experiments("dimension", "unknown-budget"),
+    "simulate": simulated,
+    "tune": tuned,
+    "verify": verified,
+    "table1": measured,
+    "leaderboard": competed,
+    "rank": ranked,
+    "audit": audited,
+    "audit without liars": lambda folder: audited(folder, liars={}),
+    "stress": stressed,
+}
+"""What writes a report of each kind to a folder and returns its page."""
