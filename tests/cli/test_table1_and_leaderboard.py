@@ -70,7 +70,7 @@ def test_table1_is_printed_written_and_resumed(tmp_path):
     done = fairduel(TABLE1, *call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "table1"
-    assert "results/table1/table1.html" in done.stdout
+    assert done.stdout.endswith("Report: results/table1/report.html\n")
     assert re.search(r"BARBAR +Õ\(√\(KT\) \+ KC\) +-?\d\.\d\d ± \d\.\d\d", done.stdout)
     record = strict_json((out / "table1.json").read_text(encoding="utf-8"))
     assert [row["agent"] for row in record["rows"]] == ["barbar", "rcdb"]
@@ -87,9 +87,9 @@ def test_leaderboard_is_printed_written_and_resumed(tmp_path):
     done = fairduel(BOARD, *call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "leaderboard"
-    assert "results/leaderboard/leaderboard.html" in done.stdout
+    assert done.stdout.endswith("Report: results/leaderboard/report.html\n")
     record = strict_json((out / "leaderboard.json").read_text(encoding="utf-8"))
-    page = (out / "leaderboard.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
     for standing in record["standings"]:
         worst = standing["worst"]
         assert worst["value"] == max(ratio["value"] for ratio in standing["ratios"].values())
@@ -107,13 +107,26 @@ def test_leaderboard_is_printed_written_and_resumed(tmp_path):
     assert printed["standings"] == record["standings"]
 
 
+def test_your_own_agent_joins_the_board_and_the_work_is_announced(tmp_path):
+    (tmp_path / "mine.py").write_text(SLOW.replace("time.sleep(0.02); ", ""))
+    call = ["leaderboard", "--agent", "mine:Agent", "--agent", "rcdb,radius=2", "--runs", "2", "--jobs", "1"]
+    done = fairduel(BOARD, *call, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d+ runs to do, about 1 min on 1 job\.$", done.stderr, re.MULTILINE)
+    assert re.search(r"^mine:Agent +\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^RCDB, radius 2 +\d", done.stdout, re.MULTILINE)
+    again = fairduel(BOARD, *call, cwd=tmp_path)
+    assert again.stderr == ""
+    assert again.stdout == done.stdout
+
+
 def test_one_run_is_shown_without_errors_and_is_still_json(tmp_path):
     done = fairduel(BOARD, "leaderboard", "--runs", "1", "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "(one run)" in done.stdout
     out = tmp_path / "results" / "leaderboard"
     assert "nan" not in done.stdout
-    assert "nan" not in (out / "leaderboard.html").read_text(encoding="utf-8")
+    assert "nan" not in (out / "report.html").read_text(encoding="utf-8")
     record = strict_json((out / "leaderboard.json").read_text(encoding="utf-8"))
     assert record["standings"][0]["geometric_mean"]["error"] is None
 
@@ -148,6 +161,8 @@ def test_control_c_keeps_what_is_done(smaller, call, tmp_path):
         (["leaderboard", "--seed", "999999"], ["tuning"]),
         (["leaderboard", "--json", "--seed", "999999"], ["tuning"]),
         (["leaderboard", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
+        (["leaderboard", "--agent", "nowhere:Agent"], ["nowhere"]),
+        (["leaderboard", "--agent", "rcdb,radus=2"], ["radus", "'radius'"]),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):

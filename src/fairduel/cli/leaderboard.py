@@ -60,7 +60,9 @@ def leaderboard(
     compile_first(cells)
     with notices.status("Estimating the time …"):
         work = board.estimate(store, seeds, added, jobs=jobs)
-    notify(f"{work.runs:,} runs to do, about {max(1, math.ceil(work.minutes))} min on {jobs} jobs.")
+    if work.runs:
+        minutes, workers = math.ceil(work.minutes), "1 job" if jobs == 1 else f"{jobs} jobs"
+        notify(f"{work.runs:,} runs to do, about {minutes:,} min on {workers}.")
     with progress_bar("Leaderboard", work.runs) as progress:
         result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
     from fairduel.report.leaderboard_page import write_leaderboard  # noqa: PLC0415  # plotting is slow
