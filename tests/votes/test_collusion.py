@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from fairduel.votes import Votes
-from fairduel.votes.collusion import _meetings, alike_pairs, e_bh, group_evidence, shared_evidence
+from fairduel.votes.collusion import _meetings, alike_pairs, e_bh, shared_evidence
 from fairduel.votes.null_model import Decisive, consensus
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
@@ -29,14 +29,6 @@ def test_e_bh_needs_less_of_each_the_more_there_are():
     assert e_bh(np.log([201.0] + [0.1] * 9), 0.05)[0].sum() == 1
     assert e_bh(np.log([101.0] * 2 + [0.1] * 8), 0.05)[0].sum() == 2
     assert e_bh(np.zeros(0), 0.05)[0].shape == (0,)
-
-
-def test_group_evidence_is_the_mean_over_subsets():
-    evidence = np.log([3.0, 0.2, 8.0])
-    got = group_evidence(np.array([0, 0, 0]), evidence, voters=4, targets=2)
-    by_hand = np.mean([(1 - p) * np.prod(1 - p + p * np.exp(evidence)) for p in (0.01, 0.05, 0.2)])
-    assert got[0] == pytest.approx(np.log(by_hand))
-    assert got[1] == pytest.approx(np.log(np.mean([(1 - p) ** 4 for p in (0.01, 0.05, 0.2)])))
 
 
 def test_shared_evidence_uses_the_others_weights_only():
@@ -94,7 +86,7 @@ def test_copies_are_flagged_and_only_they():
     evidence = audit_voters(copied(0, copies=1))
     assert np.flatnonzero(evidence.flagged).tolist() == [0, 29]
     assert evidence.flagged_by[0] == "pair"
-    assert "like v29" in evidence.why[0]
+    assert "same answer as v29" in evidence.why[0]
     assert evidence.pairs.same[0] == evidence.pairs.shared[0] == 60
 
 
@@ -107,7 +99,7 @@ def test_pairs_are_not_compared_where_that_would_take_too_long(monkeypatch):
     monkeypatch.setattr("fairduel.votes.collusion._MOST_COINCIDENCES", 10)
     votes = Decisive.of(copied(0, copies=1))
     pairs = alike_pairs(votes, consensus(votes, np.zeros(30, dtype=bool)), level=0.05)
-    assert not pairs.looked
+    assert not pairs.compared
     assert len(pairs.one) == 0
 
 
@@ -121,8 +113,8 @@ def test_a_crowd_of_occasional_voters_is_found(each):
     assert len(flagged - set(attacked.liars)) <= 3  # honest occasional voters who mostly voted for it, if any
     if each <= 4:  # the others are busy enough to be flagged one by one
         assert evidence.crowd_flagged
-        assert evidence.crowd.item == votes.items.index("Oak")
-        assert evidence.crowd.up
+        assert evidence.crowd.push.item == votes.items.index("Oak")
+        assert evidence.crowd.push.up
 
 
 def test_in_a_crowd_only_those_are_flagged_who_did_little_else():

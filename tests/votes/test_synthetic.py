@@ -49,7 +49,7 @@ def test_numbers_of_liars_and_voters():
     [
         ({"liars": {"lies": 1}}, "unknown kind of liar"),
         ({"target": "Palm"}, "unknown item 'Palm'"),
-        ({"voters": 2, "liars": {"inverts": 3}}, "make more voters"),
+        ({"voters": 2, "liars": {"inverts": 3}}, "use more voters or fewer liars"),
         ({"voters": 0, "liars": {}}, "whole number ≥ 1"),
         ({"liars": {"inverts": -1}}, "whole number ≥ 0"),
     ],

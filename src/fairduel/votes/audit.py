@@ -1,4 +1,4 @@
-"""The whole audit of recorded votes: whom to trust, the ranking without the others, and how far to trust that."""
+"""Audit recorded votes: check voters, rank with and without the flagged ones, and test how fragile the result is."""
 
 import functools
 import math
@@ -14,39 +14,41 @@ from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
+from fairduel.votes.words import counted_noun, listed
 
-_FRAGILE = 0.01  # share of the votes: less is within the reach of one determined person
-_FEW = 3  # votes, whatever their share
+_FRAGILE_SHARE = 0.01  # of the votes: one determined person could cast fewer
+_FRAGILE_VOTES = 3  # whatever their share
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Everything that an audit found."""
+    """The findings of an audit."""
 
     votes: Votes
     everyone: Ranking
     trusted: Ranking
-    """Without the votes of flagged voters; the same where nobody is flagged."""
+    """Without the votes of flagged voters; the same ranking if nobody is flagged."""
     evidence: Evidence | None
-    """None where the file does not say who voted."""
+    """None if the file does not say who voted."""
     fragility: Sequence[Fragility]
-    """Of all votes: the leader, the top 2, …"""
+    """Fragility of the leader, the top 2, …, with all votes."""
     challengers: Sequence[Fragility]
+    """Fragility of the leader against each of the next items."""
     trusted_fragility: Sequence[Fragility]
-    """Of the leader, without the votes of flagged voters; empty where nobody is flagged."""
+    """Fragility of the leader without the votes of flagged voters; empty if nobody is flagged."""
 
     def summary(self) -> list[str]:
-        """The findings in a few sentences."""
+        """Summarise the findings in a few sentences, conclusion first."""
         fragile = [f"All votes: {result.sentence}" for result in self.fragility[:2]]
         fragile += [f"Without the flagged voters: {result.sentence}" for result in self.trusted_fragility]
-        return [*_voter_summary(self), *_leader_summary(self), *fragile]
+        return [_conclusion(self), *_rank_changes(self), *_voter_summary(self), *fragile]
 
     def advice(self) -> list[str]:
-        """What to do now."""
-        return _advice(self)
+        """Recommend what to do."""
+        return [*_voter_advice(self.evidence), *_leader_advice(self)]
 
     def record(self) -> dict[str, Any]:
-        """The findings as plain values, for JSON."""
+        """Return the findings as plain values, for JSON."""
         found: dict[str, Any] = {"summary": self.summary(), "advice": self.advice()}
         if self.voters is not None:
             found["flagged"] = self.voters.filter("flagged").to_dicts()
@@ -68,25 +70,25 @@ class Audit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What made the numbers."""
+        """All settings behind the numbers."""
         ranking = {f"ranking: {name}": value for name, value in self.everyone.settings.items()}
         voters = {} if self.evidence is None else {f"voters: {n}": v for n, v in self.evidence.settings.items()}
         return {"ties": self.everyone.settings["ties"], **voters, **ranking}
 
     @functools.cached_property
     def voters(self) -> pl.DataFrame | None:
-        """One row for each voter, the most suspicious first; None where the file does not say who voted."""
+        """One row per voter, most evidence first; None if the file does not say who voted."""
         return None if self.evidence is None else self.evidence.frame(self.votes.items)
 
     @property
     def crowd(self) -> str:
-        """What a flagged crowd did, in a sentence; empty without one."""
+        """What a flagged crowd did; empty if no crowd is flagged."""
         if self.evidence is None or self.evidence.crowd is None or not self.evidence.crowd_flagged:
             return ""
-        return f"A crowd is flagged. Each is {crowd_sentence(self.evidence.crowd, self.votes.items)}."
+        return f"A crowd is flagged: each member is {crowd_sentence(self.evidence.crowd, self.votes.items)}."
 
     def alike(self) -> list[dict[str, Any]]:
-        """Flagged pairs of voters."""
+        """List the flagged pairs of voters."""
         if self.evidence is None:
             return []
         pairs, names = self.evidence.pairs, self.evidence.voters
@@ -102,19 +104,18 @@ class Audit:
         ]
 
     def ranks(self) -> list[tuple[Standing, Standing]]:
-        """Each item's standing by all votes and without the flagged voters, in the order of the latter."""
+        """Return each item's standing with all votes and without flagged voters, in the order of the latter."""
         before = {standing.item: standing for standing in self.everyone.standings}
         return [(before[after.item], after) for after in self.trusted.standings]
 
     @property
     def left_alone(self) -> frozenset[str]:
-        """Items that only votes of flagged voters compare with others: without them they have no rank."""
-        alone = (
-            {group[0].item for group in ranking.components() if len(group) == 1}
-            for ranking in (self.trusted, self.everyone)
+        """Items that only flagged voters compared with others; without those voters, they have no rank."""
+        before, after = (
+            frozenset(group[0].item for group in ranking.components() if len(group) == 1)
+            for ranking in (self.everyone, self.trusted)
         )
-        without, before = alone
-        return frozenset(without - before)
+        return after - before
 
 
 def audit(
@@ -126,13 +127,14 @@ def audit(
     top: int = 5,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
-    """Audit the votes: evidence on voters, the ranking with and without the flagged, fragility of the first ``top``.
+    """Audit the votes: evidence on voters, rankings with and without flagged voters, and how fragile the result is.
 
-    ``progress`` is called with 1 after each of two steps and of the ``tops``.
+    Fragility is computed for the leader, the top 2, … up to ``top``. ``progress`` is called with 1 after each of two
+    steps and each of the ``tops``.
 
     >>> from fairduel.votes.synthetic import arena
-    >>> print(audit(arena(seed=4)[0], top=1).summary()[1])
-    Without them Birch leads, not Maple. 7 items change rank; the most is Maple, from 1 to 7.
+    >>> print(audit(arena(seed=4)[0], top=1).summary()[0])
+    Without the 8 flagged voters, Birch is first; with all votes, Maple is.
     """
     done = progress or (lambda _: None)
     everyone = rank(votes, ties=ties)
@@ -154,94 +156,115 @@ def audit(
 
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
-    """How many of the first 1, 2, … ``top`` items of the largest component can change."""
+    """Return up to which k ≤ ``top`` the top k of the largest component can change."""
     return max(1, min(integer("top", top, least=1), int((votes.components(ties) == 0).sum()) - 1))
+
+
+def _conclusion(found: Audit) -> str:
+    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
+    groups = max(standing.component for standing in found.trusted.standings)
+    first = "first" if groups == 1 else f"first in the largest of {groups} groups"
+    if found.evidence is None:
+        return f"{after} is {first}; no voter could be checked, because the file does not say who voted."
+    flagged = int(found.evidence.flagged.sum())
+    if not flagged:
+        return f"{after} is {first}, and no voter is flagged."
+    them = counted_noun(flagged, "flagged voter")
+    if found.trusted is found.everyone:
+        return f"{after} is {first}, but every vote was cast by one of the {them}."
+    if before == after:
+        return f"{after} is {first}, with or without the {them}."
+    return f"Without the {them}, {after} is {first}; with all votes, {before} is."
+
+
+def _rank_changes(found: Audit) -> list[str]:
+    if found.trusted is found.everyone:
+        return []
+    left = sorted(found.left_alone)
+    moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank and new.item not in left]
+    sentences = ["No rank changes without them."]
+    if moved:
+        old, new = max(moved, key=lambda pair: abs(pair[0].rank - pair[1].rank))
+        change = f"change{'s' if len(moved) == 1 else ''} rank without them"
+        sentences = [
+            f"{counted_noun(len(moved), 'item')} {change}; {new.item} moves most, from {old.rank} to {new.rank}."
+        ]
+    if left:
+        sentences.append(
+            f"Only flagged voters compared {listed(left)} with other items: without them, no rank is known."
+        )
+    return sentences
 
 
 def _voter_summary(found: Audit) -> list[str]:
     evidence = found.evidence
     if evidence is None:
-        return ["The file does not say who voted, so no voter could be checked."]
-    flagged = evidence.flagged_votes(found.votes)
-    level = evidence.settings["level"]
+        return []
+    flagged, tested = evidence.flagged_votes(found.votes), evidence.settings["voters_tested"]
+    level = f"{evidence.settings['level']:.0%}"
     if flagged.any():
-        sentence = (
-            f"{int(evidence.flagged.sum()):,} of {evidence.settings['voters_tested']:,} voters are flagged; they cast "
-            f"{int(flagged.sum()):,} of {len(found.votes):,} votes. If all voters were honest, the chance of any flag "
-            f"would be at most {level:.0%}."
-        )
+        count = int(evidence.flagged.sum())
+        sentences = [
+            f"{count:,} of {tested:,} voters {'is' if count == 1 else 'are'} flagged: their votes differ from everyone "
+            f"else's by more than honest voting explains. They cast {int(flagged.sum()):,} of {len(found.votes):,} "
+            f"votes. If all voters were honest, the probability of any flag would be at most {level}."
+        ]
     else:
-        sentence = (
-            f"No voter is flagged: none of {evidence.settings['voters_tested']:,} gives enough evidence of lying "
-            f"(level {level:.0%})."
-        )
-    sentences = [sentence]
+        sentences = [
+            f"None of the {tested:,} voters tested differs from everyone else by more than honest voting explains "
+            f"(level {level}). That does not prove all honest: a few false votes among many honest ones go unnoticed."
+        ]
     if untested := evidence.settings["voters_not_tested"]:
         sentences.append(
-            f"{untested:,} {'voter was' if untested == 1 else 'voters were'} not tested alone: the others cast fewer "
-            f"than {LEAST_OF_OTHERS} votes an item, which is too little to compare with."
+            f"{counted_noun(untested, 'voter')} {'was' if untested == 1 else 'were'} not tested individually: everyone "
+            f"else cast fewer than {LEAST_OF_OTHERS} votes per item, too few to compare with."
         )
-    hasty = int(evidence.hasty.sum())
-    if not hasty:
-        return sentences
-    return [
-        *sentences,
-        f"{hasty:,} voters need less than a fifth of the usual {evidence.usual_seconds:.3g} seconds for a vote; "
-        "voters.csv says who. Haste is careless, not false, so it flags nobody.",
-    ]
+    if not evidence.pairs.compared:
+        sentences.append("Pairs of voters were not compared: too many voters share the same duels.")
+    if hasty := int(evidence.hasty.sum()):
+        sentences.append(
+            f"{counted_noun(hasty, 'voter')} took less than a fifth of the usual {evidence.usual_seconds:.3g} seconds "
+            "per vote (see voters.csv). Very fast voters are reported, never flagged."
+        )
+    return sentences
 
 
-def _leader_summary(found: Audit) -> list[str]:
-    if found.evidence is None or not found.evidence.flagged.any():
-        return []
-    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
-    left = sorted(found.left_alone)
-    moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank and new.item not in left]
-    most = max(moved, key=lambda pair: abs(pair[0].rank - pair[1].rank), default=None)
-    leads = f"Without them {after} leads, not {before}." if before != after else f"Without them {after} still leads."
-    alone = (
-        [f"Only flagged voters compared {', '.join(left)} with others: without them no rank is known."] if left else []
-    )
-    if most is None:
-        return [f"{leads} No rank changes.", *alone]
-    old, new = most
-    return [f"{leads} {len(moved)} items change rank; the most is {new.item}, from {old.rank} to {new.rank}.", *alone]
-
-
-def _advice(found: Audit) -> list[str]:
-    advice = []
-    evidence = found.evidence
+def _voter_advice(evidence: Evidence | None) -> list[str]:
     if evidence is None:
-        advice.append("Record who votes (a pseudonym is enough): without it nobody can be told from a liar.")
-    elif evidence.flagged.any():
+        return ["Record who votes (a pseudonym is enough): without it, no voter can be checked."]
+    if not evidence.flagged.any():
+        return []
+    advice = [
+        "Review each flagged voter and the reason: a flag is statistical evidence, not proof. Unless you can explain "
+        "their votes, use the ranking without them. flagged-rows.csv lists their votes; nothing was deleted."
+    ]
+    if evidence.crowd_flagged:
         advice.append(
-            "Look at the flagged voters and at why they are flagged. Use the ranking without them unless you can "
-            "explain their votes. flagged-rows.csv lists the rows of their votes; nothing was deleted."
+            "Many voters with few votes each push the same item, and the votes cannot show which of them act in bad "
+            "faith. Require a login or limit votes per address before trusting new votes on that item."
         )
-        if evidence.crowd_flagged:
-            advice.append(
-                "Many voters with few votes push the same item. Nobody can tell which of them lie: ask for a login, or "
-                "limit votes by address, before you trust new votes on that item."
-            )
+    return advice
+
+
+def _leader_advice(found: Audit) -> list[str]:
     results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
     leader = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
     if leader is None or leader.found is None:
-        return advice
+        return []
     share = leader.found / leader.votes
-    how_many = f"{leader.found:,} of {leader.votes:,} votes ({share:.2%})"
+    doing = "dropping" if leader.how == "dropped" else "flipping"
     standing = next(standing for standing in found.trusted.standings if standing.item == leader.loses)
-    if share < _FRAGILE or leader.found <= max(_FEW, math.sqrt(leader.votes)):
-        advice.append(
-            f"Do not announce {leader.loses} as the winner: {how_many} would make {leader.gains} the leader. Call them "
-            "tied, or collect more votes between the two."
-        )
-    elif standing.rank_high > 1:
-        advice.append(
+    if share < _FRAGILE_SHARE or leader.found <= max(_FRAGILE_VOTES, math.sqrt(leader.votes)):
+        return [
+            f"Do not announce {leader.loses} as the winner: {doing} {leader.found:,} of {leader.votes:,} votes "
+            f"({share:.2%}) puts {leader.gains} first. Call it a tie, or collect more votes between the two."
+        ]
+    if standing.rank_high > 1:
+        return [
             f"Do not announce {leader.loses} as the winner: its true rank may be {standing.rank_low} to "
-            f"{standing.rank_high}. Collect more votes on the first items."
-        )
-    else:
-        advice.append(
-            f"{leader.loses} leads safely against few false votes: it takes {how_many} to put {leader.gains} in front."
-        )
-    return advice
+            f"{standing.rank_high}. Collect more votes on the top items."
+        ]
+    return [
+        f"{leader.loses} leads safely: putting {leader.gains} first takes {doing} at least {leader.at_least:,} of "
+        f"{leader.votes:,} votes (proven), and the smallest set found has {leader.found:,} ({share:.2%})."
+    ]

@@ -1,6 +1,7 @@
-"""Evidence that somebody pushes an item: he votes for it (or against it) always, and he meets it too often."""
+"""Evidence that a voter pushes an item: they always vote for it (or against it), and see it too often."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -9,26 +10,26 @@ from fairduel.duel import Vector
 from fairduel.votes.null_model import Decisive, best_honest, log_mean
 from fairduel.votes.votes import Indices, Votes, sums
 
-_PUSHED = (0.9, 0.99)  # how often a liar votes for his item, or his side
+_PUSHED = (0.9, 0.99)  # how often a liar votes for their item, or their side
 _LEAST_DUELS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """(voter, item) pairs that met in a vote, ties included, all (c,); sorted by voter · items + item."""
+    """(voter, item) pairs that occur in votes, ties included, all (c,); sorted by voter · items + item."""
 
     voter: Indices
     item: Indices
     met: Vector
     rate: Vector
-    """Share of the other voters' duels that have the item."""
+    """Share of everyone else's duels that include the item."""
     log_evidence: Vector
     unevenness: float
     """ρ of ``urn_unevenness``."""
 
 
 def find_meetings(votes: Votes, *, unevenness: float | None = None) -> Meetings:
-    """Count who met what, and how much that speaks for chosen duels; ρ is estimated unless it is given."""
+    """Count how often each voter saw each item, with the evidence that they chose to; ρ is estimated unless given."""
     items, voters = len(votes.items), len(votes.voters)
     whose = votes.cast_by.astype(np.int64)
     seen = np.concatenate([whose * items + votes.first, whose * items + votes.second])
@@ -39,39 +40,78 @@ def find_meetings(votes: Votes, *, unevenness: float | None = None) -> Meetings:
     cast = sums(whose, voters)[voter]
     others = len(votes) - cast + items / 2.0
     rate = (sums(item, items, met)[item] - met + 1.0) / others
-    size = 1.0 / (unevenness / (1.0 - unevenness) + 1.0 / others)  # a rate that rests on few votes is uncertain itself
+    size = 1.0 / (unevenness / (1.0 - unevenness) + 1.0 / others)  # a rate from few votes is itself uncertain
     return Meetings(voter, item, met, rate, exposure_evidence(met, cast, rate, size), unevenness)
+
+
+class Push(NamedTuple):
+    """How often a voter, or a crowd, saw one item and voted for it (or against it)."""
+
+    item: int
+    up: bool
+    met: int
+    """Duels with the item, ties included."""
+    rate: float
+    """Share of everyone else's duels that include the item."""
+    duels: int
+    """Duels with the item and a winner."""
+    pushed: int
+    """How many of them went the pushed way."""
+    expected: float
+    """How many of them would by everyone else's votes."""
+
+    def words(self, items: tuple[str, ...], cast: int) -> tuple[str, str]:
+        """Say how often the item was seen in ``cast`` votes, and how it was voted on."""
+        name, way = items[self.item], "for" if self.up else "against"
+        expected = f"expected from everyone else: {self.expected:,.0f}"
+        return (
+            f"saw {name} in {self.met:,} of {cast:,} duels (everyone else: {self.rate:.1%})",
+            f"voted {way} {name} in {self.pushed:,} of {self.duels:,} duels ({expected})",
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """(voter, item) pairs that occur among the decisive votes, with what was seen there; all (c,)."""
+    """(voter, item) pairs that occur in decisive votes, with their statistics; all (c,)."""
 
     voter: Indices
     item: Indices
     duels: Vector
     wins: Vector
     expected: Vector
-    """Wins that the consensus gives the item."""
+    """Wins that the consensus predicts for the item."""
     up: Vector
-    """Log E that the voter pushes the item up, from his votes."""
+    """Log E that the voter pushes the item up, from their votes."""
     down: Vector
     met: Vector
     """Duels with the item, ties included."""
     rate: Vector
-    """Share of the other voters' duels that have it."""
+    """Share of everyone else's duels that include it."""
     exposure: Vector
     """Log E that the voter chooses duels with it."""
 
     def pushes(self, *, duels_assigned: bool) -> tuple[Vector, Vector]:
-        """Log E (c,) for pushing up and for pushing down, exposure included, where the votes alone speak for it."""
+        """Return log E (c,) for pushing up and for pushing down; exposure counts only if the votes alone give E > 1."""
         exposure = self.exposure if duels_assigned else np.zeros(len(self.voter))
         up, down = (np.where(votes > 0.0, votes + exposure, -np.inf) for votes in (self.up, self.down))
         return up, down
 
+    def push(self, cell: int, *, up: bool) -> Push:
+        """Return the statistics of one cell, as a push up or down."""
+        duels, wins, expected = self.duels[cell], self.wins[cell], self.expected[cell]
+        return Push(
+            item=int(self.item[cell]),
+            up=up,
+            met=int(self.met[cell]),
+            rate=float(self.rate[cell]),
+            duels=int(duels),
+            pushed=int(wins if up else duels - wins),
+            expected=float(expected if up else duels - expected),
+        )
+
 
 def find_cells(decisive: Decisive, z: Vector, variance: Vector, meetings: Meetings) -> Cells:
-    """The (voter, item) cells with at least three decisive votes, and their evidence; less convinces nobody.
+    """Find the (voter, item) cells with at least three decisive votes, and their evidence; fewer prove nothing.
 
     ``variance`` is τ² of each cell of ``decisive.cells()``.
     """
@@ -98,10 +138,10 @@ def find_cells(decisive: Decisive, z: Vector, variance: Vector, meetings: Meetin
 
 
 def urn_unevenness(voter: Indices, item: Indices, met: Vector, *, voters: int, items: int) -> float:
-    """ρ of the Pólya urn by which voters meet items: 0 if each duel is drawn anew, 1 if always the same item comes.
+    """Estimate ρ of the Pólya urn by which voters see items: 0 for independent duels, 1 for always the same item.
 
-    By moments over all voters and items: x of n duels, at rate p, have the variance n·p(1 − p)·(1 + (n − 1)ρ). A
-    voter weighs by his number of duels, not by its square, so that a few busy ones do not decide. The cells (c,) are
+    By moments over all voters and items: x of n duels at rate p have variance n·p(1 − p)·(1 + (n − 1)ρ). Voters are
+    weighted by their number of duels, not by its square, so that a few busy voters do not dominate. The cells (c,) are
     those with x = ``met`` > 0; the others follow from Σ_k x_k = 2n.
     """
     duels = sums(voter, voters, met) / 2.0
@@ -116,15 +156,15 @@ def urn_unevenness(voter: Indices, item: Indices, met: Vector, *, voters: int, i
 
 
 def pushing(wins: Vector, duels: Vector) -> Vector:
-    """Log probability of these wins in their order, if each comes with probability .9 or, as likely, .99."""
+    """Return the log-probability of these wins, in order, if each has probability 0.9 or 0.99, equally likely."""
     each = [wins * np.log(p) + (duels - wins) * np.log1p(-p) for p in _PUSHED]
     return log_mean(np.stack(each))
 
 
 def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Vector) -> Vector:
-    """Log evidence that x of n duels are chosen: share q with density 2q, against the urn with the others' rate.
+    """Return the log-evidence that x of n duels were chosen: share q with density 2q, against everyone else's urn.
 
-    ``size`` is 1/ρ − 1 of the urn: how many duels it starts with.
+    ``size`` is 1/ρ − 1: the number of duels the urn starts with.
     """
     rate = np.minimum(rate, 1.0 - 1e-9)
     chosen = special.betaln(met + 2.0, duels - met + 1.0) - special.betaln(2.0, 1.0)
@@ -133,7 +173,7 @@ def exposure_evidence(met: Vector, duels: Vector, rate: Vector, size: float | Ve
 
 
 def over_targets(voter: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
-    """Log of Σ_k E_vk / targets, shape (voters,): targets that a voter never met count as E = 0."""
+    """Return log Σ_k E_vk / targets, shape (voters,); targets that a voter never saw count as E = 0."""
     result = np.full(voters, -np.inf)
     np.logaddexp.at(result, voter, log_evidence)
     return np.asarray(result - np.log(targets))

@@ -1,17 +1,15 @@
-"""Groups: voters who push the same item, crowds of occasional voters, and pairs whose votes are too alike.
+"""Groups: voters who push the same item, crowds of occasional voters, and pairs whose votes are too similar.
 
-What is guaranteed, and under what:
+What is guaranteed, and under which assumptions:
 
-- ``shared_evidence``: for every voter v, Σ_k ω_k E_vk with weights ω made of the *other* voters' evidence. Given the
-  others, the weights are fixed, so this is an e-value of v like any other; it only looks harder at the targets that
-  others push. (The others' evidence was measured against a consensus in which v has his own small part; that part
-  is not taken out again.)
-- ``group_evidence``: Π_v (1 − π + π E_vk), averaged over π, is an e-value against "nobody pushes target k" if voters
-  vote independently of each other and the consensus is taken as known.
-- ``find_crowd``: all voters with few votes are taken for one person, and this person's campaign evidence is an e-value
-  like any other. It says that the crowd pushes an item, not who of them does.
-- ``alike_pairs``: the e-values are against "these two vote independently, and agree on duels as any two voters do,
-  up to a tendency of the pair whose size is estimated from all pairs". Pairs are flagged by e-BH.
+- ``shared_evidence``: for every voter v, Σ_k ω_k E_vk with weights ω computed from the *other* voters' evidence. Given
+  the others, the weights are fixed, so this is an e-value of v like any other; it only looks harder at the targets that
+  others push. (The others' evidence was measured against a consensus that includes v's own small contribution, which is
+  not removed again.)
+- ``find_crowd``: all voters with few votes are treated as one person, whose campaign evidence is an e-value like any
+  other. It shows that the crowd pushes an item, not which of its members do.
+- ``alike_pairs``: the null hypothesis is that the two vote independently and agree on duels as often as any two voters
+  do, up to a tendency of the pair whose size is estimated from all pairs. Pairs are flagged by e-BH.
 """
 
 from dataclasses import dataclass, replace
@@ -20,25 +18,25 @@ import numpy as np
 from scipy import special
 
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.campaign import find_cells, find_meetings, over_targets
+from fairduel.votes.campaign import Push, find_cells, find_meetings, over_targets
 from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
 from fairduel.votes.votes import Indices, Mask, Votes, distinct_duels, sums
 
-_SHARES = (0.01, 0.05, 0.2)  # π: what part of the voters may push one target
-_LEAST_SHARED = 6  # duels; (1 / .5)^5 cannot convince anybody among thousands of pairs
+_SHARES = (0.01, 0.05, 0.2)  # π: share of voters who may push one target
+_LEAST_SHARED = 6  # duels; (1 / 0.5)^5 is too little evidence among thousands of pairs
 OCCASIONAL = (4, 16)
-"""Who cast at most so many votes is an occasional voter: too little is known of him alone. Both crowds are tried."""
+"""Vote limits of occasional voters, about whom too little is known individually. A crowd is tried for each limit."""
 _MOST_COINCIDENCES = 5_000_000
-_COPY = (0.9, 0.99)  # how often copies agree
+_COPY = (0.9, 0.99)  # how often copied votes agree
 _BATCH = 4_000_000
 
 
 def e_bh(log_evidence: Vector, level: float) -> tuple[Mask, float]:
-    """Flag by the e-Benjamini–Hochberg rule; return the flags (n,) and the evidence that was needed, as a log.
+    """Flag by the e-Benjamini–Hochberg rule; return the flags (n,) and the log-evidence that a flag needs.
 
-    With R the largest r whose r-th largest E is at least n/(level·r), the R largest are flagged. The expected share
-    of false flags among all flags is at most ``level``, however the e-values depend on each other; if all voters
-    are honest, so is the chance of any flag at all.
+    Let R be the largest r for which the r-th largest E is at least n/(level·r); the R largest are flagged. The expected
+    share of false flags is at most ``level``, however the e-values depend on each other. If all voters are honest, the
+    probability of any flag is at most ``level`` too.
 
     >>> e_bh(np.log([500.0, 300.0, 1.0, 0.2]), 0.05)[0].tolist()
     [True, True, False, False]
@@ -52,16 +50,12 @@ def e_bh(log_evidence: Vector, level: float) -> tuple[Mask, float]:
     return log_evidence >= bar, bar
 
 
-def group_evidence(target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
-    """Log evidence (targets,) that somebody among ``voters`` pushes each target.
-
-    The cells (c,) hold E_vk of the voters who met it; whoever did not counts as E = 0.
-    """
-    return log_mean(_products(target, log_evidence, voters=voters, targets=targets))
-
-
 def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Vector:
-    """Log Σ_k ω_k E_vk (voters,), with ω_k ∝ the group evidence for k without v; cells as in ``group_evidence``."""
+    """Return log Σ_k ω_k E_vk, shape (voters,), where ω_k ∝ mean over π of Π_{u≠v} (1 − π + π E_uk).
+
+    The cells (c,) hold E_vk of the voters who saw target k; for all others, E = 0. If voters vote independently and the
+    consensus is taken as known, the product is an e-value against "none of the others pushes target k".
+    """
     products = _products(target, log_evidence, voters=voters, targets=targets)  # (shares, targets)
     shares = np.array(_SHARES)[:, None]
     own = np.logaddexp(np.log1p(-shares), np.log(shares) + log_evidence)  # (shares, c)
@@ -84,30 +78,20 @@ def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, vo
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Occasional voters, taken together."""
+    """Occasional voters, treated as one."""
 
     most: int
-    """Votes that each of them cast at most."""
+    """Maximum number of votes of each member."""
     voters: Mask
-    """Who they are, shape (V,)."""
-    log_evidence: float
-    """That they push some item."""
-    item: int
-    """The item that they push most; −1 if they met none."""
-    up: bool
-    pushers: Mask
-    """Those of them who did little else than vote that way on it: in more than half of their votes, shape (V,)."""
+    """Who the members are, shape (V,)."""
     votes: int
-    met: int
-    """How many of their votes had the item, …"""
-    rate: float
-    """… and which share of the others' votes."""
-    duels: int
-    """Of those with a winner, …"""
-    pushed: int
-    """… so many went that way, …"""
-    expected: float
-    """… where the others' ranking expects so many."""
+    """Number of votes they cast."""
+    log_evidence: float
+    """Log-evidence that they push some item."""
+    push: Push
+    """The item they push most, and how."""
+    pushers: Mask
+    """Members who pushed it in more than half of their votes, shape (V,)."""
 
 
 def find_crowd(
@@ -120,10 +104,10 @@ def find_crowd(
     unevenness: float,
     duels_assigned: bool,
 ) -> Crowd | None:
-    """Campaign evidence against all voters with at most ``most`` votes; None without any, or without others.
+    """Compute the campaign evidence on all voters with at most ``most`` votes; None if there are none, or no others.
 
-    The consensus is that of the others, but for the voters ``left_out`` (V,). The mean taste of m voters has the
-    variance τ²/m.
+    The consensus is that of the others, except the voters ``left_out`` (V,). The mean taste of m voters has variance
+    τ²/m.
     """
     cast = np.bincount(votes.cast_by, minlength=decisive.voters)
     occasional = (cast <= most) & (cast > 0)
@@ -142,66 +126,52 @@ def find_crowd(
         return None
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
     best = int(np.argmax(np.maximum(ups, downs)))
-    up, item = bool(ups[best] >= downs[best]), int(cells.item[best])
-    for_item = np.where(decisive.first == item, decisive.sign, np.where(decisive.second == item, -decisive.sign, 0.0))
-    pushing = decisive.per_voter(inside & (for_item == (1.0 if up else -1.0)))
-    wins, expected = cells.wins[best], cells.expected[best]
-    return Crowd(
-        most=most,
-        voters=occasional,
-        log_evidence=float(over_targets(cells.voter, np.logaddexp(ups, downs), voters=1, targets=2 * crowd.items)[0]),
-        item=item,
-        up=up,
-        pushers=pushing > cast / 2.0,
-        votes=int(cast[occasional].sum()),
-        met=int(cells.met[best]),
-        rate=float(cells.rate[best]),
-        duels=int(cells.duels[best]),
-        pushed=int(wins if up else cells.duels[best] - wins),
-        expected=float(expected if up else cells.duels[best] - expected),
-    )
+    push = cells.push(best, up=bool(ups[best] >= downs[best]))
+    in_favour = decisive.sign * ((decisive.first == push.item) * 1.0 - (decisive.second == push.item))
+    pushing = decisive.per_voter(inside & (in_favour == (1.0 if push.up else -1.0)))
+    evidence = over_targets(cells.voter, np.logaddexp(ups, downs), voters=1, targets=2 * crowd.items)
+    cast_together = int(cast[occasional].sum())
+    return Crowd(most, occasional, cast_together, float(evidence[0]), push, pushers=pushing > cast / 2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class AlikePairs:
-    """Pairs of voters who met on the same duels often enough to be compared, the most suspicious first."""
+    """Pairs of voters with enough shared duels to be compared, the most similar first."""
 
     one: Indices
     other: Indices
     shared: Indices
-    """Duels on which both voted, shape (p,)."""
+    """Number of duels both voted on, shape (p,)."""
     same: Indices
-    """How many of them they answered alike, shape (p,)."""
+    """Number of those with the same answer, shape (p,)."""
     expected: Vector
-    """How many any two voters would, shape (p,)."""
+    """Number expected for any two voters, shape (p,)."""
     log_evidence: Vector
     flagged: Mask
-    needed: float
-    """Log evidence that a flag needed."""
-    looked: bool
-    """False where so many voters met on the same duels that pairs were not compared."""
+    compared: bool
+    """False if so many voters share duels that comparing all pairs would take too long."""
 
 
 def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
-    """Compare all pairs of voters that shared at least six duels; z (n,) is the consensus of ``null_model.consensus``.
+    """Compare all pairs of voters who share at least six duels; z (n,) comes from ``null_model.consensus``.
 
-    A duel is the same two items in the same context. What any two voters agree on is measured by how clear the duel
-    is, in ten classes of |z|.
+    A shared duel has the same two items in the same context. How often any two voters agree is measured by how clear
+    the duel is, in ten classes of |z|.
     """
     duels, _, _, duel, turned = distinct_duels(votes.first, votes.second, votes.items, votes.context)
-    _, kept = np.unique(duel * votes.voters + votes.voter, return_index=True)  # the first vote of each voter on it
+    _, kept = np.unique(duel * votes.voters + votes.voter, return_index=True)  # first vote of each voter per duel
     busy = np.bincount(votes.voter[kept], minlength=votes.voters) >= _LEAST_SHARED
     kept = kept[busy[votes.voter[kept]]]  # in the order of the duels
     sizes = np.bincount(duel[kept], minlength=len(duels))
     if float((sizes.astype(np.float64) ** 2).sum()) > 2.0 * _MOST_COINCIDENCES:
-        return _no_pairs(looked=False)
+        return _no_pairs(compared=False)
     one, other = _meetings(sizes)
     one, other = kept[one], kept[other]
     keys = votes.voter[one] * votes.voters + votes.voter[other]
     pairs, pair, shared = np.unique(keys, return_inverse=True, return_counts=True)
     enough = (shared >= _LEAST_SHARED)[pair]
     if not enough.any():
-        return _no_pairs(looked=True)
+        return _no_pairs(compared=True)
     for_low = np.where(turned, -votes.sign, votes.sign)
     agree = for_low[one] == for_low[other]
     clear = np.abs(z[one]) + np.abs(z[other])
@@ -217,7 +187,6 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
     copied = log_mean(np.stack([same * np.log(p) + (met - same) * np.log1p(-p) for p in _COPY]))
     order = np.argsort(honest - copied, kind="stable")
     evidence = (copied - honest)[order]
-    flagged, needed = e_bh(evidence, level)
     return AlikePairs(
         one=(pairs // votes.voters)[order],
         other=(pairs % votes.voters)[order],
@@ -225,14 +194,13 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
         same=same[order].astype(np.int64),
         expected=sums(pair, count, chance)[order],
         log_evidence=evidence,
-        flagged=flagged,
-        needed=needed,
-        looked=True,
+        flagged=e_bh(evidence, level)[0],
+        compared=True,
     )
 
 
 def _effective_voters(votes: Decisive) -> Vector:
-    """(Σ_v n_vk)² / Σ_v n_vk² for each item k, shape (K,): m, if m voters cast the same number of votes on it."""
+    """Return (Σ_v n_vk)² / Σ_v n_vk² for each item k, shape (K,): m if m voters cast equally many votes on it."""
     cells, place = votes.cells()
     cast, item = sums(place, len(cells)), cells % votes.items
     total, squares = sums(item, votes.items, cast), sums(item, votes.items, cast**2)
@@ -240,7 +208,7 @@ def _effective_voters(votes: Decisive) -> Vector:
 
 
 def _variance_of_others(votes: Decisive, left_out: Mask, occasional: Mask, taste: float) -> Vector:
-    """Variance of the others' score of each item that the occasional voters met, shape (K,); 0 for the rest."""
+    """Return the variance of everyone else's score, shape (K,), for items seen by occasional voters; 0 for the rest."""
     cells, _ = votes.cells()
     variance = consensus_variance(votes, ~(left_out | occasional)[votes.voter], taste)
     theirs = occasional[cells // votes.items]
@@ -250,7 +218,7 @@ def _variance_of_others(votes: Decisive, left_out: Mask, occasional: Mask, taste
 
 
 def _products(target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:
-    """Σ_v log(1 − π + π E_vk), shape (shares, targets)."""
+    """Return Σ_v log(1 − π + π E_vk), shape (shares, targets)."""
     products = []
     for share in _SHARES:
         each = np.logaddexp(np.log1p(-share), np.log(share) + log_evidence)
@@ -260,7 +228,7 @@ def _products(target: Indices, log_evidence: Vector, *, voters: int, targets: in
 
 
 def _meetings(sizes: Indices) -> tuple[Indices, Indices]:
-    """Every two places within blocks of these sizes, where the blocks lie one after the other."""
+    """Return all pairs of indices within consecutive blocks of these sizes."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ones, others = [], []
     for size in np.unique(sizes[sizes > 1]):
@@ -272,7 +240,6 @@ def _meetings(sizes: Indices) -> tuple[Indices, Indices]:
     return np.concatenate([none, *ones]), np.concatenate([none, *others])
 
 
-def _no_pairs(*, looked: bool) -> AlikePairs:
-    none, nobody, flagged = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
-    people = {"one": nobody, "other": nobody, "shared": nobody, "same": nobody}
-    return AlikePairs(**people, expected=none, log_evidence=none, flagged=flagged, needed=np.inf, looked=looked)
+def _no_pairs(*, compared: bool) -> AlikePairs:
+    counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    return AlikePairs(counts, counts, counts, counts, numbers, numbers, numbers > 0.0, compared=compared)

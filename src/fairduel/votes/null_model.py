@@ -1,20 +1,20 @@
-"""How an honest voter votes, told by everybody else: the composite null that a flag is evidence against.
+"""How an honest voter votes, as predicted by everyone else: the composite null hypothesis behind every flag.
 
 An honest voter prefers the first item of vote t with log-odds s·z_t + u. Here z_t is the consensus of all *other*
-voters, s ≥ 0 is his care (0 is a coin, large is an expert), and u is a taste of his own (for one item, or for one
-side of the screen), drawn once from N(0, τ²). Nobody knows s or u, so evidence is measured against the best of them:
+voters, s ≥ 0 is the voter's care (0: a coin flip; large: an expert), and u is the voter's own taste (for one item, or
+for one side of the screen), drawn once from N(0, τ²). As s and u are unknown, evidence is measured against the best:
 
     E = Q(votes) / max_{s, u} Π_t σ(± (s·z_t + u)) · exp(−u² / 2τ²),
 
-with Q any probability of the votes, fixed beforehand, under which they would be likely if the voter lied.
+with Q a probability distribution, fixed in advance, that makes the votes of a liar likely.
 
 **E is an e-value, and an e-process in those votes.** For the true s, write L(u) = Π_t σ(±(s·z_t + u)). log L is
 concave, so log L(u) − u²/2τ² has a maximiser û and falls from it at least as fast as −(u − û)²/2τ². Integrated
 against the density of N(0, τ²), the honest probability of the votes is ∫ L(u) e^{−u²/2τ²} du / √(2πτ²) ≤
-L(û) e^{−û²/2τ²}, which is no more than the denominator. So E ≤ Q / P_honest, which is 1 on average after any number
-of votes, and after a number that the votes themselves decide (Ville). τ is estimated from all voters, from above: few
-voters tell little of it. The others' z is no truth either: it holds their own tastes and the chance of few votes, whose
-variance on an item (``consensus_variance``) is added to τ².
+L(û) e^{−û²/2τ²}, which is at most the denominator. So E ≤ Q / P_honest, which is 1 on average after any number of
+votes, even if the votes decide when to stop (Ville). τ is estimated from all voters, as an upper bound, because a few
+voters reveal little about it. The consensus z is uncertain too: it contains the others' tastes and sampling noise,
+whose variance on an item (``consensus_variance``) is added to τ².
 """
 
 from dataclasses import dataclass, replace
@@ -30,23 +30,23 @@ from fairduel.votes.bradley_terry import fit_scores
 from fairduel.votes.votes import Indices, Mask, Votes, sums
 
 SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
-"""The care s that honest voters may have, relative to the consensus."""
+"""Values of the care s allowed for honest voters, relative to the consensus."""
 _NEGATIVE_SLOPES = (-0.05, -0.1, -0.2, -0.3, -0.4, -0.5, -0.75, -1.0, -1.5, -2.0, -3.0)
 CONSENSUS_RIDGE = 0.1
-"""λ of the consensus: it exists even where one voter's votes are the only ones on an item."""
+"""λ of the consensus, which must exist even if all votes on an item are from one voter."""
 _CONTEXT_VARIANCES = (0.0, 0.1, 0.3, 1.0)
 _NODES, _NODE_WEIGHTS = hermegauss(15)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_TASTE = 3.0
-_ALLOWED = 1.353  # ½ χ²₁(0.9): how much less likely the largest τ may be
-_LYING = 0.02  # share of groups that may be liars when tastes are estimated
-_SAMPLE = 40_000  # votes that are enough to estimate one number from
-_BATCH = 4_000_000  # numbers held at a time
+_ALLOWED = 1.353  # ½ χ²₁(0.9): drop in log-likelihood at the upper bound of τ
+_LYING = 0.02  # share of groups assumed to be liars when tastes are estimated
+_SAMPLE = 40_000  # votes, enough to estimate one number
+_BATCH = 4_000_000  # numbers in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Decisive:
-    """The n votes that have a winner, a voter and a weight above 0: what evidence is made of."""
+    """The n votes with a winner, a voter and a weight above 0, which evidence is based on."""
 
     first: Indices
     second: Indices
@@ -59,7 +59,7 @@ class Decisive:
 
     @classmethod
     def of(cls, votes: Votes) -> "Decisive":
-        """Take them out of ``votes``; each counts once, whatever its weight."""
+        """Select the decisive votes; each counts once, whatever its weight."""
         kept = votes.counts("drop") > 0.0
         return cls(
             first=votes.first[kept].astype(np.int64),
@@ -72,33 +72,33 @@ class Decisive:
         )
 
     def select(self, chosen: Mask) -> "Decisive":
-        """Only the votes where ``chosen`` (n,) is true."""
+        """Keep only the votes where ``chosen`` (n,) is true."""
         arrays: dict[str, Any] = {n: each[chosen] for n, each in vars(self).items() if isinstance(each, np.ndarray)}
         return replace(self, **arrays)
 
     def sides(self, values: Vector) -> Vector:
-        """``values`` (n,) as the first items see them, then as the second ones do: with the other sign, (2n,)."""
+        """Return ``values`` (n,) from the first items' side, then negated for the second items, (2n,)."""
         return np.concatenate([values, -values])
 
     def per_voter(self, values: NDArray[Any]) -> Vector:
-        """Sum of the ``values`` (n,) of each voter's votes, shape (V,)."""
+        """Sum the ``values`` (n,) over each voter's votes, shape (V,)."""
         return sums(self.voter, self.voters, values)
 
     def cells(self) -> tuple[Indices, Indices]:
-        """The (voter, item) that occur, as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
+        """Return the (voter, item) cells as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
         keys = np.concatenate([self.voter * self.items + self.first, self.voter * self.items + self.second])
         cells, places = np.unique(keys, return_inverse=True)
         return cells, places
 
 
 def consensus(votes: Decisive, left_out: Mask, *, only_left_out: bool = False) -> Vector:
-    """Log-odds z (n,) that the first wins, according to everybody but the voter and the voters ``left_out`` (V,).
+    """Return the log-odds z (n,) that the first item wins, by everyone but the voter and the voters ``left_out`` (V,).
 
-    With ``only_left_out`` it is right for the votes of these only, and sooner there.
+    With ``only_left_out``, z is computed faster but is right only for votes of the voters left out.
 
-    Bradley–Terry scores without the voter: one Newton step from the scores of all, with the Hessian of those who are
-    left. Where votes have contexts, an item's score is moved in each context towards what others said there (one
-    step, with the prior variance of the move that predicts left-out voters best).
+    Scores without the voter come from one Newton step from the Bradley–Terry scores of all, with the Hessian of the
+    remaining votes. If votes have contexts, an item's score moves in each context towards the others' votes there (one
+    step, with the prior variance that predicts the votes best).
     """
     counts = ~left_out[votes.voter]
     z = _without_voter(votes, counts, step_back=not only_left_out)
@@ -109,11 +109,11 @@ def consensus(votes: Decisive, left_out: Mask, *, only_left_out: bool = False) -
 
 
 def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
-    """The largest τ, at 95 %, that votes (n,) allow if each group has a taste of its own, u ~ N(0, τ²), at s = 1.
+    """Estimate a 95% upper bound of τ from votes (n,), if each group has its own taste u ~ N(0, τ²) and s = 1.
 
-    It is where the likelihood has fallen from its maximum by half the 90 % quantile of χ²; at most 3 log-odds.
-    One group in fifty is allowed to be of liars who vote one way nineteen times in twenty: else a few of them would
-    make everybody's tastes look strong, and be excused by them.
+    The bound, at most 3 log-odds, is where the log-likelihood has fallen by half the 90% quantile of χ² from its
+    maximum. One group in fifty may be liars who vote one way 19 times in 20: otherwise a few of them would make
+    everyone's tastes look strong, which would excuse them.
 
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat(np.arange(2000), 8)
@@ -123,11 +123,11 @@ def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
     0.7
     """
     groups, place = np.unique(group, return_inverse=True)
-    if len(place) > _SAMPLE:  # whole groups, evenly spread
+    if len(place) > _SAMPLE:  # keep whole groups, evenly spread
         kept = (np.arange(len(groups)) % -(-len(place) // _SAMPLE) == 0)[place]
         return taste_size(group[kept], logit[kept], sign[kept])
     if len(groups) == len(place):
-        return _MOST_TASTE  # nobody voted twice: no taste can be seen
+        return _MOST_TASTE  # nobody voted twice, so tastes cannot be seen
 
     ups, cast = sums(place, len(groups), sign > 0), sums(place, len(groups))
     up, down = (n * np.log(0.95) + (cast - n) * np.log(0.05) for n in (ups, cast - ups))
@@ -147,10 +147,10 @@ def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
 
 
 def consensus_variance(votes: Decisive, counts: Mask, taste: float) -> Vector:
-    """How far the others' score of an item may be off, for each cell of ``votes.cells()``, shape (c,).
+    """Return the variance of everyone else's score of an item, for each cell of ``votes.cells()``, shape (c,).
 
-    Of the others, only votes where ``counts`` (n,) is true are in the consensus. With N of them on the item, n by each
-    voter, their tastes leave τ² Σn²/N², and chance 1/(N/4 + λ), as N votes hold at most N/4 of information.
+    Only votes where ``counts`` (n,) is true are in the consensus. With N of them on the item, n by each voter, tastes
+    contribute τ² Σn²/N², and sampling 1/(N/4 + λ), because N votes contain at most N/4 of information.
     """
     cells, place = votes.cells()
     item, own = cells % votes.items, sums(place, len(cells), np.tile(counts, 2))
@@ -168,7 +168,7 @@ def best_honest(
     *,
     slopes: tuple[float, ...] = SLOPES,
 ) -> Vector:
-    """Log of max over s and u of Π σ(± (s·z + u)) · exp(−u²/2τ²) for the votes of each group, shape (count,).
+    """Return log max over s and u of Π σ(± (s·z + u)) · exp(−u²/2τ²) over each group's votes, shape (count,).
 
     ``taste`` is τ, the same for all groups or (count,).
 
@@ -192,17 +192,17 @@ def best_honest(
 
 
 def log_mean(logs: Matrix) -> Vector:
-    """Log of the mean along the first axis, of numbers given by their logs."""
+    """Return the log of the mean over the first axis, given the logs of the numbers."""
     return np.asarray(special.logsumexp(logs, axis=0) - np.log(len(logs)))
 
 
 def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
-    """Log of the honest maximum for all votes of each voter, who has a taste for *every* item, shape (V,).
+    """Return the log honest maximum over all votes of each voter, who has a taste for *every* item, shape (V,).
 
     ``variance`` is τ² of each cell of ``votes.cells()``, shape (c,). Tastes u_i can make an honest voter seem to vote
-    against the consensus. To first order they add to his slope c = Σ_i u_i a_i with a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t,
-    v = p(1 − p), the sum in the numerator over his votes on i; so c ~ N(0, Σ τ_i² a_i²). A slope b ≥ 0 is care and
-    costs nothing; a slope b < 0 costs exp(−b²/2Σ τ_i² a_i²).
+    against the consensus. To first order, they add c = Σ_i u_i a_i to the slope, with
+    a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t and v = p(1 − p), where the numerator sums over the voter's votes on i; so
+    c ~ N(0, Σ τ_i² a_i²). A slope b ≥ 0 is care and costs nothing; a slope b < 0 costs exp(−b²/2Σ τ_i² a_i²).
     """
     p = special.expit(z)
     weight = p * (1.0 - p)
@@ -234,14 +234,16 @@ def _without_voter(votes: Decisive, counts: Mask, *, step_back: bool) -> Vector:
         batch = max(1, _BATCH // min(size, count) ** 2)
         same = np.flatnonzero(sizes == size)
         for begin in range(0, len(same), batch):
-            mine = order[starts[same[begin : begin + batch], None] + np.arange(size)]  # (g, m) votes of g voters
+            mine = order[
+                starts[same[begin : begin + batch], None] + np.arange(size)
+            ]  # (g, m): m votes of each of g voters
             step = _small_step if size <= count else _large_step
             z[mine] = step(fitted.scores, fitted.covariance, votes.first[mine], votes.second[mine], votes.sign[mine])
     return z
 
 
 def _small_step(scores: Vector, covariance: Matrix, first: Indices, second: Indices, sign: Matrix) -> Matrix:
-    """z of g voters with m votes each (g, m), by Woodbury in the space of their votes.
+    """Return z of g voters with m votes each, (g, m), by Woodbury in the space of their votes.
 
     With A = Φ H⁻¹ Φᵀ, D = diag(p(1 − p)) and residuals r of their votes, Φ(H − ΦᵀDΦ)⁻¹Φᵀ r = A (I − D A)⁻¹ r.
     """
@@ -256,7 +258,7 @@ def _small_step(scores: Vector, covariance: Matrix, first: Indices, second: Indi
 
 
 def _large_step(scores: Vector, covariance: Matrix, first: Indices, second: Indices, sign: Matrix) -> Matrix:
-    """The same in the space of the items, (I − H⁻¹ΦᵀDΦ)⁻¹ H⁻¹Φᵀr, for voters with more votes than there are items."""
+    """Do the same in the space of items, (I − H⁻¹ΦᵀDΦ)⁻¹ H⁻¹Φᵀr, for voters with more votes than items."""
     count = len(scores)
     result = np.empty(first.shape)
     for voter, (one, other) in enumerate(zip(first, second, strict=True)):
@@ -273,7 +275,7 @@ def _large_step(scores: Vector, covariance: Matrix, first: Indices, second: Indi
 
 
 def _in_context(votes: Decisive, context: Indices, z: Vector, counts: Mask, variance: float) -> Vector:
-    """How far the other voters' votes in the same context move z, shape (n,): gradient over (Hessian + 1/variance)."""
+    """Return how far others' votes in the same context move z, shape (n,): gradient / (Hessian + 1/variance)."""
     if variance == 0.0:
         return np.zeros(len(z))
     p = special.expit(z)

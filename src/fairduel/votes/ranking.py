@@ -17,6 +17,7 @@ from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count
+from fairduel.votes.words import listed, ordinal
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
@@ -382,8 +383,8 @@ def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]
     sizes = np.bincount(component)
     if len(sizes) > 1:
         notes.append(
-            f"The items form {len(sizes)} groups of {sizes.max()} to {sizes.min()} items with no votes between them, so "
-            "each group has its own ranking."
+            f"The items form {len(sizes)} groups of {sizes.max()} to {sizes.min()} items with no votes between them, "
+            "so each group has its own ranking."
         )
     if plain.why:
         notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
@@ -436,22 +437,3 @@ def _moved(group: Sequence[Standing]) -> list[str]:
         f"Plain Bradley–Terry, which counts all votes equally, differs most on {moved.item}: "
         f"{ordinal(moved.plain_rank)} instead of {ordinal(moved.rank)}."
     ]
-
-
-def ordinal(number: int) -> str:
-    """Write a rank as an ordinal number.
-
-    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22, 113)]
-    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
-    """
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names as in a sentence.
-
-    >>> listed(["tea"]), listed(["tea", "milk", "juice"])
-    ('tea', 'tea, milk and juice')
-    """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -1,4 +1,4 @@
-"""What a lie would cost: inject an attack into recorded votes and see how far its target moves."""
+"""Stress-test recorded votes: inject an attack and see how far its target moves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,38 +15,38 @@ from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.ranking import rank
 from fairduel.votes.voters import audit_voters
 from fairduel.votes.votes import Mask, Ties, Votes
+from fairduel.votes.words import counted_noun
 
 Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresent"]
 FLIPS = ("random flips", "early flips")
-"""Attacks that flip recorded votes; the others add votes of new voters."""
-_STEPS = 10  # of an omnipresent attack, which looks at the fit again after each
-_NEAR = 0.25  # h: log-odds within which two items compete for a rank
+"""Attacks that flip recorded votes; the others add votes by new voters."""
+_STEPS = 10  # of an omnipresent attack, which refits after each
+_COMPETING = 0.25  # h: log-odds within which two items compete for a rank
 
 
 @dataclass(frozen=True, eq=False)
 class Injected:
-    """Votes after an attack, and which of them are fake."""
+    """The votes after an attack, and which of them are false."""
 
     votes: Votes
     fake: Mask
-    """Added or flipped, shape (n,)."""
+    """Which votes were added or flipped, shape (n,)."""
     liars: tuple[str, ...]
-    """Names of the voters that the attack added."""
+    """Names of the voters added by the attack."""
 
 
 def inject(
     votes: Votes, attack: Attack, target: str | None = None, *, size: int, voters: int = 1, seed: int = 0
 ) -> Injected:
-    """Attack the votes with ``size`` fake ones.
+    """Attack the votes with ``size`` false votes.
 
-    - promote, demote: ``size`` wins (or losses) of the target over opponents that are drawn as often as they occur,
-      on a random side, in the context of the vote that the opponent was drawn from;
-    - omnipresent: recorded duels *without* the target, each voted in the direction that lifts the target in the fit,
-      those that lift its rank most;
-    - random flips: ``size`` decisive votes, whoever cast them, with the winner and the loser exchanged;
-    - early flips: the first ``size`` decisive votes.
+    - promote, demote: add wins (or losses) of the target over opponents drawn as often as they occur, on a random side,
+      in the context of the vote that the opponent was drawn from;
+    - omnipresent: repeat recorded duels *without* the target, choosing the duels and winners that raise its rank most;
+    - random flips: swap the winner and loser of random decisive votes;
+    - early flips: swap them in the first decisive votes.
 
-    Fake votes are cast by ``voters`` new voters in turn, at the end of the file; their rows count on from the last.
+    Added votes are cast by ``voters`` new voters in turn and come last; their row numbers continue from the last row.
 
     >>> votes = Votes.from_arrays("abc", [0, 1, 2], [1, 2, 0], [1, 1, 0], voter=[0, 0, 0], voters=["Ann"])
     >>> attacked = inject(votes, "promote", "c", size=4, voters=2)
@@ -62,7 +62,7 @@ def inject(
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
     aim = _item(votes, target)
     if len(votes.items) < 3 and attack == "omnipresent":
-        raise BadInputError("an omnipresent attack needs duels without its target: at least three items.")
+        raise BadInputError("an omnipresent attack needs duels without its target, so at least three items.")
     if attack == "omnipresent":
         source, first_wins = _lifting_duels(votes, aim, size, rng)
         first, second = votes.first[source], votes.second[source]
@@ -87,13 +87,13 @@ def stress(
     duels_assigned: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> pl.DataFrame:
-    """Attack with every size and rank the target each time; one row for each size.
+    """Attack with each size and rank the target; return one row per size.
 
-    Columns: size, voters, target, then its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
-    (rank_weighted) and, where the file names voters, with these weights and without the votes of flagged voters
-    (rank_set_aside); leader_plain, leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left.
-    Rank 1 is the best. Flips without a target follow the leader of the votes as they are. Ranks and leaders are those
-    of the target's component of the comparison graph; a target that is left without any other item has no rank.
+    Columns: size, voters, target; its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
+    (rank_weighted) and, if voters are known, with these weights and without flagged voters (rank_set_aside);
+    leader_plain, leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left. Rank 1 is the best.
+    Flips without a target follow the leader of the original votes. Ranks and leaders are within the target's component
+    of the comparison graph; a target not compared with any other item has no rank.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, _ = arena(liars={}, seed=3)
@@ -113,7 +113,7 @@ def stress(
 
 
 def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_assigned: bool) -> dict[str, Any]:
-    """Where the item stands after an attack, and whom the audit caught; columns as in :func:`stress`."""
+    """Return the item's ranks after an attack, and whom the audit flagged; columns as in :func:`stress`."""
     votes, caught = attacked.votes, dict[str, int]()
     compared = _compared(votes, ties, item)
     fits = {"plain": (_plain(votes, ties), compared), "weighted": (_weighted(votes, ties), compared)}
@@ -136,32 +136,27 @@ def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_a
 
 
 def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
-    """What the attack of the largest size did, from the ``frame`` of :func:`stress`, in a few sentences."""
-    clean, worst = (
-        {key: "none" if value is None else value for key, value in frame.row(place, named=True).items()}
-        for place in (0, -1)
-    )
+    """Summarise the largest attack in the ``frame`` of :func:`stress` in a few sentences, conclusion first."""
+    clean, worst = frame.row(0, named=True), frame.row(-1, named=True)
+    plain, weighted = (_rank_change(clean[name], worst[name]) for name in ("rank_plain", "rank_weighted"))
     moved = (
-        f"{worst['size']:,} false votes ({attack}) move {worst['target']} from rank {clean['rank_plain']} to "
-        f"{worst['rank_plain']} under plain Bradley–Terry, and from {clean['rank_weighted']} to "
-        f"{worst['rank_weighted']} with uncertainty weights."
+        f"With {counted_noun(worst['size'], 'false vote')} ({attack}), {worst['target']} {plain} under plain "
+        f"Bradley–Terry and {weighted} with uncertainty weights."
     )
     if "rank_set_aside" not in worst:
         return [moved, "The file does not say who voted, so no voter can be flagged."]
-    if attack in FLIPS:
-        return [
-            moved,
-            f"{worst['others_flagged']} voters are flagged; without them the rank is {worst['rank_set_aside']}.",
-        ]
-    return [
-        moved,
-        f"{worst['liars_flagged']} of {worst['voters']} liars are flagged, and {worst['others_flagged']} others; with "
-        f"these set aside the rank is {worst['rank_set_aside']}.",
-    ]
+    liars = "" if attack in FLIPS else f"{worst['liars_flagged']} of {worst['voters']} simulated liars and "
+    others = counted_noun(worst["others_flagged"], "voter" if attack in FLIPS else "other voter")
+    left = f"without them, {worst['target']} has rank {worst['rank_set_aside'] or 'none'}"
+    return [moved, f"Flagged: {liars}{others}; {left}."]
+
+
+def _rank_change(before: int | None, after: int | None) -> str:
+    return f"stays at rank {after or 'none'}" if before == after else f"moves from rank {before or 'none'} to {after}"
 
 
 def rank_of(scores: Vector, item: int) -> int:
-    """Place of an item among the scores, 1 for the best.
+    """Return the rank of an item among the scores, 1 for the best.
 
     >>> rank_of(np.array([0.1, 0.5, 0.3]), 2)
     2
@@ -170,7 +165,7 @@ def rank_of(scores: Vector, item: int) -> int:
 
 
 def _compared(votes: Votes, ties: Ties, item: int) -> Mask:
-    """The items that votes compare with this one, perhaps through others, and itself, shape (K,)."""
+    """Return which items are in the same component of the comparison graph as this one, shape (K,)."""
     component = votes.components(ties)
     return np.asarray(component == component[item])
 
@@ -184,12 +179,12 @@ def _plain(votes: Votes, ties: Ties) -> Vector:
 
 
 def _weighted(votes: Votes, ties: Ties) -> Vector:
-    return rank(votes, ties=ties, draws=100).scores  # the draws are for intervals, which are not looked at here
+    return rank(votes, ties=ties, draws=100).scores  # draws are for intervals, which are not used here
 
 
 def _item(votes: Votes, name: str | None) -> int:
     if name is None:
-        raise BadInputError("this attack needs a target: name the item that it pushes.")
+        raise BadInputError("this attack needs a target: name the item to push (--target).")
     if name not in votes.items:
         raise unknown_name("item", name, votes.items)
     return votes.items.index(name)
@@ -198,7 +193,7 @@ def _item(votes: Votes, name: str | None) -> int:
 def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> Injected:
     decisive = np.flatnonzero(~votes.is_tie)
     if size > len(decisive):
-        raise BadInputError(f"{size} votes cannot be flipped: only {len(decisive)} have a winner.")
+        raise BadInputError(f"cannot flip {size:,} votes: only {len(decisive):,} have a winner.")
     chosen = decisive[:size] if early else rng.choice(decisive, size, replace=False)
     fake = np.zeros(len(votes), dtype=np.bool_)
     fake[chosen] = True
@@ -206,7 +201,7 @@ def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> 
 
 
 def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Votes (size,) drawn among all, and one item of each that is not the target."""
+    """Draw votes (size,), and one item of each that is not the target."""
     if len(votes.items) < 2:
         raise BadInputError("an attack needs at least two items.")
     source = rng.integers(len(votes), size=size)
@@ -216,21 +211,20 @@ def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> t
 
 
 def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Recorded duels (size,) without the target, and whether their first item shall win.
+    """Choose recorded duels (size,) without the target, and whether their first item wins.
 
-    A vote of i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). What counts is the target's rank, made smooth:
-    R = Σ_k σ((θ_target − θ_k)/h). So the votes are those with the largest influence on R, taken in a few steps with a
-    new fit after each.
+    A vote for i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). The votes chosen have the largest influence on a
+    smooth version of the target's rank, R = Σ_k σ((θ_target − θ_k)/h), in a few steps with a refit after each.
     """
     free = rng.permutation(np.flatnonzero((votes.first != aim) & (votes.second != aim)))
     if len(free) == 0:
-        raise BadInputError("an omnipresent attack needs duels without its target, and there are none.")
+        raise BadInputError("an omnipresent attack needs duels without its target, but there are none.")
     first, second = votes.first[free], votes.second[free]
     won = wins(votes, ties="drop")
     taken, first_wins = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
     for step in np.diff(np.linspace(0, size, _STEPS + 1).astype(int)):
         fitted = fit_scores(won)
-        chance = expit((fitted.scores[aim] - fitted.scores) / _NEAR)
+        chance = expit((fitted.scores[aim] - fitted.scores) / _COMPETING)
         near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
         gain = near.sum() * fitted.covariance[aim] - near @ fitted.covariance
         lift, margin = gain[first] - gain[second], fitted.scores[first] - fitted.scores[second]
@@ -243,7 +237,7 @@ def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) 
 
 
 def _add(votes: Votes, source: Any, first: Any, second: Any, result: Vector, voters: int) -> Injected:
-    """Append fake votes that took their context, time and weight 1 from the votes ``source``."""
+    """Append false votes of weight 1, in the contexts of the votes ``source``, with unknown times."""
     size = len(result)
     liars = _new_names(votes.voters, voters)
     added: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A made-up arena with liars, so that everything can be seen without any file."""
+"""A synthetic arena with planted liars, to try everything without a vote file."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ ITEMS = (
 )  # fmt: skip
 LIES = ("promotes", "demotes", "inverts", "one side")
 LIARS = {"promotes": 7, "inverts": 2, "one side": 1}
-"""How many liars of each kind the arena of the demo has."""
+"""Number of liars of each kind in the demo's arena."""
 
 
 def arena(
@@ -28,12 +28,12 @@ def arena(
     taste: float = 0.5,
     seed: int = 0,
 ) -> tuple[Votes, dict[str, str]]:
-    """Make the votes of honest people with tastes of their own and of liars; return them and what each liar does.
+    """Generate votes by honest voters with individual tastes and by liars; return the votes and each liar's kind.
 
     Twelve items have scores ``spread`` · N(0, 1). An honest voter prefers i to j with log-odds s·(θ_i − θ_j) +
-    u_i − u_j, his care s log-normal about 1, his tastes u_i ~ N(0, ``taste``²); one honest vote in ten is a tie.
-    Duels are drawn evenly, except that who promotes or demotes the ``target`` votes only where it is shown. Voters
-    cast from 2 to 2·``votes_each`` votes. Rows are in random order.
+    u_i − u_j, where the care s is log-normal around 1 and the tastes are u_i ~ N(0, ``taste``²); one honest vote in ten
+    is a tie. Duels are drawn uniformly, but voters who promote or demote the ``target`` only vote on duels with it.
+    Each voter casts 2 to 2·``votes_each`` votes, liars at least ``votes_each``. Rows are in random order.
 
     >>> votes, liars = arena(seed=0)
     >>> len(votes.items), len(votes.voters), sorted(set(liars.values()))
@@ -66,18 +66,18 @@ def arena(
 
 
 def _lies(liars: Mapping[str, int], voters: int) -> list[str]:
-    """What each liar does."""
+    """List the kind of each liar."""
     for kind in liars:
         if kind not in LIES:
             raise unknown_name("kind of liar", kind, LIES)
     lies = [kind for kind, count in liars.items() for _ in range(integer(kind, count))]
     if len(lies) > voters:
-        raise BadInputError(f"{len(lies)} of {voters} voters cannot lie: make more voters or fewer liars.")
+        raise BadInputError(f"{len(lies)} liars are too many for {voters} voters: use more voters or fewer liars.")
     return lies
 
 
 def _duels(rng: np.random.Generator, lie: NDArray[np.str_], target: int) -> tuple[Indices, Indices]:
-    """First and second item of each vote, both (n,); whoever pushes the target votes only where it is shown."""
+    """Draw the first and second item of each vote, both (n,); voters who push the target always see it."""
     count, size = len(ITEMS), len(lie)
     first = rng.integers(count, size=size)
     second = (first + rng.integers(1, count, size)) % count

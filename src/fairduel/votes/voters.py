@@ -1,28 +1,29 @@
-"""Whom to trust: evidence against each voter, valid however often one looks, and the flags that follow from it.
+"""Audit the voters: evidence that a voter's votes differ from honest voting, and flags based on it.
 
-Evidence is an e-value: under honesty (see ``null_model``) it is 1 on average, so that E ≥ 1000 has a chance of at most
-1 in 1000. Five kinds of liar are looked for, and a voter's evidence is the mean of the five:
+Evidence is an e-value: for an honest voter (see ``null_model``) it is 1 on average, so E ≥ 1000 has a probability of at
+most 1 in 1000, however often one checks. Five patterns are tested, and a voter's evidence is the mean of the five:
 
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
-- **one side**: votes for what is shown first, or second, nine times in ten or more;
+- **one side**: votes for the item shown first, or second, nine times in ten or more;
 - **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
-- **campaign**: the same, times the evidence that he *meets* the item more often than others do, where the votes alone
-  speak for pushing at all (E > 1): who chooses his duels and votes like everybody is no liar. This assumes that the
-  system, not the voter, chooses duels, as far as it does so in this file: how unevenly voters meet an item is
-  estimated from everybody (a Pólya urn), so where voters choose or get batches it weighs little;
-- **group**: campaign evidence that looks hardest at the items that other voters push (see ``collusion``).
+- **campaign**: the same, times the evidence that the voter *sees* the item more often than others do, but only if the
+  votes alone suggest pushing (E > 1): choosing one's duels and voting like everyone else is not lying. This assumes
+  that the system, not the voter, chooses duels, to the extent that it does in this file: how unevenly voters see items
+  is estimated from all voters (a Pólya urn), so this counts little where voters choose or receive batches;
+- **group**: campaign evidence that looks hardest at items pushed by other voters (see ``collusion``).
 
-Flags are set by e-BH over the voters, at a third of the level: the expected share of false flags among the flags is at
-most that. Another third is for pairs of voters whose votes are too alike, and one for two crowds of occasional voters,
-where who did little else than push the item is flagged as one of the crowd. With honest voters only, the chance of any
-flag is at most the level. Nothing is deleted; a flag carries its evidence and a sentence.
+Voters are flagged by e-BH at a third of the level, so the expected share of false flags is at most that. Another third
+is for pairs of voters whose votes are too similar, and the last for two crowds of occasional voters; in a flagged
+crowd, members who did little else than push the item are flagged. If all voters are honest, the probability of any flag
+is at most the level. A flag is statistical evidence, not proof; nothing is deleted, and every flag has a reason.
 
-Voters who choose their duels (by the exposure evidence alone, e-BH) are no part of the consensus and of the tastes that
-others are measured by: a campaign must not become the consensus. That choice looks at duels, never at votes.
+Voters who choose their duels (by the exposure evidence alone, e-BH) do not contribute to the consensus and the tastes
+that others are compared with, so that a campaign cannot become the consensus. This depends on their duels, not votes.
 """
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from fairduel.checks import positive
+from fairduel.checks import fraction
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.campaign import Cells, Meetings, find_cells, find_meetings, over_targets, pushing
@@ -41,7 +42,6 @@ from fairduel.votes.collusion import (
     alike_pairs,
     e_bh,
     find_crowd,
-    group_evidence,
     shared_evidence,
 )
 from fairduel.votes.null_model import (
@@ -56,78 +56,91 @@ from fairduel.votes.null_model import (
 from fairduel.votes.votes import Indices, Mask, Votes
 
 LOG_10 = math.log(10.0)
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 KINDS = ("inverts", "one side", "taste", "campaign", "group")
 LEAST_OF_OTHERS = 3
-"""Votes an item that the others must have cast, or nobody can say what an honest voter would do."""
-_ENOUGH_VOTES = 5  # to say how fast somebody is
-_HASTE = 0.2
-_INVERTED = (0.5, 1.0, 2.0)  # −s of who inverts
+"""Votes per item that everyone else must have cast before a voter can be compared with them."""
+_ENOUGH_VOTES = 5  # to measure how fast a voter is
+_HASTY_SHARE = 0.2  # of the usual time per vote
+_INVERTED = (0.5, 1.0, 2.0)  # −s of a voter who inverts
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of each of V voters, and who is flagged. Logs are natural."""
+    """Evidence on each of ``V`` voters, and who is flagged. Logs are natural.
+
+    Created by :func:`audit_voters`. A flag means that a voter's votes differ from everyone else's by more than honest
+    voting explains; it is evidence, not proof.
+
+    Args:
+        voters: Names of the voters.
+        votes: Number of votes, ties included, shape ``(V,)``.
+        decisive: Number of votes with a winner, shape ``(V,)``.
+        agreement: Share of the voter's decisive votes predicted by everyone else, shape ``(V,)``; NaN without any.
+        agreement_interval: Its 95% interval (Wilson), shape ``(V, 2)``.
+        log_evidence: Log E of each pattern, each of shape ``(V,)``.
+        total: Log of the mean E over the patterns, shape ``(V,)``.
+        flagged: Whether the voter is flagged, shape ``(V,)``.
+        flagged_by: ``"own votes"``, ``"pair"`` or ``"crowd"`` for flagged voters, otherwise empty.
+        why: The reason for each flag, otherwise empty.
+        target: Index of the item that the voter pushes most, shape ``(V,)``; −1 if none.
+        seconds: Median seconds per vote, shape ``(V,)``; NaN if unknown.
+        clock_step: Smallest difference between two times per vote; NaN if unknown.
+        pairs: Pairs of voters with similar votes.
+        crowd: The crowd of occasional voters with the most evidence; None without occasional or other voters.
+        crowd_flagged: Whether that crowd is flagged.
+        settings: The level, the estimated tastes and everything else behind these numbers.
+
+    >>> from fairduel.votes.synthetic import arena
+    >>> evidence = audit_voters(arena(liars={"one side": 1}, seed=1)[0])
+    >>> [why for why in evidence.why if why]
+    ['chose the first of the two items in 30 of 30 votes']
+    """
 
     voters: tuple[str, ...]
     votes: Indices
-    """Votes, ties included, shape (V,)."""
     decisive: Indices
-    """Votes with a winner, shape (V,)."""
     agreement: Vector
-    """Share of the decisive votes that the consensus of the others agrees with, shape (V,); NaN without any."""
     agreement_interval: NDArray[np.float64]
-    """95 % interval of it (Wilson), shape (V, 2)."""
     log_evidence: dict[str, Vector]
-    """Log E of each kind, each (V,)."""
     total: Vector
-    """Log of the mean E over the kinds, shape (V,)."""
     flagged: Mask
     flagged_by: tuple[str, ...]
-    """``own votes``, ``pair`` or ``crowd`` for each flagged voter, else empty."""
     why: tuple[str, ...]
-    """One sentence for each flagged voter, else empty."""
     target: Indices
-    """Item that the voter pushes most, as far as any, shape (V,)."""
     seconds: Vector
-    """Median seconds for a vote, shape (V,); NaN where unknown."""
     clock_step: float
-    """The smallest difference between two times for a vote; NaN where unknown."""
-    pushed: Vector
-    """Log evidence (K,) that somebody pushes each item, up or down."""
     pairs: AlikePairs
     crowd: Crowd | None
-    """Occasional voters taken together, where there are any and others to compare with; the more suspicious crowd."""
     crowd_flagged: bool
     settings: dict[str, Any]
-    """Level, sizes of tastes, and all else that made these numbers."""
 
     @property
     def usual_seconds(self) -> float:
-        """Median over the voters with five votes or more of their seconds for a vote; NaN where unknown."""
+        """Median seconds per vote of voters with at least five votes; NaN if unknown."""
         known = self.seconds[(self.votes >= _ENOUGH_VOTES) & ~np.isnan(self.seconds)]
         return float(np.median(known)) if len(known) else math.nan
 
     @property
     def hasty(self) -> Mask:
-        """Who needs less than a fifth of the usual time for a vote, over five votes or more, shape (V,).
+        """Whether a voter takes less than a fifth of the usual time per vote, over at least five votes, shape (V,).
 
-        That is careless, not false, so it flags nobody. Where times are too coarse to tell, nobody is hasty.
+        Very fast voters are reported, never flagged. If times are too coarse to tell, nobody is hasty.
         """
-        limit = _HASTE * self.usual_seconds
+        limit = _HASTY_SHARE * self.usual_seconds
         return (self.votes >= _ENOUGH_VOTES) & (self.seconds < limit) & (self.clock_step <= limit)
 
     def flagged_votes(self, votes: Votes) -> Mask:
-        """Which votes flagged voters cast, shape (n,)."""
+        """Return which votes were cast by flagged voters, shape (n,)."""
         return self.flagged[votes.cast_by]
 
     def flagged_rows(self, votes: Votes) -> pl.DataFrame:
-        """The row of the file and the voter of each of these votes."""
+        """Return the file row and the voter of each vote cast by a flagged voter."""
         flagged = self.flagged_votes(votes)
         return pl.DataFrame({"row": votes.row[flagged], "voter": np.array(self.voters)[votes.cast_by[flagged]]})
 
     def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
-        """One row for each voter, the most suspicious first; evidence as log10."""
+        """Return one row per voter, most evidence first; evidence as log10."""
         order = np.lexsort((-self.votes, -self.total, ~self.flagged))
         columns = {
             "voter": self.voters,
@@ -149,10 +162,19 @@ class Evidence:
 
 
 def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = True) -> Evidence:
-    """Gather the evidence on every voter and flag those whose evidence is enough at ``level``.
+    """Gather the evidence on every voter, and flag those with enough evidence at ``level``.
 
-    Say ``duels_assigned=False`` where voters choose what they vote on: how often they meet an item then counts for
-    nothing.
+    Args:
+        votes: The votes, which must name their voters.
+        level: Maximum probability of any flag if all voters are honest.
+        duels_assigned: Whether the system chooses who votes on what. Pass False if voters choose: then it does not
+            matter how often they see an item.
+
+    Returns:
+        The evidence on each voter.
+
+    Raises:
+        BadInputError: The votes do not say who voted, or none of them has a winner.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, liars = arena(liars={"promotes": 3, "one side": 1}, seed=1)
@@ -160,12 +182,11 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     >>> sorted(np.array(evidence.voters)[evidence.flagged]) == sorted(liars)
     True
     """
-    if positive("level", level) >= 1.0:
-        raise BadInputError(f"the level must lie between 0 and 1, not {level}.")
+    fraction("level", level)
     base = _baseline(votes, level=level, duels_assigned=duels_assigned)
     cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
-    log_evidence, pushed = _by_kind(base, cells, ups, downs)
+    log_evidence = _by_kind(base, cells, ups, downs)
     total = log_mean(np.stack(list(log_evidence.values())))
     flags = _flags(base, total, level)
     agreed = base.decisive.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
@@ -187,7 +208,6 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         target=np.append(cells.item, -1)[strongest],
         seconds=seconds,
         clock_step=clock_step,
-        pushed=pushed,
         pairs=flags.pairs,
         crowd=flags.crowd,
         crowd_flagged=flags.crowd_flagged,
@@ -196,18 +216,18 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
 
 
 class _Baseline(NamedTuple):
-    """What all kinds of evidence are measured by."""
+    """What every kind of evidence is measured against."""
 
     votes: Votes
     decisive: Decisive
     cast: Indices
-    """Decisive votes of each voter, shape (V,)."""
+    """Number of decisive votes of each voter, shape (V,)."""
     duels_assigned: bool
     meetings: Meetings
     choosers: Mask
-    """Who chooses their duels, shape (V,)."""
+    """Who seems to choose their duels, shape (V,)."""
     z: Vector
-    """The consensus of the others on each decisive vote, shape (n,)."""
+    """Consensus of all other voters on each decisive vote, shape (n,)."""
     taste_for_items: float
     taste_for_a_side: float
     variance: Vector
@@ -217,7 +237,7 @@ class _Baseline(NamedTuple):
 def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
     decisive = Decisive.of(votes)
     if len(decisive.sign) == 0:
-        raise BadInputError("no vote has a winner and a weight above 0, so there is nothing to audit.")
+        raise BadInputError("there is nothing to audit: no vote has a winner and a weight above 0.")
     meetings = find_meetings(votes)
     choosers = np.zeros(decisive.voters, dtype=np.bool_)
     if duels_assigned:
@@ -241,39 +261,38 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
     )
 
 
-def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> tuple[dict[str, Vector], Vector]:
-    """Log E of each of the ``KINDS``, each (V,), and that somebody pushes each item, up or down (K,)."""
+def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> dict[str, Vector]:
+    """Return log E of each of the ``KINDS``, each (V,)."""
     items = base.decisive.items
     voter, target = np.tile(cells.voter, 2), np.concatenate([cells.item, cells.item + items])
     pushes, sizes = np.concatenate([ups, downs]), {"voters": base.decisive.voters, "targets": 2 * items}
-    log_evidence = {
+    return {
         "inverts": _inverts(base),
         "one side": _one_side(base),
         "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
         "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
         "group": shared_evidence(voter, target, pushes, **sizes),
     }
-    return log_evidence, log_mean(group_evidence(target, pushes, **sizes).reshape(2, items))
 
 
 class _Flags(NamedTuple):
     """Who is flagged, and by what."""
 
     judged: Mask
-    """Whose own votes could be judged, shape (V,)."""
+    """Who could be tested by their own votes, shape (V,)."""
     alone: Mask
     """Who is flagged by their own votes, shape (V,)."""
     needed: float
-    """Log evidence that this needed."""
+    """Log-evidence needed for that."""
     pairs: AlikePairs
     crowd: Crowd | None
     crowd_flagged: bool
     by: NDArray[np.str_]
-    """As ``Evidence.flagged_by``, shape (V,)."""
+    """See ``Evidence.flagged_by``, shape (V,)."""
 
 
 def _flags(base: _Baseline, total: Vector, level: float) -> _Flags:
-    """Flag by the ``total`` evidence (V,), by pairs and by crowds, at a third of the level each."""
+    """Flag voters by their ``total`` evidence (V,), by pairs and by crowds, each at a third of the level."""
     decisive, share = base.decisive, level / 3.0
     judged = (base.cast > 0) & (len(decisive.sign) - base.cast >= LEAST_OF_OTHERS * decisive.items)
     alone = np.zeros(decisive.voters, dtype=np.bool_)
@@ -304,11 +323,11 @@ def _flags(base: _Baseline, total: Vector, level: float) -> _Flags:
 def _settings(base: _Baseline, flags: _Flags, level: float) -> dict[str, Any]:
     return {
         "level": level,
-        "flags": "a third of the level each: voters (e-BH), pairs (e-BH), occasional voters together",
+        "flags": "a third of the level each: voters (e-BH), pairs (e-BH), crowds of occasional voters",
         "needed_log10_evidence": (flags.needed if flags.judged.any() else np.log(3.0 / level)) / LOG_10,
         "voters_tested": int(flags.judged.sum()),
         "voters_not_tested": int(((base.cast > 0) & ~flags.judged).sum()),
-        "needed_votes_of_others": f"{LEAST_OF_OTHERS} an item",
+        "needed_votes_of_others": f"{LEAST_OF_OTHERS} per item",
         "duels_assigned": base.duels_assigned,
         "taste_for_items": base.taste_for_items,
         "taste_for_a_side": base.taste_for_a_side,
@@ -318,7 +337,7 @@ def _settings(base: _Baseline, flags: _Flags, level: float) -> dict[str, Any]:
 
 
 def evidence_text(log10_evidence: float) -> str:
-    """E as people read it.
+    """Write E for readers.
 
     >>> evidence_text(np.log10(1234.0)), evidence_text(26.1), evidence_text(-1.3)
     ('1,234', '10²⁶', 'none')
@@ -326,29 +345,29 @@ def evidence_text(log10_evidence: float) -> str:
     if log10_evidence < 0.0:
         return "none"
     if log10_evidence >= 6.0:
-        return "10" + f"{log10_evidence:.0f}".translate(_RAISED)
+        return "10" + f"{log10_evidence:.0f}".translate(_SUPERSCRIPTS)
     return f"{10.0**log10_evidence:,.0f}"
 
 
 def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
-    """What occasional voters did together."""
+    """Describe what the members of a crowd did, as in "<voter> is …"."""
+    saw, voted = crowd.push.words(items, crowd.votes)
     return (
         f"one of {crowd.pushers.sum():,} occasional voters (at most {crowd.most} votes each) who mostly voted "
-        f"{'for' if crowd.up else 'against'} {items[crowd.item]}: all {crowd.voters.sum():,} occasional voters "
-        f"together met it in {crowd.met:,} of {crowd.votes:,} duels (others in {crowd.rate:.1%}) and voted so in "
-        f"{crowd.pushed:,} of {crowd.duels:,} (the others would in {crowd.expected:.0f})"
+        f"{'for' if crowd.push.up else 'against'} {items[crowd.push.item]}; together, all "
+        f"{crowd.voters.sum():,} occasional voters {saw} and {voted}"
     )
 
 
 def _inverts(base: _Baseline) -> Vector:
-    """Log evidence for s < 0, shape (V,)."""
+    """Return the log-evidence for s < 0, shape (V,)."""
     right = base.decisive.sign * base.z
     lying = np.stack([base.decisive.per_voter(-np.logaddexp(0.0, slope * right)) for slope in _INVERTED])
     return np.asarray(log_mean(lying) - best_honest_slope(base.decisive, base.z, base.variance))
 
 
 def _one_side(base: _Baseline) -> Vector:
-    """Log evidence that the voter looks at the side only, shape (V,): the mean over first and second."""
+    """Return the log-evidence that a voter goes by the side alone, shape (V,): the mean over first and second."""
     voter, voters, sign = base.decisive.voter, base.decisive.voters, base.decisive.sign
     first, cast = base.decisive.per_voter(sign > 0), base.cast.astype(np.float64)
     honest = best_honest(voter, voters, base.z, sign, base.taste_for_a_side)
@@ -357,7 +376,7 @@ def _one_side(base: _Baseline) -> Vector:
 
 
 def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
-    """The cell of each voter with the most evidence, shape (V,); −1 without any."""
+    """Return the cell of each voter with the most evidence, shape (V,); −1 without any."""
     order = np.lexsort((log_evidence, cells.voter))
     last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
     result = np.full(voters, -1)
@@ -366,7 +385,7 @@ def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
 
 
 def _wilson(agreed: Vector, cast: Indices) -> NDArray[np.float64]:
-    """95 % interval of a share, shape (V, 2)."""
+    """Return the 95% interval of a share, shape (V, 2)."""
     z2 = special.ndtri(0.975) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         share = agreed / cast
@@ -376,10 +395,10 @@ def _wilson(agreed: Vector, cast: Indices) -> NDArray[np.float64]:
 
 
 def _seconds(votes: Votes) -> tuple[Vector, float]:
-    """Median seconds for a vote, shape (V,), and the smallest difference between two times for a vote.
+    """Return the median seconds per vote, shape (V,), and the smallest difference between two times per vote.
 
-    Times that never fall from a voter's vote to his next are clock times, and their differences count; else they are
-    response times themselves.
+    Times that never decrease from one vote of a voter to the next are timestamps, and their differences count;
+    otherwise they are response times.
     """
     result = np.full(len(votes.voters), np.nan)
     if votes.time is None or votes.voter is None:
@@ -398,42 +417,30 @@ def _seconds(votes: Votes) -> tuple[Vector, float]:
 def _sentences(
     base: _Baseline, cells: Cells, strongest: Indices, log_evidence: dict[str, Vector], agreement: Vector, flags: _Flags
 ) -> tuple[str, ...]:
-    """Why each flagged voter is flagged; shape (V,), empty for the others."""
+    """Return why each flagged voter is flagged, shape (V,); empty for the others."""
     votes, pairs, cast = base.votes, flags.pairs, base.cast
     sentences = [""] * len(cast)
     first = base.decisive.per_voter(base.decisive.sign > 0)
     if flags.crowd is not None and flags.crowd_flagged:
-        of_crowd = f"{crowd_sentence(flags.crowd, votes.items)}; which of them lie cannot be told"
+        of_crowd = f"{crowd_sentence(flags.crowd, votes.items)}; the votes do not show which of them act in bad faith"
         for voter in np.flatnonzero(flags.crowd.pushers):
             sentences[voter] = of_crowd
     for place in np.flatnonzero(pairs.flagged)[::-1]:
         for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
             sentences[voter] = (
-                f"answered {pairs.same[place]} of {pairs.shared[place]} shared duels like {votes.voters[twin]} "
-                f"(any two voters: {pairs.expected[place]:.0f})"
+                f"gave the same answer as {votes.voters[twin]} in {pairs.same[place]} of {pairs.shared[place]} shared "
+                f"duels (expected for any two voters: {pairs.expected[place]:.0f})"
             )
     for voter in np.flatnonzero(flags.alone):
         kind = max(KINDS, key=lambda name: float(log_evidence[name][voter]))
-        met, pushes = _push_sentences(votes, cells, int(strongest[voter]))
-        sentences[voter] = {
-            "inverts": f"agrees with the others in only {agreement[voter]:.0%} of {cast[voter]} votes",
-            "one side": f"chose the {'first' if first[voter] * 2 > cast[voter] else 'second'} of the two in "
-            f"{max(first[voter], cast[voter] - first[voter]):.0f} of {cast[voter]} votes",
-            "taste": pushes,
-        }.get(kind, f"{met} and {pushes}")
+        if kind == "inverts":
+            sentences[voter] = f"agrees with everyone else in only {agreement[voter]:.0%} of {cast[voter]:,} votes"
+        elif kind == "one side":
+            side, chosen = max(("first", first[voter]), ("second", cast[voter] - first[voter]), key=itemgetter(1))
+            sentences[voter] = f"chose the {side} of the two items in {chosen:,.0f} of {cast[voter]:,} votes"
+        else:
+            cell = strongest[voter]
+            push = cells.push(cell, up=bool(cells.up[cell] > cells.down[cell]))
+            saw, voted = push.words(votes.items, int(np.sum(votes.cast_by == voter)))
+            sentences[voter] = voted if kind == "taste" else f"{saw} and {voted}"
     return tuple(sentences)
-
-
-def _push_sentences(votes: Votes, cells: Cells, cell: int) -> tuple[str, str]:
-    """How often the voter of a cell met its item, and how he voted on it; empty for cell −1."""
-    if cell < 0:
-        return "", ""
-    name, up = votes.items[cells.item[cell]], cells.up[cell] > cells.down[cell]
-    wins = cells.wins[cell] if up else cells.duels[cell] - cells.wins[cell]
-    expected = cells.expected[cell] if up else cells.duels[cell] - cells.expected[cell]
-    cast = int(np.sum(votes.cast_by == cells.voter[cell]))
-    return (
-        f"met {name} in {cells.met[cell]:.0f} of {cast} duels (others in {cells.rate[cell]:.1%})",
-        f"voted {'for' if up else 'against'} {name} in {wins:.0f} of {cells.duels[cell]:.0f} duels "
-        f"(the others would in {expected:.0f})",
-    )
