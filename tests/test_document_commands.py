@@ -12,8 +12,7 @@ import typer
 from fairduel.cli import main
 from fairduel.cli.app import app
 from fairduel.experiments import claims, leaderboard, replay, table1, tuning
-from fairduel.votes.synthetic import arena
-from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_files, page_name
+from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_name, write_files
 
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
 CHEAP = {
@@ -54,26 +53,14 @@ def done(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working folder with a file of votes and the files that pages show; modules loaded from it are forgotten."""
+    """An empty working folder; modules loaded from it are forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(sys.modules)
-    votes, _ = arena(seed=4)
-    names = {1.0: "first", 0.0: "second", 0.5: "tie"}
-    rows = zip(votes.first, votes.second, votes.result, votes.voter, strict=True)
-    lines = [f"{votes.items[a]},{votes.items[b]},{names[r]},{votes.voters[v]}\n" for a, b, r, v in rows]
-    (tmp_path / "votes.csv").write_text("first,second,winner,voter\n" + "".join(lines))
-    for path in DOCUMENTS:
-        write_files(path, tmp_path)
     yield tmp_path
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
-
-
-def write_files(path, folder):
-    for name, text in page_files(path).items():
-        (folder / name).write_text(text)
 
 
 def cheaper(words):

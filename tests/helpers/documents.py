@@ -6,6 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
+from fairduel.votes.synthetic import arena
+
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -41,3 +43,15 @@ def inline_commands(path):
     """Return the commands that stand within a page's sentences and tables."""
     prose = re.sub(r"^( *)(```+).*?^\1\2$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return [span.split() for span in re.findall(r"`(fairduel [^`]*)`", prose)]
+
+
+def write_files(path, folder):
+    """Write what pages take for granted: a file of votes, and every file that a page shows, first of all this one's."""
+    votes, _ = arena(seed=4)
+    winner = {1.0: "first", 0.0: "second", 0.5: "tie"}
+    rows = zip(votes.first, votes.second, votes.result, votes.voter, strict=True)
+    lines = [f"{votes.items[a]},{votes.items[b]},{winner[r]},{votes.voters[v]}\n" for a, b, r, v in rows]
+    (folder / "votes.csv").write_text("first,second,winner,voter\n" + "".join(lines))
+    for page in [*DOCUMENTS, path]:
+        for name, text in page_files(page).items():
+            (folder / name).write_text(text)
