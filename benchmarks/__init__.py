@@ -1,1 +1,1 @@
-"""How fast fairduel is: each figure beside a plain NumPy and SciPy twin, timed in the same process."""
+"""Speed of fairduel, next to plain NumPy and SciPy baselines timed in the same process."""

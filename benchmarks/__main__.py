@@ -1,4 +1,4 @@
-"""Run all benchmarks: ``python -m benchmarks [NAME …]``; results go to benchmarks/results/."""
+"""Run benchmarks: ``python -m benchmarks [NAME …]``, all by default; results go to benchmarks/results/."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import twins
+from benchmarks import baselines
 from benchmarks.measures import seconds
 from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome
@@ -39,29 +39,29 @@ def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> np.ndarra
 
 
 def paper_run() -> list[Row]:
-    """One run of the paper's experiment; its twin in NumPy and SciPy (RCDB-S: RCDB's), mean of five runs."""
+    """One run of the paper's experiment; the baseline (for RCDB-S that of RCDB) is the mean of five runs."""
     rules = {
-        "rcdb": twins.best_pair,
-        "rcdb-s": twins.best_pair,
-        "maxpairucb": twins.best_pair,
-        "maxinp": twins.widest_pair,
-        "colstim": twins.perturbed_pair,
+        "rcdb": baselines.best_pair,
+        "rcdb-s": baselines.best_pair,
+        "maxpairucb": baselines.best_pair,
+        "maxinp": baselines.widest_pair,
+        "colstim": baselines.perturbed_pair,
     }
 
-    def twin_runs(name: str) -> None:
+    def baseline_runs(name: str) -> None:
         agent = paper_cell(name if name != "rcdb-s" else "rcdb", GREEDY).start(0)[0]
         numbers = {"ridge": agent.settings["ridge"], "trust": agent.settings.get("trust", np.inf)}
         for seed in range(5):
             rng = np.random.default_rng(seed)
             truth = random_parameter(rng, 5, norm=2.0)
-            twins.run(rules[name], hypercube(5), truth, HORIZON, BUDGET, rng, radius=agent.radius_at(1), **numbers)
+            baselines.run(rules[name], hypercube(5), truth, HORIZON, BUDGET, rng, radius=agent.radius_at(1), **numbers)
 
     rows: list[Row] = []
     for name in rules:
         cell = paper_cell(name, GREEDY)
         cell.run(0)
         one = seconds(lambda cell=cell: [cell.run(seed) for seed in range(10)]) / 10
-        twin = seconds(lambda name=name: twin_runs(name), times=1) / 5
+        twin = seconds(lambda name=name: baseline_runs(name), times=1) / 5
         rows.append({"work": f"paper's run, {name}", "here": one, "twin": twin, "goal": 0.015})
     return rows
 
@@ -80,7 +80,7 @@ def figure1() -> list[Row]:
 
 
 def end_to_end() -> list[Row]:
-    """The whole command, plots and report included, with machine code at hand; and 10,000 runs of one cell, stored."""
+    """The whole command, report included, once compiled; and 10,000 runs of one cell, stored."""
     command = [str(Path(sys.executable).with_name("fairduel")), "reproduce", "figure1", "--out"]
 
     def reproduce() -> None:
@@ -116,7 +116,7 @@ print(time.perf_counter() - began, peak_memory())
 
 
 def fresh_contexts() -> list[Row]:
-    """Fresh actions in every round, d = 10, K = 32: the exact MLE, and one pass."""
+    """Fresh actions in every round, d = 10, K = 32: exact MLE and one-pass."""
     world = {"dimension": 10, "count": 32}
     exact = Cell("rcdb", "greedy", BUDGET, HORIZON, world="fresh", world_settings=world)
     exact.run(0)
@@ -124,13 +124,13 @@ def fresh_contexts() -> list[Row]:
     rounds = 200_000
     long = Cell("rcdb", "greedy", BUDGET, rounds, "fresh", {"estimator": "one-pass"}, {}, world)
     rows.append(
-        {"work": "fresh contexts, one-pass, a round", "here": seconds(lambda: long.run(1), 1) / rounds, "goal": 2e-5}
+        {"work": "fresh contexts, one-pass, per round", "here": seconds(lambda: long.run(1), 1) / rounds, "goal": 2e-5}
     )
     return rows
 
 
 def best_pair() -> list[Row]:
-    """The exact best pair of 100,000 actions after 10,000 duels; the twin scores all pairs of 1,000."""
+    """The exact best pair of 100,000 actions after 10,000 duels; the baseline scores all pairs of 1,000."""
     rng = np.random.default_rng(0)
     actions, theta = unit_rows(rng, 100_000, 32), rng.normal(size=32)
     theta *= 2 / np.linalg.norm(theta)
@@ -140,10 +140,10 @@ def best_pair() -> list[Row]:
     symmetric_pair(view_by(inverse, actions[:200], theta), radius, True, 0.5)
     here = seconds(lambda: symmetric_pair(view_by(inverse, actions, theta), radius, True, 0.5), 5)
     few = actions[:1000]
-    twin = seconds(lambda: twins.best_pair(few, theta, inverse, radius))
+    twin = seconds(lambda: baselines.best_pair(few, theta, inverse, radius))
     fast = seconds(lambda: symmetric_pair(view_by(inverse, few, theta), radius, True, 0.5))
     assert set(symmetric_pair(view_by(inverse, few, theta), radius, True, 0.5)) == set(
-        twins.best_pair(few, theta, inverse, radius)
+        baselines.best_pair(few, theta, inverse, radius)
     )
     return [
         {"work": "exact best pair, K = 100,000, d = 32", "here": here, "goal": 0.06},
@@ -152,7 +152,7 @@ def best_pair() -> list[Row]:
 
 
 def action_sets() -> list[Row]:
-    """The best pair of sets that are never listed, after 200 random duels; the twin lists a hypercube of 1,024."""
+    """The best pair of implicit action sets after 200 random duels; the baseline lists a hypercube of 1,024."""
     rng = np.random.default_rng(0)
     rows: list[Row] = []
     for actions in (HypercubeSet(10), HypercubeSet(20), HypercubeSet(30), BallSet(30)):
@@ -165,15 +165,17 @@ def action_sets() -> list[Row]:
         here = seconds(lambda a=actions, t=theta, m=inverse: a.best_pair(t, m, np.sqrt(a.dimension), rng))
         row: Row = {"work": f"exact best pair, {type(actions).__name__}({d})", "here": here}
         if d == 10:
-            row["twin"] = seconds(lambda t=theta, m=inverse: twins.best_pair(hypercube(10), t, m, np.sqrt(10)), times=1)
+            row["twin"] = seconds(
+                lambda t=theta, m=inverse: baselines.best_pair(hypercube(10), t, m, np.sqrt(10)), times=1
+            )
         rows.append(row)
     return rows
 
 
 def ask_and_tell() -> list[Row]:
-    """Latency of one ask and tell, at the median and the 99th percentile; one BLAS thread, as on a busy server."""
+    """Latency of one ask and tell, median and 99th percentile; one BLAS thread, as on a busy server."""
     settings = [
-        ("K = 1,000, d = 32, 100,000 votes behind it", 1000, 32, True, "one-pass", 100_000, 3000, 1e-3, 5e-3),
+        ("K = 1,000, d = 32, after 100,000 votes", 1000, 32, True, "one-pass", 100_000, 3000, 1e-3, 5e-3),
         ("K = 200, d = 1,024, fixed", 200, 1024, True, "lazy", 200, 300, 3e-3, None),
         ("K = 200, d = 1,024, fresh", 200, 1024, False, "one-pass", 3, 40, 4e-2, None),
         ("K = 200, d = 4,096, fixed", 200, 4096, True, "lazy", 100, 100, None, None),
@@ -206,7 +208,7 @@ def ask_and_tell() -> list[Row]:
 
 
 def growth() -> list[Row]:
-    """How time grows with T, K and d: fitted exponents, and a figure."""
+    """Growth of time with T, K and d: fitted exponents and a figure."""
 
     def rounds(value: int) -> Callable[[], object]:
         cell = Cell("rcdb", "greedy", 20, value)
@@ -265,8 +267,8 @@ BENCHMARKS = {
 
 def show(rows: list[Row]) -> None:
     table = Table(box=None)
-    for name in ("work", "here", "goal", "twin", "ratio"):
-        table.add_column(name, justify="left" if name == "work" else "right")
+    for name in ("benchmark", "fairduel", "goal", "baseline", "speedup"):
+        table.add_column(name, justify="left" if name == "benchmark" else "right")
     for row in rows:
         if "exponent" in row:
             table.add_row(str(row["work"]), f"^{row['exponent']:.2f} ± {row['error']:.2f}", "", "", "")

@@ -1,4 +1,4 @@
-"""How time and memory are measured."""
+"""Time and memory measurements."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def seconds(call: Callable[[], object], times: int = 3) -> float:
-    """The shortest of a few runs: the least disturbed."""
+    """Return the shortest time of a few calls, the least disturbed one."""
     taken = []
     for _ in range(times):
         began = time.perf_counter()
@@ -16,5 +16,5 @@ def seconds(call: Callable[[], object], times: int = 3) -> float:
 
 
 def peak_memory() -> float:
-    """GiB that this process has held at most; ru_maxrss would count what its parent held too."""
+    """Return the peak memory of this process in GiB; ru_maxrss would include that of its parent."""
     return int(Path("/proc/self/status").read_text(encoding="utf-8").split("VmHWM:")[1].split()[0]) / 2**20

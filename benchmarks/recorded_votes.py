@@ -1,4 +1,4 @@
-"""Recorded votes: from strings to scores beside evalica, a million votes with features, ten million rows of a file."""
+"""Recorded votes: strings to scores (next to evalica), a million votes with features, a file of ten million rows."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ WINNERS = ("first", "second", "tie")
 
 
 def table_of_votes(count: int) -> pl.DataFrame:
-    """Votes between 100 items of different strength, a tenth of them ties."""
+    """Return votes between 100 items of different strength, a tenth of them ties."""
     rng = np.random.default_rng(0)
     first = rng.integers(100, size=count)
     second = (first + rng.integers(1, 100, size=count)) % 100
@@ -38,9 +38,9 @@ def table_of_votes(count: int) -> pl.DataFrame:
 
 
 def strings_to_scores() -> tuple[float, float]:
-    """Seconds here and with evalica; each starts from columns of strings as it takes them, and they must agree."""
-    table = table_of_votes(MILLION).drop("voter")  # ours: a table of polars
-    lists = {name: table[name].to_list() for name in table.columns}  # evalica's: lists
+    """Return seconds here and with evalica; each starts from strings in the form it expects, and they must agree."""
+    table = table_of_votes(MILLION).drop("voter")  # ours: a polars table
+    lists = {name: table[name].to_list() for name in table.columns}  # evalica: lists
     winners = dict(zip(WINNERS, (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw), strict=True))
 
     def here() -> np.ndarray:
@@ -56,7 +56,7 @@ def strings_to_scores() -> tuple[float, float]:
 
 
 def million_with_features(weights: str) -> dict[str, float]:
-    """Seconds of one fit, and the peak memory of a process that does nothing else."""
+    """Return the seconds of one fit and the peak memory of a process that does nothing else."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.recorded_votes", weights], capture_output=True, text=True, check=True
     )
@@ -82,7 +82,7 @@ def fit_a_million(weights: str) -> dict[str, float]:
 
 
 def recorded_votes() -> list[dict[str, object]]:
-    """Recorded votes; the twin of the first row is evalica."""
+    """Recorded votes; the baseline of the first row is evalica."""
     here, evalicas = strings_to_scores()
     work = "1,000,000 votes on 100 named items, strings to scores"
     rows: list[dict[str, object]] = [{"work": work, "here": here, "twin": evalicas, "goal": evalicas / 3}]

@@ -1,6 +1,6 @@
-"""Choose η of the one-pass estimates on tuning seeds: ``python -m benchmarks.step_size``, about eight minutes.
+"""Choose η of the one-pass estimator on tuning seeds: ``python -m benchmarks.step_size`` (about eight minutes).
 
-η is a constant of compiled runs, so this plays the plain loop, which looks it up in every round.
+Compiled runs treat η as a constant, so this plays the plain loop, which looks it up in every round.
 """
 
 import math
@@ -15,7 +15,7 @@ from rich.table import Table
 from fairduel import LockInWarning
 from fairduel.core import estimators
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments.inference import jackknifed
+from fairduel.experiments.inference import jackknife
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
 from fairduel.experiments.tuning import tuning_seeds
 from fairduel.report.tables import with_error
@@ -29,7 +29,7 @@ ONE_PASS = {"estimator": "one-pass"}
 
 
 def problems() -> dict[str, Cell]:
-    """Both agents that the leaderboard shows with one-pass estimates, on seven scenarios."""
+    """Return both agents that the leaderboard lists with one-pass estimates, on seven scenarios."""
     cells = {}
     for agent in ("rcdb", "maxpairucb"):
         for attack in (NO_ATTACK, GREEDY, ADVERSARIAL, MISLEADING):
@@ -42,14 +42,14 @@ def problems() -> dict[str, Cell]:
 
 
 def regret(cell: Cell, step: float, seed: int) -> float:
-    """What the run of this seed costs with this η."""
+    """Return the regret of one run with this η."""
     agent, world, adversary, streams = cell.start(seed)
     with patch.object(estimators, "STEP", step):
         return float(play(agent, world, adversary, horizon=cell.horizon, labels=streams.labels).regret.sum())
 
 
-def over_the_present(regrets: Matrix) -> Vector:
-    """Geometric mean over problems of mean regret, over that of the present η; (problems, η, seeds) → (η,)."""
+def relative_regret(regrets: Matrix) -> Vector:
+    """Return the geometric mean over problems, relative to the current η; (problems, η, seeds) → (η,)."""
     overall = np.exp(np.log(regrets.mean(axis=2)).mean(axis=0))
     return np.asarray(overall / overall[STEPS.index(estimators.STEP)])
 
@@ -65,9 +65,8 @@ def main() -> None:
         table.add_column(f"{step:.3g}", justify="right")
     for name, means in zip(problems(), regrets.mean(axis=2), strict=True):
         table.add_row(name, *(f"{mean:,.0f}" for mean in means))
-    left_out = np.array([over_the_present(np.delete(regrets, i, axis=2)) for i in range(RUNS)])
-    ratios = [jackknifed(value, each) for value, each in zip(over_the_present(regrets), left_out.T, strict=True)]
-    table.add_row("geometric mean, over that at the present η", *(with_error(ratio, digits=2) for ratio in ratios))
+    ratios = [jackknife(lambda runs, i=i: float(relative_regret(runs)[i]), regrets) for i in range(len(STEPS))]
+    table.add_row("geometric mean, relative to the current η", *(with_error(ratio, digits=2) for ratio in ratios))
     Console(width=140).print(table)
 
 

@@ -85,5 +85,5 @@ def test_a_section_of_an_audit_is_a_function_and_an_entry(monkeypatch, votes_fil
     monkeypatch.setattr(audit_page, "AUDIT_SECTIONS", [*audit_page.AUDIT_SECTIONS, silent, in_short])
     assert fairduel(monkeypatch, "audit", votes_file, "--top", "1", "--out", tmp_path) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.index("<h2>How far to trust it</h2>") < page.index("<h2>Fragile</h2>")
-    assert page.count("<h2>") == 6  # four of every audit, this one, and the settings
+    assert page.index("<h2>How fragile is the result?</h2>") < page.index("<h2>Fragile</h2>")
+    assert page.count("<h2>") == 7  # four of every audit, this one, the settings, and how it was made

@@ -163,7 +163,7 @@ def test_a_random_target_is_one_rank_below_the_best_for_the_whole_run():
 
 @pytest.mark.parametrize("target", [5, -1, 99])
 def test_a_target_that_is_no_action_is_refused(target):
-    with pytest.raises(BadInputError, match=f"{target} is none of the 5 actions"):
+    with pytest.raises(BadInputError, match=f"{target} of the misleading attack is not one of the 5 actions"):
         Misleading(budget=3, target=target).flips(sight())
 
 

@@ -43,7 +43,7 @@ def test_the_width_is_taken_before_the_duel_is_counted(kind):
 @pytest.mark.parametrize(("link", "norm_bound"), [(LOGISTIC, 2.0), (PROBIT, 1.0), (clipped_linear(0.2), 1.25)], ids=str)
 def test_the_estimate_solves_equation_mle_on_the_whole_history(kind, link, norm_bound, score_equation, slow_estimate):
     if kind is RCDBS and link is not LOGISTIC:
-        with pytest.raises(BadInputError, match="sigmoid"):
+        with pytest.raises(BadInputError, match="supports only the logistic link"):
             made(kind, link=link, norm_bound=norm_bound)
         return
     agent = made(kind, link=link, norm_bound=norm_bound)

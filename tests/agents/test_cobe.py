@@ -142,7 +142,7 @@ def test_bases_by_name(name, kind):
     [
         ({"base": "barbar"}, "unknown base agent"),
         ({"base": "fairduel.agents:ArmRace"}, "corruption_budget"),
-        ({"base_settings": {"corruption_budget": 3}}, "finds out"),
+        ({"base_settings": {"corruption_budget": 3}}, "which COBE estimates"),
         ({"base_settings": {"colour": 3}}, "colour"),
         ({"largest_corruption": 0}, "largest_corruption"),
         ({"regret_constant": -1}, "regret_constant"),

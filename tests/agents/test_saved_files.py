@@ -65,7 +65,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(agent, tmp_path):
         content = bytearray(whole)
         content[bit // 8] ^= 1 << bit % 8
         path.write_bytes(content)
-        with pytest.raises(BadInputError, match=r"agent\.npz is not a saved agent, or it is damaged: [^\n]*\.$"):
+        with pytest.raises(BadInputError, match=r"agent\.npz is corrupt or not a saved agent: [^\n]*\.$"):
             Agent.load(path)
 
 

@@ -74,7 +74,7 @@ def test_a_torn_file_is_refused_wherever_it_was_cut(kind, tmp_path):
     whole = path.read_bytes()
     for end in [*range(0, len(whole), len(whole) // 80), len(whole) - 1]:
         path.write_bytes(whole[:end])
-        with pytest.raises(BadInputError, match="damaged"):
+        with pytest.raises(BadInputError, match="is corrupt or not a saved agent"):
             Agent.load(path)
 
 
@@ -86,7 +86,7 @@ def test_a_changed_byte_in_the_content_is_noticed(tmp_path):
     whole = path.read_bytes()
     place = whole.index(b"n\0\0\0o\0\0\0r\0\0\0m\0\0\0")  # within the JSON text
     path.write_bytes(whole[:place] + b"N" + whole[place + 1 :])
-    with pytest.raises(BadInputError, match="damaged"):
+    with pytest.raises(BadInputError, match="is corrupt or not a saved agent"):
         Agent.load(path)
 
 

@@ -16,9 +16,9 @@ LIKELIHOOD = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "fgts"]
 
 
 def settled(name):
-    """An agent whose weights are all 1, after ten rounds that somebody won."""
+    """An agent whose weights are all 1, after thirty rounds without ties."""
     agent = small(AGENTS[name], self_duels=False, **({"flip_budget": 0} if name in {"rcdb", "rcdb-s"} else {}))
-    for i in range(10):
+    for i in range(30):
         agent.tell(agent.ask(ACTIONS), Outcome.FIRST if i % 3 else Outcome.SECOND)
     return agent
 

@@ -8,7 +8,8 @@ from scipy.optimize import brentq
 
 from fairduel import BadInputError, Duel, Outcome
 from fairduel.agents import VersatileDB
-from fairduel.agents.tsallis import draw, tsallis_distribution
+from fairduel.agents.draws import draw
+from fairduel.agents.tsallis import tsallis_distribution
 from fairduel.simulation import Cell
 
 LOSSES = st.lists(st.floats(0, 1e6), min_size=2, max_size=12).map(np.array)

@@ -6,6 +6,7 @@ import pytest
 
 from fairduel import BadInputError
 from fairduel.agents import MultiLevelOFUL, WeightedOFUL
+from fairduel.agents.draws import draw_level
 from fairduel.simulation import Cell
 
 
@@ -67,7 +68,7 @@ def test_the_multi_level_form_takes_the_lesser_of_two_bounds(monkeypatch):
     agent = made(MultiLevelOFUL, scale=0.03)
     weight, levels = 3 / 1.1**2, 10  # ⌈log₂ 800⌉
     turns = itertools.cycle(range(1, levels + 1))  # the highest, whose own bound is the lesser one, are seldom drawn
-    monkeypatch.setattr(agent, "_draw_level", lambda: next(turns))
+    monkeypatch.setattr("fairduel.agents.weighted_oful.draw_level", lambda _rng, _levels: next(turns))
     everyone, own = Slow(3, weight), {level: Slow(3, weight) for level in range(1, levels + 1)}
     seen, lesser = set(), set()
     for t in range(1, 201):
@@ -93,8 +94,8 @@ def test_the_multi_level_form_takes_the_lesser_of_two_bounds(monkeypatch):
 
 
 def test_level_l_is_drawn_with_probability_two_to_the_minus_l():
-    agent = made(MultiLevelOFUL, horizon=4)
-    levels = np.array([agent._draw_level() for _ in range(16_000)])
+    rng = np.random.default_rng(0)
+    levels = np.array([draw_level(rng, 3) for _ in range(16_000)])
     shares = np.array([1 / 2 + 1 / 8, 1 / 4, 1 / 8])  # the first has the rest
     counts = np.bincount(levels, minlength=4)[1:]
     assert len(counts) == 3

@@ -66,7 +66,7 @@ def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audit
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
     assert page.count("<figure") == 3
-    for words in ("What to do", "Whom to trust", "How far to trust it", "voters: level", "voters: taste_for_items"):
+    for words in ("What to do", "Voters", "How fragile is the result?", "voters: level", "voters: taste_for_items"):
         assert words in page
 
 

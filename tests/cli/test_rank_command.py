@@ -53,7 +53,7 @@ def test_the_page_stands_alone_and_says_all(monkeypatch, tmp_path, votes):
     assert "&lt;b&gt;tea &amp; co&lt;/b&gt; is first of 3 items" in page
     assert "<b>tea" not in page
     assert page.count("<figure") == 2
-    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
     for setting in ("fixed-point", "√votes", "first = first, second = second, winner = winner, voter = voter"):
         assert setting in page
 

@@ -154,7 +154,7 @@ def test_a_damaged_cell_is_named_and_run_again(folder):
     path = next(iter(cells(folder / "damaged").values()))[0]
     path.write_bytes(path.read_bytes()[::-1])
     asked = fairduel("results", "query", "damaged", "FROM runs", cwd=folder)
-    assert_one_sentence(asked, "are damaged: rerun", path.name)
+    assert_one_sentence(asked, "are damaged; rerun", path.name)
     done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "(8 new)" in done.stdout

@@ -221,8 +221,8 @@ def test_an_agent_that_cannot_play_is_refused_before_anything_runs(tmp_path, age
 def test_the_estimate_is_the_time_of_one_run_of_each_kind_times_the_runs_left(tmp_path, coin, monkeypatch):
     store, timed = Store(tmp_path / "results"), []
 
-    def one_second(_store, cell, _seed):
-        timed.append((cell.agent, cell.world))
+    def one_second(_store, group):
+        timed.append((group.cell.agent, group.cell.world))
         return 1.0
 
     monkeypatch.setattr(board, "_seconds_per_run", one_second)
@@ -241,4 +241,7 @@ def test_runs_made_for_the_estimate_are_not_made_again(tmp_path):
     assert work.minutes > 0
     board.compete(store, SEEDS, progress=done.append)
     assert sum(done) == work.runs
+    assert all(store.seeds(cell) == set(SEEDS) for cell in board.report_cells())
+    assert all(store.seeds(cell) >= set(board.TUNING_SEEDS) for cell in board.tuning_cells())
+    assert sum(len(store.seeds(cell) & set(SEEDS)) for cell in board.tuning_cells()) == len(SEEDS) * 2  # the winners'
     assert board.estimate(store, SEEDS) == (0, 0.0)

@@ -61,6 +61,8 @@ def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
         assert sentence.endswith("is not told C and assumes C = ⌈√T⌉.")
         assert Cell(name, **base).assumptions == []
         assert Cell(name, **base, agent_settings={"known_budget": True}).start(0)[0].flip_budget == 7
+    guessed = Cell("rcdb", **base, agent_settings={"known_budget": False, "flip_budget": 20})
+    assert (guessed.start(0)[0].flip_budget, guessed.assumptions) == (20, [])
     rewards = base | {"attack": "bury", "world": "linear"}
     for name, assumed in (
         ("cw-oful", "C = √T"),

@@ -70,7 +70,7 @@ WORLDS = {
 def test_every_agent_attack_and_world_meet_alike(agent, attack, world):
     cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world=world, world_settings=WORLDS[world])
     if agent == "rcdb-s" and world.startswith("hard"):
-        with pytest.raises(BadInputError, match="sigmoid"):
+        with pytest.raises(BadInputError, match="only the logistic link"):
             cell.start(seed=1)
     else:
         assert_both_drivers_agree(cell)

@@ -97,7 +97,7 @@ def test_an_edit_of_comments_and_docstrings_does_not(package):
     ("file", "before", "after"),
     [
         ("votes/bradley_terry.py", "TINY_RIDGE = ", "TINY_RIDGE = 1000 * "),
-        ("simulation/cell.py", '"flip_budget": self.budget,', '"flip_budget": 2 * self.budget,'),
+        ("simulation/cell.py", "(_BUDGETS, self.budget)", "(_BUDGETS, 2 * self.budget)"),
     ],
 )
 def test_an_edit_that_once_went_unseen_changes_it(package, file, before, after):

@@ -56,7 +56,7 @@ def test_only_the_last_grid_is_asked(swept, tmp_path):
 def test_a_sweep_without_a_finished_cell_says_so(tmp_path):
     Store(tmp_path)
     read_grid(written(tmp_path, SMALL)).save(tmp_path, "")
-    with pytest.raises(BadInputError, match="finished yet"):
+    with pytest.raises(BadInputError, match="no finished runs yet"):
         query(tmp_path, "FROM runs")
 
 
@@ -129,7 +129,7 @@ def test_a_damaged_cell_is_named_and_not_read(swept, tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
-    with pytest.raises(BadInputError, match=f"rcdb under greedy .* are damaged: rerun .*{path.name}"):
+    with pytest.raises(BadInputError, match=f"rcdb under greedy .* are damaged; rerun .*{path.name}"):
         query(tmp_path / "swept", "FROM runs")
 
 
@@ -144,7 +144,7 @@ def test_a_part_that_is_merged_meanwhile_is_one_sentence(swept, tmp_path, monkey
         return found
 
     monkeypatch.setattr(Store, "parts", then_merge)
-    with pytest.raises(BadInputError, match="If the sweep is still running, ask again"):
+    with pytest.raises(BadInputError, match="If the sweep is still running, try again"):
         query(tmp_path / "swept", "FROM runs")
 
 

@@ -101,7 +101,7 @@ def test_a_worker_refuses_other_code_than_it_was_asked_to_run(mortal, tmp_path):
     with threadpool_limits():  # what a worker sets for good
         [(key, cell)] = mortal_grid(mortal, "never").cells.items()
         assert [run.seed for run in run_elsewhere(Batch(key, cell, [3]))] == [3]
-        with pytest.raises(BadInputError, match="other code than was asked for"):
+        with pytest.raises(BadInputError, match="differs from the local code"):
             run_elsewhere(Batch("another key", cell, [0]))
         path = tmp_path / f"{mortal}.py"
         path.write_text(MORTAL.replace("return self.seed", "return 1 + self.seed"))

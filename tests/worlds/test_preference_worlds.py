@@ -56,7 +56,7 @@ def test_the_rewards_make_the_regret_that_was_asked_for(matrix):
         np.testing.assert_allclose(PreferenceWorld(matrix=matrix, regret=regret).offer(1).rewards, scores)
     winner = condorcet_winner(matrix)
     if winner is None:
-        with pytest.raises(BadInputError, match="no Condorcet regret: ask for borda or copeland"):
+        with pytest.raises(BadInputError, match="Condorcet regret is undefined; use regret='borda' or 'copeland'"):
             PreferenceWorld(matrix=matrix)
         return
     rewards = PreferenceWorld(matrix=matrix).offer(1).rewards
@@ -115,7 +115,7 @@ def test_a_cycle_at_the_top_has_no_condorcet_winner(arms):
     assert len(top) == 3
     assert copeland_scores(matrix)[top] == pytest.approx((arms - 3 + 1) / (arms - 1))
     assert sorted(matrix[np.ix_(top, top)].ravel()) == pytest.approx([0.3] * 3 + [0.5] * 3 + [0.7] * 3)
-    with pytest.raises(BadInputError, match="borda or copeland"):
+    with pytest.raises(BadInputError, match="use regret='borda' or 'copeland'"):
         drawn("cyclic", arms=arms, regret="condorcet")
 
 
@@ -188,7 +188,7 @@ def test_an_agent_with_features_learns_here_too():
         ([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]], "shape"),
         ([[0.5]], "shape"),
         ([], "shape"),
-        ([[0.5, 0.6], [0.4]], "one length"),
+        ([[0.5, 0.6], [0.4]], "same length"),
         ([["a", "b"], ["c", "d"]], "numbers"),
     ],
 )

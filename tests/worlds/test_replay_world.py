@@ -152,7 +152,7 @@ def test_contexts_can_be_chosen(tmp_path):
 def test_pairs_without_votes_are_refused_or_answered_by_the_model(tmp_path):
     votes = [vote for vote in TEN if {vote[1], vote[2]} != {1, 2}]
     path = write(tmp_path / "votes", votes)
-    with pytest.raises(BadInputError, match=r"no vote on '1' against '2' in the context '0'.*missing='model'"):
+    with pytest.raises(BadInputError, match=r"no votes on '1' against '2' in context '0'.*missing='model'"):
         world(path)
     replayed = world(path, missing="model")
     one = replayed.contexts[0]
@@ -166,7 +166,7 @@ def test_pairs_without_votes_are_refused_or_answered_by_the_model(tmp_path):
 
 def test_a_pair_of_nothing_but_ties_is_missing_where_ties_are_dropped(tmp_path):
     path = write(tmp_path / "votes", [vote for vote in TEN if vote[0] == 0] + [(1, 3, 4, "tie")])
-    with pytest.raises(BadInputError, match=r"no decided vote on '3' against '4'"):
+    with pytest.raises(BadInputError, match=r"no decided votes on '3' against '4'"):
         world(path, ties="drop")
     assert world(path).contexts[1].rewards.tolist() == [0.5, 0.5]
 
@@ -186,17 +186,17 @@ def test_unknown_settings_are_refused(tmp_path, settings, words):
 
 
 def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path):
-    with pytest.raises(BadInputError, match="is no folder: a replay needs one with the files"):
+    with pytest.raises(BadInputError, match="is not a folder; a replay needs one with"):
         world(str(tmp_path / "nowhere"))
-    with pytest.raises(BadInputError, match=r"needs one file of votes in .* which has none"):
+    with pytest.raises(BadInputError, match=r"needs exactly one votes file in .* which has none"):
         world(str(tmp_path))
     path = Path(write(tmp_path / "two"))
     (path / "votes.csv.gz").write_bytes(b"")
-    with pytest.raises(BadInputError, match=r"votes\.csv and votes\.csv\.gz, and may hold only one"):
+    with pytest.raises(BadInputError, match=r"which has votes\.csv and votes\.csv\.gz\."):
         world(str(path))
     (path / "votes.csv.gz").unlink()
     (path / "features.npz").unlink()
-    with pytest.raises(BadInputError, match=r"one file of features in .* which has none"):
+    with pytest.raises(BadInputError, match=r"exactly one features file in .* which has none"):
         world(str(path))
     (path / "features.npz").write_bytes(b"PK\x03\x04torn")
     with pytest.raises(BadInputError, match="features"):

@@ -122,7 +122,7 @@ def test_fresh_actions_point_everywhere():
 
 @pytest.mark.parametrize("count", [1, 0, -2])
 def test_a_fresh_world_needs_two_actions(count):
-    with pytest.raises(BadInputError, match="at least two"):
+    with pytest.raises(BadInputError, match="count must be a whole number ≥ 2"):
         Fresh(rng=rng(), count=count)
 
 
@@ -188,10 +188,10 @@ def test_a_table_is_read_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("features", "rewards", "reason"),
     [
-        (FEATURES, VALUES[:2], "as many finite rewards"),
-        (FEATURES, [0.1, math.nan, 0.2], "as many finite rewards"),
-        (FEATURES, [0.1, math.inf, 0.2], "as many finite rewards"),
-        (FEATURES, VALUES[:, None], "as many finite rewards"),
+        (FEATURES, VALUES[:2], "needs 3 finite rewards"),
+        (FEATURES, [0.1, math.nan, 0.2], "needs 3 finite rewards"),
+        (FEATURES, [0.1, math.inf, 0.2], "needs 3 finite rewards"),
+        (FEATURES, VALUES[:, None], "needs 3 finite rewards"),
         (2 * FEATURES, VALUES, "at most 1"),
         (FEATURES[:1], VALUES[:1], "at least two actions"),
         (FEATURES[0], VALUES[:1], "shape"),
@@ -208,5 +208,5 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
     np.savez(tmp_path / "partial.npz", features=FEATURES)
     np.savez(tmp_path / "objects.npz", features=np.array([{}], dtype=object), rewards=VALUES)
     for name in ("text.npz", "partial.npz", "objects.npz", "missing.npz"):
-        with pytest.raises(BadInputError, match=rf"{name} is no npz file"):
+        with pytest.raises(BadInputError, match=rf"{name} is not an npz file"):
             Table.read(path=str(tmp_path / name), norm_bound=1.0)

@@ -1,4 +1,4 @@
-"""Adversaries: who corrupts answers, and what they know."""
+"""Adversaries: attacks on duels and on rewards."""
 
 from fairduel.adversaries.base import (
     Adversary,
@@ -16,7 +16,7 @@ from fairduel.adversaries.strong import STRONG_ATTACKS, Adversarial, Hiding, Mis
 from fairduel.adversaries.weak import WEAK_ATTACKS, Greedy, NoAttack, Random
 
 ATTACKS: dict[str, type[Adversary]] = {**WEAK_ATTACKS, **STRONG_ATTACKS, **REWARD_ATTACKS}
-"""Every attack by name: on duels but for the last two, which are on rewards."""
+"""Every attack by name; all but the last two attack duels."""
 
 __all__ = [
     "ATTACKS",

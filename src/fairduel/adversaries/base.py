@@ -1,8 +1,8 @@
-"""What an adversary may see and do.
+"""What an adversary sees and may do.
 
-A **weak** adversary commits before the agent acts: it is given the round, and the true rewards where it corrupts
-rewards. A **strong** one sees what was asked, the true answer and the true rewards. They only say what they *want*; the
-budget is kept here, out of their reach.
+A **weak** adversary commits before the agent acts: it sees the round and, if it corrupts rewards, the true rewards. A
+**strong** one also sees what was asked and the true answer. An attack only says what it *wants*; the budget is enforced
+here.
 """
 
 from abc import ABC, abstractmethod
@@ -19,26 +19,29 @@ from fairduel.duel import Matrix, Outcome, Vector
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """All that a strong adversary sees of one round."""
+    """What a strong adversary sees of a duel.
+
+    Args:
+        round_number: t = 1, 2, …
+        actions: This round's actions, shape (K, d).
+        rewards: Their true rewards, shape (K,).
+        first: Index of the first action.
+        second: Index of the second action.
+        outcome: The true outcome l_t.
+        probability: Probability of that outcome under the true model.
+    """
 
     round_number: int
-    """t = 1, 2, …"""
     actions: Matrix
-    """This round's actions, shape (K, d)."""
     rewards: Vector
-    """Their true rewards, shape (K,)."""
     first: int
-    """Index of the first action of the duel."""
     second: int
-    """Index of the second."""
     outcome: Outcome
-    """The true outcome l_t."""
     probability: float
-    """How probable that outcome was under the true model."""
 
     @property
     def winner(self) -> int:
-        """Index of the action that truly won; no adversary is asked about a tie."""
+        """Index of the action that truly won; adversaries are never asked about ties."""
         return self.first if self.outcome is Outcome.FIRST else self.second
 
     @property
@@ -48,31 +51,31 @@ class Sight:
 
 
 class DuelSeen(NamedTuple):
-    """A :class:`Sight` as compiled functions know it."""
+    """A :class:`Sight` for compiled functions."""
 
     round_number: int
     rewards: Vector
     first: int
     second: int
     share: float
-    """Of the first, in the true outcome."""
+    """1 if the first action truly won, 0 if the second did."""
     probability: float
 
 
 class AttackPlan(NamedTuple):
-    """An attack's settings as compiled functions know them."""
+    """An attack's settings for compiled functions."""
 
     which: int
-    """The number of its rule, in a compiled run."""
+    """Index of its rule in a compiled run."""
     budget: int
     numbers: Vector
-    """What a rule needs to know besides, shape (m,)."""
+    """The rule's own settings, shape (m,)."""
     memory: Vector
-    """What it must remember from round to round, shape (1,)."""
+    """What the rule remembers between rounds, shape (1,)."""
 
 
 class FlipCase(NamedTuple):
-    """All three arguments of a rule in one."""
+    """The arguments of a rule."""
 
     plan: AttackPlan
     seen: DuelSeen
@@ -81,92 +84,95 @@ class FlipCase(NamedTuple):
 
 @inlined
 def may_flip(budget: int, spent: float, share: float) -> bool:
-    """Whether budget is left, and there is something to flip: a tie has no other side."""
+    """Whether budget is left and the outcome can be flipped, which a tie cannot."""
     return spent < budget and share != 0.5
 
 
-rule: Any = None  # an attack's own, in the two below
+rule: Any = None  # the attack's rule is filled into the two functions below
 
 
-def _seeing(case: FlipCase) -> Any:
-    """A strong adversary's rule, shown everything."""
+def _strong_step(case: FlipCase) -> Any:
     return rule(case.plan, case.seen, case.rng)
 
 
-def _blindfolded(case: FlipCase) -> Any:
-    """A weak adversary's rule, shown the round alone."""
+def _weak_step(case: FlipCase) -> Any:
     return rule(case.plan, case.seen.round_number, case.rng)
 
 
 @dataclass(frozen=True, slots=True)
 class PullSight:
-    """All that a strong adversary sees of one round in which an action was pulled."""
+    """What a strong adversary sees of a pull.
+
+    Args:
+        round_number: t = 1, 2, …
+        actions: This round's actions, shape (K, d).
+        rewards: Their true mean rewards, shape (K,).
+        action: Index of the action pulled.
+        reward: The true reward, including noise.
+    """
 
     round_number: int
-    """t = 1, 2, …"""
     actions: Matrix
-    """This round's actions, shape (K, d)."""
     rewards: Vector
-    """Their true mean rewards, shape (K,)."""
     action: int
-    """Index of the action that was pulled."""
     reward: float
-    """The true reward, noise included."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Adversary(ABC):
-    """Corrupts answers, within a budget."""
+    """Corrupts answers within a budget.
+
+    Args:
+        budget: C, the most that may be spent.
+        rng: The adversary's own random stream.
+    """
 
     budget: float
-    """C, the most that may be spent."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    """The adversary's own random stream."""
 
     def __post_init__(self) -> None:
         self.budget = self._checked_budget()
         self._spent = 0.0
 
     def _checked_budget(self) -> float:
-        return at_least_zero("the budget of an adversary", self.budget)
+        return at_least_zero("the adversary's budget", self.budget)
 
     @property
     def spent(self) -> float:
-        """How much was spent so far."""
+        """How much has been spent so far."""
         return self._spent
 
 
 class FlippingAdversary(Adversary):
-    """Flips the outcomes of duels, at most ``budget`` of them.
+    """Flips the outcomes of at most ``budget`` duels.
 
-    Its ``wants_flip`` is a method, or made from a compiled rule by :func:`by_round` or :func:`by_sight`; with such a
-    rule it also takes part in compiled runs.
+    Its ``wants_flip`` is a method, or made from a compiled rule by :func:`by_round` or :func:`by_sight`; only attacks
+    with a compiled rule support compiled runs.
     """
 
     budget: int
-    """C, the most outcomes that may be flipped."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._plan = AttackPlan(0, self.budget, np.array(self._numbers(), dtype=np.float64), np.zeros(1))
 
     def _checked_budget(self) -> int:
-        return integer("the budget of an adversary", self.budget)
+        return integer("the adversary's budget", self.budget)
 
     def _numbers(self) -> tuple[float, ...]:
-        """What the compiled rule needs to know besides the budget."""
+        """Return the settings that the compiled rule needs besides the budget."""
         return ()
 
     def check_actions(self, fewest: int) -> None:
-        """Refuse a world that offers too few actions for this attack."""
+        """Raise if a world that offers at least ``fewest`` actions has too few for this attack."""
 
     def plan_run(self) -> AttackPlan | None:
-        """What a compiled run needs, or ``None`` where the attack has begun."""
+        """Return what a compiled run needs; ``None`` if the attack has begun."""
         return None if self._spent else self._plan._replace(memory=self._plan.memory.copy())
 
     @classmethod
     def flip_step(cls) -> Callable[[FlipCase], bool] | None:
-        """The compiled rule, for a compiled run; ``None`` where only the plain driver serves."""
+        """Return the rule for compiled runs; ``None`` if there is none."""
         return getattr(cls.wants_flip, "flip_step", None)
 
     @abstractmethod
@@ -175,7 +181,7 @@ class FlippingAdversary(Adversary):
 
     @final
     def flips(self, sight: Sight) -> bool:
-        """Whether this round's outcome is flipped (c_t of the paper); spends the budget if so."""
+        """Decide whether to flip this round's outcome (c_t of the paper), and spend the budget if so."""
         if not may_flip(self.budget, self._spent, sight.outcome.first_share) or not self._decides(sight):
             return False
         self._spent += 1
@@ -186,11 +192,11 @@ class FlippingAdversary(Adversary):
 
 
 class WeakAdversary(FlippingAdversary):
-    """Decides before it could see the duel: write :meth:`wants_flip` of the round alone."""
+    """Decides before it sees the duel; implement :meth:`wants_flip` from the round alone."""
 
     @abstractmethod
     def wants_flip(self, round_number: int) -> bool:
-        """Whether to flip round t = 1, 2, and so on."""
+        """Whether to flip round t, counted from 1."""
 
     @final
     def _decides(self, sight: Sight) -> bool:
@@ -198,7 +204,7 @@ class WeakAdversary(FlippingAdversary):
 
 
 class StrongAdversary(FlippingAdversary):
-    """Sees the duel, its true outcome and the model: write :meth:`wants_flip` of that."""
+    """Sees the duel, its true outcome and the model; implement :meth:`wants_flip` from these."""
 
     @abstractmethod
     def wants_flip(self, sight: Sight) -> bool:
@@ -210,17 +216,17 @@ class StrongAdversary(FlippingAdversary):
 
 
 def by_round(rule: Callable[[AttackPlan, int, np.random.Generator], bool]) -> Any:
-    """Make a weak adversary's ``wants_flip`` of a compiled rule, which is given the round alone."""
+    """Make a weak adversary's ``wants_flip`` from a compiled rule, which sees the round alone."""
 
     def wants_flip(self: WeakAdversary, round_number: int) -> bool:
         return bool(rule(self._plan, round_number, self.rng))
 
-    wants_flip.flip_step = specialised(_blindfolded, rule=rule)  # type: ignore[attr-defined]
+    wants_flip.flip_step = specialised(_weak_step, rule=rule)  # type: ignore[attr-defined]
     return wants_flip
 
 
 def by_sight(rule: Callable[[AttackPlan, DuelSeen, np.random.Generator], bool]) -> Any:
-    """Make a strong adversary's ``wants_flip`` of a compiled rule, which is given the duel and its true outcome."""
+    """Make a strong adversary's ``wants_flip`` from a compiled rule, which sees the duel and its true outcome."""
 
     def wants_flip(self: StrongAdversary, sight: Sight) -> bool:
         self.check_actions(len(sight.rewards))
@@ -228,17 +234,17 @@ def by_sight(rule: Callable[[AttackPlan, DuelSeen, np.random.Generator], bool]) 
         duel = DuelSeen(sight.round_number, sight.rewards, sight.first, sight.second, share, sight.probability)
         return bool(rule(self._plan, duel, self.rng))
 
-    wants_flip.flip_step = specialised(_seeing, rule=rule)  # type: ignore[attr-defined]
+    wants_flip.flip_step = specialised(_strong_step, rule=rule)  # type: ignore[attr-defined]
     return wants_flip
 
 
 class RewardAdversary(Adversary):
-    """Adds c_t to rewards, with Σ|c_t| ≤ ``budget``; what it wants beyond that is cut to what is left."""
+    """Adds c_t to rewards, clipped so that Σ|c_t| ≤ ``budget``."""
 
     @final
     def corruption(self, sight: PullSight) -> float:
-        """c_t; spends |c_t|, or, of an adversary that commits, the largest |c_t| over all actions."""
-        wanted, cost = self._wishes(sight)
+        """Return c_t and spend its absolute value; a weak adversary spends the largest over all actions."""
+        wanted, cost = self._wanted_and_cost(sight)
         if not cost:
             return 0.0
         left = self.budget - self._spent
@@ -246,31 +252,31 @@ class RewardAdversary(Adversary):
         return wanted * min(1.0, left / cost)
 
     @abstractmethod
-    def _wishes(self, sight: PullSight) -> tuple[float, float]:
-        """What to add to this reward, and what that costs."""
+    def _wanted_and_cost(self, sight: PullSight) -> tuple[float, float]:
+        """Return what to add to this reward, and what that costs."""
 
 
 class WeakRewardAdversary(RewardAdversary):
-    """Commits before the action is chosen: write :meth:`wants_added` of the round and the true means."""
+    """Commits before the action is chosen; implement :meth:`wants_added` from the round and the true means."""
 
     @abstractmethod
     def wants_added(self, round_number: int, rewards: Vector) -> Vector:
-        """What to add to the reward of each action, shape (K,)."""
+        """Return what to add to the reward of each action, shape (K,)."""
 
     @final
-    def _wishes(self, sight: PullSight) -> tuple[float, float]:
+    def _wanted_and_cost(self, sight: PullSight) -> tuple[float, float]:
         wanted = self.wants_added(sight.round_number, sight.rewards)
         return float(wanted[sight.action]), float(np.abs(wanted).max())
 
 
 class StrongRewardAdversary(RewardAdversary):
-    """Sees the action and its true reward: write :meth:`wants_added` of that."""
+    """Sees the action and its true reward; implement :meth:`wants_added` from these."""
 
     @abstractmethod
     def wants_added(self, sight: PullSight) -> float:
-        """What to add to this reward."""
+        """Return what to add to this reward."""
 
     @final
-    def _wishes(self, sight: PullSight) -> tuple[float, float]:
+    def _wanted_and_cost(self, sight: PullSight) -> tuple[float, float]:
         wanted = self.wants_added(sight)
         return wanted, abs(wanted)

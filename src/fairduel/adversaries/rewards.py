@@ -1,4 +1,4 @@
-"""Attacks on rewards: one that sees the action, one that commits before it."""
+"""Attacks on rewards: a strong one, which sees the action, and a weak one, which does not."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,11 @@ from fairduel.duel import Vector
 
 @dataclass(kw_only=True, eq=False)
 class Bury(StrongRewardAdversary):
-    """Takes ``depth`` off every reward of the best action until the budget is spent."""
+    """Subtracts ``depth`` from every reward of the best action until the budget is spent.
+
+    Args:
+        depth: How much to subtract from one reward.
+    """
 
     depth: float = 1.0
 
@@ -20,16 +24,16 @@ class Bury(StrongRewardAdversary):
         self.depth = positive("depth", self.depth)
 
     def wants_added(self, sight: PullSight) -> float:
-        """Something below zero, if the best action was pulled."""
+        """Return −depth if the best action was pulled, otherwise 0."""
         return -self.depth if sight.action == int(np.argmax(sight.rewards)) else 0.0
 
 
 @dataclass(kw_only=True, eq=False)
 class Swap(WeakRewardAdversary):
-    """From the first round on, makes the best action look like the worst and the worst like the best."""
+    """Swaps the means of the best and the worst action from the first round on."""
 
     def wants_added(self, round_number: int, rewards: Vector) -> Vector:  # noqa: ARG002
-        """Each of the two means minus the other."""
+        """Return the difference of the two means, with opposite signs."""
         best, worst = int(np.argmax(rewards)), int(np.argmin(rewards))
         added = np.zeros(len(rewards))
         added[best] = rewards[worst] - rewards[best]

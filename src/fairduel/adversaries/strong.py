@@ -1,4 +1,4 @@
-"""Attacks that know the duel and the model (appendix "Experiments", strong; and the lower bound's)."""
+"""Attacks that see the duel and the model: the paper's strong ones (appendix "Experiments") and the lower bound's."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,20 +16,20 @@ _RANDOM, _MEDIAN, _SECOND, _WORST, _GIVEN = range(5)
 
 @compiled
 def against_the_model(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:  # noqa: ARG001
-    """If the true outcome was the likelier one."""
+    """Flip if the true outcome was the likelier one."""
     return seen.probability > 0.5
 
 
 @dataclass(kw_only=True, eq=False)
 class Adversarial(StrongAdversary):
-    """Flips an outcome exactly when it agrees with the model, i.e. had probability over ½."""
+    """Flips every outcome that agrees with the model, that is, had probability over ½."""
 
     wants_flip = by_sight(against_the_model)
 
 
 @compiled
 def rank_of(rewards: Vector, action: int) -> int:
-    """The place of an action among the true rewards (K,), best first from 0; of equals the lower index is first."""
+    """Return an action's rank among the true rewards (K,): 0 is best; the lower index wins ties."""
     rank = 0
     for other in range(rewards.size):
         is_ahead = rewards[other] > rewards[action] or (rewards[other] == rewards[action] and other < action)
@@ -39,9 +39,9 @@ def rank_of(rewards: Vector, action: int) -> int:
 
 @compiled
 def target_rank(kind: int, uniform: float, rewards: Vector) -> int:
-    """The place of the target among the true rewards (K,), best first from 0; never that of the best."""
+    """Return the target's rank among the true rewards (K,), which is never that of a best action."""
     count = rewards.size
-    best = min(int(np.sum(rewards == np.max(rewards))), count - 1)  # so many share the first place
+    best = min(int(np.sum(rewards == np.max(rewards))), count - 1)  # how many share rank 0
     if kind == _SECOND:
         return best
     if kind == _MEDIAN:
@@ -53,7 +53,7 @@ def target_rank(kind: int, uniform: float, rewards: Vector) -> int:
 
 @compiled
 def for_the_target(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:  # noqa: ARG001
-    """If the target has truly lost to another action."""
+    """Flip if the target truly lost to another action."""
     kind, value = int(plan.numbers[0]), plan.numbers[1]
     loser = seen.second if seen.share == 1.0 else seen.first
     if seen.first == seen.second:
@@ -65,10 +65,12 @@ def for_the_target(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -
 
 @dataclass(kw_only=True, eq=False)
 class Misleading(StrongAdversary):
-    """Lets one suboptimal action win all its duels; a flip is spent only where it would have lost.
+    """Makes one suboptimal action win all its duels; flips are spent only where it would have lost.
 
-    ``target`` names it by its rank among the true rewards (``"random"``: one rank below the best, drawn
-    once a run), so that it also means something where actions change; or it is an action's index.
+    Args:
+        target: The action, by its rank among the true rewards, so that it is defined even if actions change:
+            ``"second"``, ``"median"``, ``"worst"``, or ``"random"``, a rank below the best drawn once per run; or an
+            action's index.
     """
 
     target: Target | int = "random"
@@ -86,12 +88,12 @@ class Misleading(StrongAdversary):
         return _GIVEN, self.target
 
     def check_actions(self, fewest: int) -> None:
-        """Refuse a target that is none of the actions."""
+        """Raise if the target is not among the actions."""
         if isinstance(self.target, int) and not 0 <= self.target < fewest:
-            raise BadInputError(f"the misleading target {self.target} is none of the {fewest} actions.")
+            raise BadInputError(f"target {self.target} of the misleading attack is not one of the {fewest} actions.")
 
     def rank(self, rewards: Vector) -> int:
-        """The target's place among actions with these true rewards (K,), best first from 0."""
+        """Return the target's rank among actions with these true rewards (K,); 0 is best."""
         self.check_actions(len(rewards))
         if isinstance(self.target, int):
             return rank_of(rewards, self.target)
@@ -100,7 +102,7 @@ class Misleading(StrongAdversary):
 
 @compiled
 def for_the_best(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> bool:
-    """If the best action is in the duel, is still to be hidden, and the coin disagrees."""
+    """Flip on a coin toss if the best action is in the duel and still to be hidden."""
     best = np.argmax(seen.rewards)
     if seen.first == seen.second or best not in (seen.first, seen.second) or plan.memory[0] >= plan.budget:
         return False
@@ -110,7 +112,7 @@ def for_the_best(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> 
 
 @dataclass(kw_only=True, eq=False)
 class Hiding(StrongAdversary):
-    """Hides the best action: its first C duels are answered by a fair coin (proof of Theorem kappa)."""
+    """Hides the best action by answering its first C duels with a fair coin (proof of Theorem kappa)."""
 
     wants_flip = by_sight(for_the_best)
 

@@ -1,12 +1,12 @@
-"""Attacks that know the round only (appendix "Experiments", weak)."""
+"""Attacks that see only the round: the paper's weak ones (appendix "Experiments")."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairduel.adversaries.base import AttackPlan, WeakAdversary, by_round
+from fairduel.checks import fraction
 from fairduel.core.compiling import compiled
-from fairduel.errors import BadInputError
 
 
 @compiled
@@ -17,13 +17,13 @@ def never(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool
 
 @compiled
 def always(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
-    """Flip everything: the budget ends it."""
+    """Flip everything, until the budget is spent."""
     return True
 
 
 @compiled
 def by_coin(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
-    """Flip with one probability."""
+    """Flip with a fixed probability."""
     return bool(rng.random() < plan.numbers[0])
 
 
@@ -44,15 +44,18 @@ class Greedy(WeakAdversary):
 
 @dataclass(kw_only=True, eq=False)
 class Random(WeakAdversary):
-    """Flips each round with the same probability until the budget is spent."""
+    """Flips each round with the same probability until the budget is spent.
+
+    Args:
+        probability: Between 0 and 1.
+    """
 
     probability: float = 0.5
     wants_flip = by_round(by_coin)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.probability < 1:
-            raise BadInputError(f"the random attack's probability lies between 0 and 1, not {self.probability!r}.")
+        self.probability = fraction("the random attack's probability", self.probability)
 
     def _numbers(self) -> tuple[float, ...]:
         return (self.probability,)

@@ -40,11 +40,11 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "cw-oful": CWOFUL,
     "cobe": COBE,
 }
-"""Every agent by the name that the command and the results know it by."""
+"""Every built-in agent, by the name used on the command line and in results."""
 
 
 def loaded_class(name: str) -> type[Agent[Any, Any]] | None:
-    """Return the class of a built-in agent, or of a user's ``module:Name`` if it derives from Agent and is loaded.
+    """Return a built-in agent's class, or a user's ``module:Name`` if it derives from Agent and is already imported.
 
     >>> loaded_class("rcdb-s").title, loaded_class("mine:Agent")
     ('RCDB-S', None)

@@ -7,30 +7,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.agents.base import Actions, KArmed, RewardAgent
+from fairduel.agents.draws import draw_level
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.scaled_constants import Scaled
 from fairduel.checks import ensure
 from fairduel.duel import Pull
 
-_DROPPED = np.iinfo(np.int64).max
+_DROPPED = np.iinfo(np.int64).max  # the pull count of an eliminated arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRacePull(Pull):
-    """A pull of one layer."""
+    """A pull by one layer."""
 
     layer: int | None
-    """The layer that learns the reward, from 0; ``None`` where none does."""
+    """The layer that learns the reward, from 0; ``None`` if none does."""
 
 
 @dataclass(kw_only=True, eq=False)
 class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
-    """Race several eliminations at once; the slower one is, the less corruption it meets, and it overrules the faster.
+    """Run several eliminations in parallel; slower ones meet less corruption and overrule faster ones.
 
-    Layer l = 1, …, ⌈log₂T⌉ runs in a share 2^−l of the rounds, so that of a corruption of 2^l it meets about 1. It need
-    not know how much is corrupted. ``scale`` is a factor on log(4KT log T / δ), which both parts of a width have; the
-    source was not read, and this logarithm is uncertain. A reward of an arm that its layer has dropped by then is not
-    learned.
+    Multi-layer Active Arm Elimination Race (Lykouris 2018), for rewards in [0, 1] and unknown C. Layer l gets a share
+    2^−l of the rounds, so it meets about 1 of a total corruption of 2^l::
+
+        for t = 1 … T
+            draw layer l = 1 … ⌈log₂T⌉ with probability 2^−l, the remainder going to layer 1
+            if l has active arms: pull the least pulled one and add its reward to the layer's mean m_l
+                drop a′ from layers 1 … l if m_l(a) − m_l(a′) > width(a) + width(a′) for some a
+            else: pull any active arm of the first layer that has one, and learn nothing
+        width(a) = √(L/n_l(a)) + L/n_l(a) with L = scale · log(4KT log T / δ)
+
+    Departures: we did not read the source; the structure and the logarithm L come from secondary sources. A reward is
+    not learned if its layer has dropped the arm in the meantime.
+
+    Args:
+        arms: K, the number of arms.
+        horizon: T; required.
+        scale: Factor on L: ``"practical"`` is 1/32, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = ArmRace(arms=2, horizon=1000, seed=0)
     >>> for _ in range(1000):
@@ -67,33 +82,28 @@ class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
 
     def _check_pending(self, asked: ArmRacePull) -> None:
         super()._check_pending(asked)
-        ensure(asked.layer is None or asked.layer < self._layers, f"{asked} is of no layer")
+        ensure(asked.layer is None or asked.layer < self._layers, f"{asked} belongs to no layer")
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Which arms are left in each layer, shape (layers, K)."""
+        """Which arms are still active in each layer, shape (layers, K)."""
         return np.asarray(self._pulls != _DROPPED)
 
     def _ask(self, actions: Actions) -> ArmRacePull:
         self._check_count(actions)
-        layer = self._draw_layer()
+        layer = draw_level(self._rng, self._layers) - 1
         pulls = self._pulls[layer]
         least = pulls.min()
-        if least == _DROPPED:  # nobody is left there: play for reward, and learn nothing
+        if least == _DROPPED:  # no arm is left there: play for reward, and learn nothing
             return ArmRacePull(self._asked, self._any_of(self.active[self._first_layer_left()]), layer=None)
         return ArmRacePull(self._asked, self._any_of(pulls == least), layer=layer)
-
-    def _draw_layer(self) -> int:
-        """Layer l with probability 2^−l, counted from 0 here; what is left over goes to the first."""
-        layer = -math.frexp(self._rng.random())[1]
-        return layer if layer < self._layers else 0
 
     def _any_of(self, candidates: NDArray[np.bool_]) -> int:
         indices = candidates.nonzero()[0]
         return int(indices[int(self._rng.random() * len(indices))])
 
     def _first_layer_left(self) -> int:
-        """The first layer that has an arm left; the last one always has."""
+        """Return the first layer with an active arm; the last layer always has one."""
         return int(self.active.any(axis=1).argmax())
 
     def _tell(self, asked: ArmRacePull, answer: float) -> None:
@@ -108,13 +118,13 @@ class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
         self._lower[layer, arm], self._upper[layer, arm] = mean - width, mean + width
         doomed = self._upper[layer] < self._lower[layer].max()
         if doomed.any():
-            # This layer and all faster ones, which see more of the corruption.
+            # Also from all faster layers, which see more of the corruption.
             self._pulls[: layer + 1, doomed] = _DROPPED
             self._lower[: layer + 1, doomed] = -np.inf
             self._upper[: layer + 1, doomed] = np.inf
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the arm with the highest mean in the first layer that has an arm left."""
+        """Return the arm with the highest mean in the first layer with an active arm."""
         self._check_count(actions)
         layer = self._first_layer_left()
         means = self._sums[layer] / np.maximum(self._pulls[layer], 1)

@@ -14,10 +14,24 @@ from fairduel.checks import ensure
 
 @dataclass(kw_only=True, eq=False)
 class BARBAR(KArmed, EpochAgent[EpochPull]):
-    """Pull every arm in every epoch, the less often the worse it looked in the last one: none is ever dropped.
+    """Pull every arm in every epoch, less often the worse it looked in the last one; never drop any.
 
-    It need not know how much is corrupted. ``scale`` is a factor on λ = 1024 ln(8K log₂T / δ), as printed; an epoch of
-    that length is over after 100,000 rounds at K = 10, so the practical scale is 1/2048.
+    Bad Arms get Recourse (Gupta 2019), for rewards in [0, 1] and unknown C::
+
+        λ ← scale · 1024 ln(8K log₂T / δ);  D_i ← 1
+        for epoch m = 1, 2, …
+            n_i ← λ/D_i²;  for ⌈Σ n_i⌉ rounds pull arm i with probability n_i/Σn
+            r_i ← (sum of the rewards of i in this epoch)/n_i
+            D_i ← max(2^−m, max_j (r_j − D_j/16) − r_i)
+
+    Departures: none but the scale; at K = 10 the published first epoch takes 100,000 rounds. An epoch ends when all its
+    rewards are told; later rewards of that epoch are not learned.
+
+    Args:
+        arms: K, the number of arms.
+        horizon: T; required, for λ only.
+        scale: Factor on λ: ``"practical"`` is 1/2048, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = BARBAR(arms=2, horizon=1000, seed=0)
     >>> for _ in range(1000):
@@ -66,12 +80,12 @@ class BARBAR(KArmed, EpochAgent[EpochPull]):
         self._sums[pull.action] += reward
 
     def _end_epoch(self) -> None:
-        means = self._sums / self._expected  # by the expected pulls, not by those that were
+        means = self._sums / self._expected  # by the expected number of pulls, not the actual one
         best = float((means - self._gaps / 16).max())
         self._gaps = np.maximum(2.0**-self._epoch, best - means)
         self._plan()
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the arm with the smallest gap in the last whole epoch; in the first, of the largest reward."""
+        """Return the arm with the smallest gap in the last full epoch; in the first, that with the largest reward."""
         self._check_count(actions)
         return int(np.argmax(self._sums / self._expected if self._epoch == 1 else -self._gaps))

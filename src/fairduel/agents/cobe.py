@@ -25,34 +25,56 @@ BASES: dict[str, type[RewardAgent[Any]]] = {
     "weighted-oful": WeightedOFUL,
     "phased-elimination": PhasedElimination,
 }
-"""Agents that must be told a corruption budget, which COBE finds out."""
+"""Agents that take a corruption budget, which COBE estimates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class COBEPull(Pull):
-    """A pull of one of the bases."""
+    """A pull by one of the base agents."""
 
     restarts: int
-    """How many restarts came before it; after one more its reward is not learned."""
+    """How many restarts came before it; after another one its reward is not learned."""
     base: int
-    """Index of the base that asked it."""
+    """Index of the base agent that asked it."""
     base_number: int
-    """Its number among the pulls of that base."""
+    """Its number among that agent's pulls."""
 
 
 @dataclass(kw_only=True, eq=False)
 class COBE(LinearRewardAgent[COBEPull]):
-    """Run a base agent for several guesses of the corruption at once, and raise them all when one is caught out.
+    """Estimate C online: run a base agent for several guesses of C, and drop the smallest when it fails a test.
 
-    **For weak adversaries only.** It relies on a base that is run in a share a of the rounds meeting about that share
-    of the corruption. An adversary who sees which action is pulled can spend all of it on one base.
+    Corruption-robustness through Balancing and Elimination (Wei 2022), with R(t, θ) = √(b₁t) + b₂θ + b₃ the base
+    agent's regret bound under corruption θ::
 
-    Guess i = k, …, ⌈log₂(c_max T)⌉ stands for a corruption of 2^i. It is drawn with probability a_i = 2^(k−i−1), the
-    first one with the rest. If a larger guess earns more than the regret bound √(b₁t) + b₂θ + b₃ of a smaller one
-    allows, that was too small: k grows by 1 and all bases start anew. Rewards of bases that are gone are not learned.
+        k ← max(0, ⌈log₂(R(T, c_max)/b₂)⌉)
+        repeat
+            for guess i = k … ⌈log₂(c_max T)⌉: a_i ← 2^(k−i−1), and a_k the remainder
+                start a base agent with budget θ_i = 1.25 a_i 2^i + scale · 21 c_max log(T/δ)
+            for t = 1, 2, …: draw i with probability a_i; base i asks and learns;  N_i, R_i: its pulls, summed rewards
+                stop if for some i < j
+                    (R_i + R(N_i, θ_i))/a_i < R_j/a_j − scale · 8(√(t log(T/δ)/a_j) + (log(T/δ) + θ_j)/a_j)
+            k ← k + 1
 
-    ``scale`` is a factor on the 21 and the 8 of its test. With theory's 1, small horizons leave the test no chance:
-    see :attr:`earliest_restart`.
+    **For weak adversaries only**: it relies on a base agent that plays a share of the rounds meeting about that share
+    of the corruption. An adversary who sees the action can spend everything on one base. With the published constants
+    the test cannot fire at short horizons: see :attr:`earliest_restart`.
+
+    Departures: k is at most ⌈log₂(c_max T)⌉. Rewards of pulls asked before a restart are not learned.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        horizon: T; required.
+        base: The base agent: ``"cw-oful"``, ``"weighted-oful"``, ``"phased-elimination"``, or ``module:Name``.
+        base_settings: Settings of the base agent, without its corruption budget.
+        largest_corruption: c_max, a bound on the corruption of one reward.
+        regret_per_root: b₁; ``None`` takes d², as of CW-OFUL without its logarithms.
+        regret_per_corruption: b₂; ``None`` takes d.
+        regret_constant: b₃; ``None`` takes d.
+        scale: Factor on the 21 and the 8: ``"practical"`` is 1/20, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = COBE(base="cw-oful", dimension=2, norm_bound=1.0, noise=0.1, horizon=2000, scale="theory")
     >>> agent.earliest_restart is None
@@ -69,23 +91,17 @@ class COBE(LinearRewardAgent[COBEPull]):
     _memory = ("_smallest", "_restarts", "_pulls", "_rewards")
 
     base: str = "cw-oful"
-    """The base agent: ``"cw-oful"``, ``"weighted-oful"``, ``"phased-elimination"``, or your own as ``module:Name``."""
     base_settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of the base agent, but for its corruption budget."""
     largest_corruption: float = 1.0
-    """c_max, a bound on the corruption of one reward."""
     regret_per_root: float | None = None
-    """b₁; ``None``: d², as of CW-OFUL without its logarithms."""
     regret_per_corruption: float | None = None
-    """b₂; ``None``: d."""
     regret_constant: float | None = None
-    """b₃; ``None``: d."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         horizon, d = self._planned_horizon(), self.dimension
         if not isinstance(self.base_settings, dict) or "corruption_budget" in self.base_settings:
-            raise BadInputError("base_settings is a dictionary without corruption_budget, which COBE finds out itself.")
+            raise BadInputError("base_settings must be a dictionary without corruption_budget, which COBE estimates.")
         self.base_settings = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.base_settings.items()
         }
@@ -98,20 +114,20 @@ class COBE(LinearRewardAgent[COBEPull]):
         self._logarithm = math.log(horizon / self.failure_probability)
         self._largest = max(math.ceil(math.log2(self.largest_corruption * horizon)), 0)
         b2 = self._regret["regret_per_corruption"]
-        unnoticed = self._bound(horizon, self.largest_corruption) / b2  # a corruption that the bound has room for
+        unnoticed = self._bound(horizon, self.largest_corruption) / b2  # a corruption that the bound covers
         self._smallest = min(max(math.ceil(math.log2(unnoticed)), 0), self._largest)  # k
         self._restarts = 0
         self._start()
 
     def _bound(self, rounds: float, corruption: float) -> float:
-        """R(t, θ) = √(b₁t) + b₂θ + b₃."""
+        """Return R(t, θ) = √(b₁t) + b₂θ + b₃."""
         b1, b2, b3 = self._regret.values()
         return math.sqrt(b1 * rounds) + b2 * corruption + b3
 
     # ------------------------------------------------------------------ the guesses
 
     def _start(self) -> None:
-        """Start all bases anew, by the guesses from k on."""
+        """Start a base agent for every guess from k on."""
         self._share_out()
         self._bases = [self._new_base(budget) for budget in self._budgets]
         self._pulls = [0] * len(self._bases)  # N_i
@@ -136,29 +152,29 @@ class COBE(LinearRewardAgent[COBEPull]):
     def _base_class(self) -> type[RewardAgent[Any]]:
         found = find("base agent", self.base, BASES)
         if not (isinstance(found, type) and issubclass(found, RewardAgent)):
-            raise BadInputError(f"the base agent {self.base!r} must derive from RewardAgent, so that it can be saved.")
+            raise BadInputError(f"base agent {self.base!r} must derive from RewardAgent.")
         return found
 
-    def _caught(self) -> bool:
+    def _has_failed(self) -> bool:
         """Whether some larger guess earns more than a smaller one's regret bound allows."""
         rounds, lowest = sum(self._pulls), math.inf
         for share, budget, pulls, reward in zip(self._shares, self._budgets, self._pulls, self._rewards, strict=True):
-            if lowest < reward / share - self._doubt(rounds, share, budget):
+            if lowest < reward / share - self._slack(rounds, share, budget):
                 return True
             lowest = min(lowest, (reward + self._bound(pulls, budget)) / share)
         return False
 
-    def _doubt(self, rounds: float, share: float, budget: float) -> float:
-        """What a guess may earn more by luck and corruption: 8(√(t log(T/δ)/a) + (log(T/δ) + θ)/a)."""
+    def _slack(self, rounds: float, share: float, budget: float) -> float:
+        """Return what luck and corruption may add to a guess's rewards: 8(√(t log(T/δ)/a) + (log(T/δ) + θ)/a)."""
         root = math.sqrt(rounds * self._logarithm / share)
         return 8 * self._scale * (root + (self._logarithm + budget) / share)
 
     @property
     def earliest_restart(self) -> int | None:
-        """The first round since the last restart in which the test could fire at all; ``None``: not by the horizon.
+        """The first round since the last restart in which the test could fire; ``None`` if not by the horizon.
 
-        In the best case: every guess is drawn as often as expected, and of two guesses one always earns B and the other
-        −B. Then 2Bt has to exceed the bound of the one and the doubt of the other, a quadratic inequality in √t.
+        This is the best case: every guess is drawn as often as expected, and of two guesses one always earns B and the
+        other −B. Then 2Bt must exceed the bound of one and the slack of the other, a quadratic inequality in √t.
         """
         assert self.horizon is not None
         b1, budget_cost, b3 = self._regret.values()
@@ -166,19 +182,19 @@ class COBE(LinearRewardAgent[COBEPull]):
         guesses = list(zip(self._shares, self._budgets, strict=True))
         for (a, theta), (b, other) in itertools.combinations(guesses, 2):
             linear = math.sqrt(b1 / a) + 8 * self._scale * math.sqrt(self._logarithm / b)
-            constant = (budget_cost * theta + b3) / a + self._doubt(0, b, other)
+            constant = (budget_cost * theta + b3) / a + self._slack(0, b, other)
             root = (linear + math.sqrt(linear**2 + 8 * self.norm_bound * constant)) / (4 * self.norm_bound)
             earliest = min(earliest, math.floor(root**2) + 1)
         return int(earliest) if earliest <= self.horizon else None
 
     @property
     def restarts(self) -> int:
-        """How often the smallest guess was caught out."""
+        """How often the smallest guess was dropped."""
         return self._restarts
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, the numbers that came of it, and what it assumes of the adversary."""
+        """Every setting, with defaults resolved, and what it assumes about the adversary."""
         return super().settings | self._regret | {"assumes": self.assumes, "earliest_restart": self.earliest_restart}
 
     # ------------------------------------------------------------------ the round
@@ -199,7 +215,7 @@ class COBE(LinearRewardAgent[COBEPull]):
         self._bases[asked.base].tell(self._base_pull(asked), answer)
         self._pulls[asked.base] += 1
         self._rewards[asked.base] += answer
-        if self._smallest < self._largest and self._caught():
+        if self._smallest < self._largest and self._has_failed():
             self._smallest += 1
             self._restarts += 1
             self._start()
@@ -209,24 +225,24 @@ class COBE(LinearRewardAgent[COBEPull]):
             self._bases[asked.base].cancel(self._base_pull(asked))
 
     def _base_pull(self, asked: COBEPull) -> Any:
-        """What the base asked, which only it has in full; ``None`` if it asked no such thing."""
+        """Return the base agent's own pull, which holds more; ``None`` if it has none like that."""
         return self._bases[asked.base]._pending.get(asked.base_number)  # noqa: SLF001
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action that the most often drawn base recommends: that of the smallest guess."""
+        """Return the recommendation of the base agent drawn most often, that of the smallest guess."""
         return self._bases[0].recommend(actions)
 
     # ------------------------------------------------------------------ save and resume
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         return super().state() | {"bases": {str(i): base.state() for i, base in enumerate(self._bases)}}
 
     @classmethod
     def _from_settings(cls, settings: dict[str, Any]) -> Self:
         module, colon, _ = settings["base"].partition(":")
         if colon and module not in sys.modules:
-            raise BadInputError(f"its base agent is {settings['base']}: import {module} first.")
+            raise BadInputError(f"its base agent is {settings['base']}; import {module} first.")
         return super()._from_settings(settings)
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -240,7 +256,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     def _check_restored(self) -> None:
         super()._check_restored()
         count = len(self._bases)
-        ensure(len(self._pulls) == len(self._rewards) == count, f"_pulls and _rewards are not of {count} bases")
+        ensure(len(self._pulls) == len(self._rewards) == count, f"_pulls and _rewards do not have {count} bases")
         for pulls, reward in zip(self._pulls, self._rewards, strict=True):
             integer("_pulls", pulls)
             finite("_rewards", reward)
@@ -251,8 +267,8 @@ class COBE(LinearRewardAgent[COBEPull]):
 
     def _check_pending(self, asked: COBEPull) -> None:
         super()._check_pending(asked)
-        ensure(asked.restarts <= self._restarts, f"{asked} is of no base")
+        ensure(asked.restarts <= self._restarts, f"{asked} belongs to no base")
         if asked.restarts == self._restarts:
-            ensure(asked.base < len(self._bases), f"{asked} is of no base")
+            ensure(asked.base < len(self._bases), f"{asked} belongs to no base")
             kept = self._base_pull(asked)
             ensure(kept is not None and kept.action == asked.action, f"{asked} is not pending in its base")

@@ -2,22 +2,39 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.linear_reward import OptimisticAgent, tolerated
+from fairduel.agents.linear_reward import OptimisticAgent, resolved_budget
 from fairduel.checks import positive
 from fairduel.core.selection import uncertainty_weight
 
 
 @dataclass(kw_only=True, eq=False)
 class CWOFUL(OptimisticAgent):
-    """Learn from rewards although they are corrupted by C in all: trust a reward less the less its action is known.
+    """Down-weight rewards of actions that little is known about; RCDB is this idea for duels.
 
-    w = min(1, α/‖x‖_Σ⁻¹) with α = (R√d + √λB)/C, β = R√(d log((1 + T/λ)/δ)) + √λB + αC, and the theorem's λ = R²/B².
-    RCDB has this weight from here. With C = 0, or ``trust=math.inf``, all weights are 1 and it is OFUL. The rule was
-    checked in the authors' code, which has λ = 1; the constants of β are uncertain. ``scale`` is a factor on β, 1/4
-    where it is practical.
+    Confidence-weighted OFUL (He 2022), for a total corruption of C::
+
+        for t = 1 … T
+            θ ← Σ⁻¹b
+            pull x = argmax xᵀθ + β‖x‖_Σ⁻¹;  w ← min(1, α/‖x‖_Σ⁻¹)
+            reward r: Σ ← Σ + w·xxᵀ,  b ← b + w·r·x
+        α = (R√d + √λ B)/C,  β = scale · [R√(d log((1 + T/λ)/δ)) + √λ B + αC]
+
+    With C = 0 or ``trust=math.inf`` all weights are 1, β drops αC, and it is OFUL. Departures: the rule was checked in
+    the authors' code, which has λ = 1; the constants of β and λ were not checked in the source.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        horizon: T; ``None`` uses the current round, which needs ``corruption_budget``.
+        corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T.
+        trust: α; ``None`` takes the theorem's.
+        ridge: λ; ``None`` takes the theorem's R²/B².
+        scale: Factor on β: ``"practical"`` is 1/4, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = CWOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -35,14 +52,14 @@ class CWOFUL(OptimisticAgent):
 
     _practical_scale = 1 / 4
 
+    assumes_if_untold: ClassVar[str] = "C = √T"
+
     corruption_budget: float | None = None
-    """C, a bound on the sum of all corruptions' sizes; ``None`` tolerates √T."""
     trust: float | None = None
-    """α; ``None`` takes the theorem's."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._corruption_budget = tolerated(self.corruption_budget, self.horizon)
+        self._corruption_budget = resolved_budget(self.corruption_budget, self.horizon)
         root = self.noise * math.sqrt(self.dimension) + math.sqrt(self._ridge) * self.norm_bound
         if self.trust is None:
             self._trust = root / self._corruption_budget if self._corruption_budget else math.inf
@@ -58,11 +75,11 @@ class CWOFUL(OptimisticAgent):
     def _radius(self, round_number: int) -> float:
         horizon = self._horizon_or(round_number)
         noise = math.sqrt(self.dimension * math.log((1 + horizon / self._ridge) / self.failure_probability))
-        # All weights are 1 with α = ∞: then no αC bounds what corruption does, and β leaves it out.
+        # With α = ∞ no αC bounds the effect of corruption, so β leaves it out.
         corruption = self._trust * self._corruption_budget if math.isfinite(self._trust) else 0.0
         return self.noise * noise + math.sqrt(self._ridge) * self.norm_bound + corruption
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         return super().settings | {"corruption_budget": self._corruption_budget, "trust": self._trust}

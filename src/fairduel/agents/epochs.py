@@ -1,4 +1,4 @@
-"""What agents that work in epochs share: how one ends, and what comes too late for it."""
+"""Base of agents that work in epochs."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from fairduel.duel import Asked, Pull
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPull(Pull):
-    """A pull of one epoch."""
+    """A pull in one epoch."""
 
     epoch: int
-    """Number of the epoch in which it was asked, from 1."""
+    """The epoch in which it was asked, from 1."""
 
 
 EpochPullT = TypeVar("EpochPullT", bound=EpochPull)
@@ -23,10 +23,10 @@ EpochPullT = TypeVar("EpochPullT", bound=EpochPull)
 
 @dataclass(kw_only=True, eq=False)
 class EpochAgent(Scaled, RewardAgent[EpochPullT]):
-    """Plans an epoch of N pulls, and when N rewards were told plans the next one.
+    """Base of agents that plan an epoch of N pulls, and the next one after N rewards.
 
-    Feedback at once makes that the published order. A reward that comes when its epoch is over is not learned: the next
-    plan was made without it. A subclass has ``_epoch`` and ``_awaited`` in its memory.
+    With immediate feedback this is the published order. A reward that arrives after its epoch is not learned. A
+    subclass lists ``_epoch`` and ``_awaited`` in its ``_memory``.
     """
 
     _asks: ClassVar[type[Asked]] = EpochPull
@@ -43,15 +43,15 @@ class EpochAgent(Scaled, RewardAgent[EpochPullT]):
 
     def _check_pending(self, asked: EpochPullT) -> None:
         super()._check_pending(asked)
-        ensure(1 <= asked.epoch <= self._epoch, f"{asked} is of no epoch")
+        ensure(1 <= asked.epoch <= self._epoch, f"{asked} belongs to no epoch")
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch it is in: 1, 2, and so on; 0 before the first ask where that must tell the actions."""
+        """The current epoch, from 1; 0 before the first ask of an agent that needs the actions to start."""
         return self._epoch
 
     def _begin(self, length: int) -> None:
-        """Start the next epoch, which ends when ``length`` rewards were told."""
+        """Start the next epoch, which ends after ``length`` rewards."""
         self._epoch += 1
         self._awaited = length
 
@@ -65,8 +65,8 @@ class EpochAgent(Scaled, RewardAgent[EpochPullT]):
 
     @abstractmethod
     def _learn(self, pull: EpochPullT, reward: float) -> None:
-        """Take in one reward of the current epoch."""
+        """Learn one reward of the current epoch."""
 
     @abstractmethod
     def _end_epoch(self) -> None:
-        """Decide what the epoch's rewards say, and begin the next one."""
+        """Evaluate the epoch, and begin the next one."""

@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
+from fairduel.agents.draws import draw
 from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.tsallis import draw
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.likelihood import hessian_of
@@ -54,7 +54,7 @@ class FGTSDuel(Duel):
     """A duel between the actions of the two chains."""
 
     chain: int
-    """The chain whose action comes first: 0 or 1."""
+    """The chain, 0 or 1, whose action comes first."""
     first_features: Vector = field(repr=False, compare=False)
     """Features of the first action, shape (d,)."""
 

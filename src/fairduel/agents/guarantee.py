@@ -1,4 +1,4 @@
-"""What a publication promises of its algorithm."""
+"""The published guarantee of an algorithm."""
 
 from typing import Literal, NamedTuple
 
@@ -18,10 +18,10 @@ class Guarantee(NamedTuple):
     source: str
     model: Model
     adversary: Literal["weak", "weak only", "strong", "none"]
-    """Who the bound covers: weak adversaries commit before they could see the action."""
+    """The adversary that the bound covers; a weak one commits before it can see the action."""
     bound: str
-    """On regret, without logarithms."""
+    """The regret bound, without logarithms."""
     needs: str
     """What the algorithm must be told."""
     in_paper: bool = False
-    """Whether the paper's Table 1 has it."""
+    """Whether it is in the paper's Table 1."""

@@ -1,4 +1,4 @@
-"""What agents with linear rewards share: their settings, weighted least squares, and optimism."""
+"""What agents with linear rewards share: settings, weighted least squares, and optimism."""
 
 import math
 from abc import abstractmethod
@@ -19,10 +19,13 @@ from fairduel.errors import BadInputError
 
 @dataclass(kw_only=True, eq=False)
 class LinearRewardAgent(Featured, Scaled, RewardAgent[PullT]):
-    """An agent for rewards xᵀθ* plus noise, of actions x with ‖x‖ ≤ 1."""
+    """Base of agents for rewards xᵀθ* plus noise, with actions ‖x‖ ≤ 1.
+
+    Args:
+        noise: R; the noise of a reward is R-sub-Gaussian.
+    """
 
     noise: float
-    """R: the noise of a reward is R-sub-Gaussian."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -31,9 +34,9 @@ class LinearRewardAgent(Featured, Scaled, RewardAgent[PullT]):
 
 @dataclass(kw_only=True, eq=False)
 class FixedSetAgent(LinearRewardAgent[PullT]):
-    """An agent that plans for one set of actions, the one of its first ask.
+    """Base of agents that plan for one set of actions, that of the first ask.
 
-    A subclass writes :meth:`_plan_for`, and has ``_actions`` in its memory.
+    A subclass implements :meth:`_plan_for` and lists ``_actions`` in its ``_memory``.
     """
 
     def __post_init__(self) -> None:
@@ -50,7 +53,7 @@ class FixedSetAgent(LinearRewardAgent[PullT]):
         ensure(self._actions is not None and asked.action < len(self._actions), f"{asked} is not among its actions")
 
     def _fixed_set(self, actions: Actions) -> Matrix:
-        """Return the set, which these must be."""
+        """Return the agent's set, which ``actions`` must equal."""
         table = self._check_set(actions)
         if self._actions is None:
             self._plan_for(table)
@@ -58,22 +61,22 @@ class FixedSetAgent(LinearRewardAgent[PullT]):
         return self._actions
 
     def _check_set(self, actions: Actions) -> Matrix:
-        """Return these actions, if they can be the set."""
+        """Return these actions as a table, or raise if they differ from the agent's set."""
         table = self._listed(actions)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
-                f"{type(self).__name__} plans for one set of actions, and these are not those of its first ask: "
-                "keep that set, or take an agent for sets that change, such as cw-oful."
+                f"{type(self).__name__} plans for one set of actions, but these differ from its first ask; "
+                "keep the set, or use an agent for changing sets, such as cw-oful."
             )
         return table
 
     @abstractmethod
     def _plan_for(self, actions: Matrix) -> None:
-        """Make the first plan for these actions, shape (K, d); they are remembered if it can be made."""
+        """Make the first plan for these actions, shape (K, d); if it raises, they are not kept."""
 
 
 class LeastSquares:
-    """θ = Σ⁻¹b with Σ = λI + Σ_i w_i x_i x_iᵀ and b = Σ_i w_i r_i x_i: ridge regression with weights.
+    """Weighted ridge regression: θ = Σ⁻¹b with Σ = λI + Σ_i w_i x_i x_iᵀ and b = Σ_i w_i r_i x_i.
 
     >>> regression = LeastSquares(dimension=2, ridge=1.0)
     >>> regression.add(np.array([1.0, 0.0]), reward=2.0, weight=3.0)
@@ -88,23 +91,23 @@ class LeastSquares:
         """θ, shape (d,)."""
 
     def add(self, features: Vector, reward: float, weight: float) -> None:
-        """Learn that x, shape (d,), had this reward."""
+        """Learn the reward of an action with these features (d,)."""
         self.information.add(features, weight)
         self._moments += (weight * reward) * features
         self.estimate = self.information.inverse @ self._moments
 
     def upper_bounds(self, actions: Matrix, radius: float) -> Vector:
-        """xᵀθ + β‖x‖_Σ⁻¹ of each action of (K, d), shape (K,)."""
+        """Return xᵀθ + β‖x‖_Σ⁻¹ of each action (K, d), shape (K,)."""
         squares = ((actions @ self.information.inverse) * actions).sum(axis=1)
         return np.asarray(actions @ self.estimate + radius * np.sqrt(squares))
 
     def state(self) -> dict[str, Any]:
-        """Everything that :meth:`from_state` needs."""
+        """Return everything that :meth:`from_state` needs."""
         return {"information": self.information.state(), "moments": self._moments.copy()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
-        """Rebuild what :meth:`state` gave."""
+        """Rebuild the regression from :meth:`state`."""
         regression = cls(dimension, ridge=1.0)
         regression.information = Information.from_state(state["information"], dimension)
         regression._moments = checked_array("the moments", state["moments"], (dimension,))
@@ -114,14 +117,16 @@ class LeastSquares:
 
 @dataclass(kw_only=True, eq=False)
 class OptimisticAgent(LinearRewardAgent[Pull]):
-    """Pulls the action that could be best: argmax xᵀθ + β‖x‖_Σ⁻¹. The set of actions may change from round to round.
+    """Base of agents that pull argmax xᵀθ + β‖x‖_Σ⁻¹; actions may change every round.
 
-    A subclass writes :meth:`_radius` and :meth:`_weight`. Σ and θ change in ``tell`` alone; the weight of a reward is
-    frozen when it is asked for.
+    A subclass implements :meth:`_radius` and :meth:`_weight`. Σ and θ change only in ``tell``; ``ask`` fixes the weight
+    of a reward.
+
+    Args:
+        ridge: λ; ``None`` takes the agent's default.
     """
 
     ridge: float | None = None
-    """λ; ``None`` takes the agent's own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,38 +149,38 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
 
     @abstractmethod
     def _radius(self, round_number: int) -> float:
-        """β of round t, as published."""
+        """Return the published β of round t."""
 
     @abstractmethod
     def _weight(self, width: float) -> float:
-        """w of the reward of an action with this ‖x‖_Σ⁻¹."""
+        """Return the weight of a reward, given ‖x‖_Σ⁻¹ of its action."""
 
     @property
     def current_radius(self) -> float:
-        """β of the next pull, with its scale."""
+        """β of the next pull, scaled."""
         return self._scale * self._radius(self._asked + 1)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         return super().settings | {"ridge": self._ridge}
 
     @property
     def estimate(self) -> Vector:
-        """θ on all that was told, shape (d,)."""
+        """θ from all rewards told, shape (d,)."""
         return self._regression.estimate.copy()
 
     @property
     def information(self) -> Information:
-        """Σ of all that was told."""
+        """Σ over all rewards told."""
         return self._regression.information
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action with the highest estimated reward; the lowest index among equals."""
+        """Return the action with the highest estimated reward; the lowest index among equals."""
         return int(np.argmax(self._listed(actions) @ self._regression.estimate))
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         return super().state() | {"regression": self._regression.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -187,16 +192,14 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
         ensure(asked.features.shape == (self.dimension,), f"{asked} does not fit {self.dimension} features")
 
 
-def tolerated(corruption_budget: float | None, horizon: int | None) -> float:
-    """C as given, or √T where it is unknown.
+def resolved_budget(corruption_budget: float | None, horizon: int | None) -> float:
+    """Return C as given, or √T if it is unknown.
 
-    >>> tolerated(None, 100)
+    >>> resolved_budget(None, 100)
     10.0
     """
     if corruption_budget is not None:
         return at_least_zero("corruption_budget", corruption_budget)
     if horizon is None:
-        raise BadInputError(
-            "corruption_budget and horizon are both unknown: give the budget, or a horizon T to tolerate √T."
-        )
+        raise BadInputError("give corruption_budget, or a horizon T to tolerate √T.")
     return math.sqrt(horizon)

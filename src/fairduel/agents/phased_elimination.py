@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,37 @@ from fairduel.checks import at_least_zero, ensure
 from fairduel.core.optimal_design import near_optimal_design
 from fairduel.duel import Matrix, Vector
 
-_NEVER = -(2**62)  # how often an action that is not in the design is due
+_NEVER = -(2**62)  # due count of an action outside the design
 
 
 @dataclass(kw_only=True, eq=False)
 class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
-    """In epochs that double, try what is left by an optimal design, and drop what is clearly worse than the best.
+    """In doubling epochs, sample the remaining actions by an optimal design and drop clearly worse ones.
 
-    The set of actions is that of the first ask. The adversary may see what is pulled. ``scale`` is a factor on the part
-    of the margin that corruption has, and on m₀, the length of the first epoch, which stays at least 2d; m₀ =
-    4d(log(1 + log d) + 18) has the inner 1 so that there is one for d = 1 and 2 too. The margin's other part is the
-    published one times R, for all K actions and up to log₂T epochs at once: δ/(2K log₂T) in the place of δ. Where C is
-    unknown, the guess Ĉ that takes its place is made from the scaled m₀. The practical scale is 1/100.
+    Robust Phased Elimination (Bogunovic 2021), for one set of actions, that of the first ``ask``::
+
+        m₀ ← max(2d, scale · 4d(log(1 + log d) + 18));  m ← m₀;  A ← all actions
+        for epoch h = 0, 1, …
+            z ← design on A with max ‖a‖²_Γ⁻¹ ≤ 1.05 d for Γ = Σ z(a) a aᵀ
+            pull each action of its support ⌈m · max(z(a), 1/m₀)⌉ times;  θ ← least squares of this epoch
+            margin ← 2R√(4d/m · log(2K log₂T/δ)) + scale · 2Ĉm₀/m · √(8d)
+            A ← actions of A with xᵀθ within the margin of the best;  m ← 2m
+
+    Ĉ is C or, if C is unknown, min(√T/(m₀ log₂T), m₀√d · 2^(log₂T − h)).
+
+    Departures: the noise part of the margin is multiplied by R, and holds for all K actions and log₂T epochs at once
+    (the source has log(1/δ)). The inner 1 of m₀ makes it valid for d = 1 and 2. If C is unknown, Ĉ is scaled twice:
+    in m₀ and in the margin.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        horizon: T; required.
+        corruption_budget: C, a bound on the summed absolute corruptions; ``None`` uses the source's guess Ĉ.
+        scale: Factor on m₀ and on the margin's corruption part: ``"practical"`` is 1/100, ``"theory"`` is 1, or a
+            number.
+        failure_probability: δ.
 
     >>> agent = PhasedElimination(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -45,8 +65,9 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
     _practical_scale = 1 / 100
     _memory = ("_epoch", "_awaited", "_actions", "_active", "_length", "_due", "_counts", "_sums", "_theta")
 
+    assumes_if_untold: ClassVar[str] = "its authors' guess of C"
+
     corruption_budget: float | None = None
-    """C, a bound on the sum of all corruptions' sizes; ``None``: unknown, and the source's guess takes its place."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,28 +86,28 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
         super()._check_restored()
         count = 0 if self._actions is None else len(self._actions)
         tables = (self._active, self._due, self._counts, self._sums)
-        ensure(all(len(table) == count for table in tables), f"its tables are not of {count} actions")
+        ensure(all(len(table) == count for table in tables), f"its tables do not have {count} actions")
         ensure(count == 0 or self._active.any(), "no action is left")
         ensure((self._epoch > 0) == (count > 0), f"it has {count} actions in epoch {self._epoch}")
         ensure(self._length > 0 and (self._counts >= 0).all(), "_length or _counts is below 0")
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Which actions are left, shape (K,); none before the first ask."""
+        """Which actions are still active, shape (K,); empty before the first ask."""
         return self._active.copy()
 
     @property
     def estimate(self) -> Vector:
-        """θ of the last whole epoch, shape (d,)."""
+        """θ of the last full epoch, shape (d,)."""
         return self._theta.copy()
 
     def _plan_for(self, actions: Matrix) -> None:
         self._plan(actions, np.ones(len(actions), np.bool_))
 
     def _plan(self, actions: Matrix, active: NDArray[np.bool_]) -> None:
-        """Say how often each action is due in the next epoch: u(a) = ⌈m max(z(a), ν)⌉ on the design's support."""
+        """Plan the next epoch: u(a) = ⌈m max(z(a), ν)⌉ pulls of each action in the design's support."""
         left = active.nonzero()[0]
-        support, shares = left[:1], np.ones(1)  # where only x = 0 is left there is nothing to learn of
+        support, shares = left[:1], np.ones(1)  # if only x = 0 is left, there is nothing to learn
         if actions[active].any():
             design = near_optimal_design(actions[active])
             support = left[design.support]
@@ -99,7 +120,7 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
 
     def _ask(self, actions: Actions) -> EpochPull:
         self._fixed_set(actions)
-        # Past what is due, while rewards are late, the counts go below zero and the support is gone round again.
+        # While rewards are late, due counts may go below zero: the support is then cycled through again.
         chosen = int(self._due.argmax())
         self._due[chosen] -= 1
         return EpochPull(self._asked, chosen, epoch=self._epoch)
@@ -116,7 +137,7 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
         actions = self._actions
         assert actions is not None
         information = (actions.T * self._counts) @ actions
-        # What is left may span less than d dimensions: there the pseudo-inverse is the least-squares estimate.
+        # The remaining actions may span less than d dimensions, hence the pseudo-inverse.
         self._theta = np.linalg.pinv(information, hermitian=True) @ (actions.T @ self._sums)
         values = np.where(self._active, actions @ self._theta, -np.inf)
         active = self._active & (values >= values.max() - self._margin())
@@ -124,7 +145,7 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
         self._plan(actions, active)
 
     def _margin(self) -> float:
-        """How far below the best an action may look and stay."""
+        """Return how far below the best an action may look and stay."""
         d, m = self.dimension, self._length
         events = 2 * len(self._active) * self._doublings  # both signs, every action, every epoch
         noise = 2 * self.noise * math.sqrt(4 * d / m * math.log(events / self.failure_probability))
@@ -132,14 +153,14 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
         return noise + self._scale * 2 * self._tolerance() / pulls_at_least * math.sqrt(8 * d)
 
     def _tolerance(self) -> float:
-        """C, or what the source puts in its place where it is unknown."""
+        """Return C, or the source's guess if it is unknown."""
         if self.corruption_budget is not None:
             return self.corruption_budget
         shrinking = self._first_length * math.sqrt(self.dimension) * 2 ** (self._doublings - (self._epoch - 1))
         return min(math.sqrt(self._rounds) / (self._first_length * self._doublings), shrinking)
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action that is best by the last whole epoch, among those left; before, by what was told."""
+        """Return the best active action by the last full epoch; before that, by the rewards so far."""
         table = self._check_set(actions)
         if self._epoch == 0:
             return 0

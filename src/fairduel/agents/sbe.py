@@ -1,4 +1,4 @@
-"""SBE, from Li, Lou and Shan 2019: an interpretation."""
+"""SBE (Li, Lou and Shan 2019): our interpretation."""
 
 import math
 from dataclasses import dataclass
@@ -16,21 +16,35 @@ from fairduel.duel import Matrix, Vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SBEPull(EpochPull):
-    """A pull that explores, or one of the incumbent."""
+    """A pull that explores, or plays the incumbent."""
 
     place: int | None
-    """Which of the spanner's actions it explores, from 0; ``None``: it is one of the incumbent."""
+    """The spanner action that it explores, from 0; ``None`` if it plays the incumbent."""
 
 
 @dataclass(kw_only=True, eq=False)
 class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
-    """In ever longer epochs, explore d actions that make all others, and else pull the one that looked best before.
+    """In ever longer epochs, explore d actions that span all others; otherwise pull the best so far.
 
-    An interpretation: only the abstract of the source was read. It explores the axes of a Löwner–John ellipsoid; a
-    barycentric spanner does the same for a finite set. Here epoch m has N = dλ4^(m−1) pulls; each of the d actions is
-    explored λ/D² times of them, in expectation and at random, where D is the gap between the best and the second best
-    action of the last epoch, but at least 2^−(m−1) and at most 1. λ = 1024 (2R)² d ln(8d log₂T / δ) is BARBAR's, for
-    noise R and d errors that add up; ``scale`` is a factor on it. It need not know how much is corrupted.
+    Li, Lou and Shan 2019, for unknown C and one set of actions, that of the first ``ask``::
+
+        b_1 … b_d ← barycentric spanner of the actions: every action is Σ c_j b_j with |c_j| ≤ 1
+        λ ← scale · 1024 (2R)² d ln(8d log₂T / δ);  D ← 1
+        for epoch m = 1, 2, … of N = ⌈dλ4^(m−1)⌉ pulls
+            with probability (dλ/D²)/N pull a random b_j and learn, otherwise pull the best action
+            value of each action ← Σ c_j · (mean reward of b_j in this epoch)
+            D ← largest value − second largest, clipped to [2^−m, 1]
+
+    **Our interpretation**: we read only the abstract, which explores the axes of a Löwner–John ellipsoid; a
+    barycentric spanner does the same for a finite set. λ is BARBAR's, for noise R and d errors that add up.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        horizon: T; required, for λ only.
+        scale: Factor on λ: ``"practical"`` is 1/1024, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = SBE(dimension=2, norm_bound=1.0, noise=0.1, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -61,7 +75,7 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
         self._coefficients = np.empty((0, 0))
         self._counts = self._sums = np.empty(0)
         self._incumbent = 0
-        self._share = 1.0  # of the epoch's pulls that explore
+        self._share = 1.0  # of exploration in the epoch
 
     def _check_restored(self) -> None:
         super()._check_restored()
@@ -97,7 +111,7 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
         return SBEPull(self._asked, self._incumbent, epoch=self._epoch, place=None)
 
     def _learn(self, pull: SBEPull, reward: float) -> None:
-        if pull.place is not None:  # rewards of the incumbent are not looked at
+        if pull.place is not None:  # rewards of the incumbent are ignored
             self._counts[pull.place] += 1
             self._sums[pull.place] += reward
 
@@ -108,10 +122,10 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
         self._plan(gap=float(np.clip(best - second, 2.0**-self._epoch, 1.0)))  # D
 
     def _values(self) -> Vector:
-        """Least squares of the exploration, for each action: (K,)."""
+        """Return the least-squares value of each action from the exploration, shape (K,)."""
         return self._coefficients @ (self._sums / np.maximum(self._counts, 1))
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action that was best in the last whole epoch; in the first, by what was told."""
+        """Return the best action of the last full epoch; in the first epoch, by the rewards so far."""
         self._check_set(actions)
         return int(np.argmax(self._values())) if self._epoch == 1 else self._incumbent

@@ -1,4 +1,4 @@
-"""A factor on constants that were made for proofs."""
+"""A factor on published constants that were made for proofs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,22 @@ from fairduel.errors import unknown_name
 
 @dataclass(kw_only=True, eq=False)
 class Scaled:
-    """Mixed into an agent whose published constants can be scaled down, all by one factor."""
+    """Mixin for agents whose published constants can be scaled down by one factor.
+
+    Args:
+        scale: Factor on the published constants: ``"theory"`` is 1, ``"practical"`` depends on the agent, or a number.
+        failure_probability: δ of the published constants.
+    """
 
     published_settings: ClassVar[Mapping[str, Any]] = {"scale": "theory"}
 
     _practical_scale: ClassVar[float]
 
     scale: float | str = "practical"
-    """A factor on the published constants: ``"theory"`` is 1, ``"practical"`` what the agent says, or a number."""
     failure_probability: float = 0.05
-    """δ of the published constants."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
+        super().__post_init__()  # type: ignore[misc]  # the agent's, next in the MRO
         self.failure_probability = fraction("failure_probability", self.failure_probability)
         known = {"practical": self._practical_scale, "theory": 1.0}
         if isinstance(self.scale, str):
@@ -34,6 +37,6 @@ class Scaled:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
+        """Every setting, with defaults resolved."""
         given: dict[str, Any] = super().settings  # type: ignore[misc]
         return given | {"scale": self._scale}

@@ -1,4 +1,4 @@
-"""One file for an agent's state: JSON and arrays in an npz archive, never pickle, written whole or not at all."""
+"""Save an agent's state to one file: JSON and arrays in an npz archive, written atomically, never pickled."""
 
 import hashlib
 import io
@@ -13,12 +13,12 @@ from fairduel.agents.old_formats import UNSEALED
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 
-_SEAL = b"sha256:"  # ends the file, as the archive's comment, with the digest of all bytes before the digest
+_SEAL = b"sha256:"  # with the digest of all bytes before it, this is the archive's comment and ends the file
 _DIGEST_LENGTH = 64
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a nested dictionary of JSON values and arrays to ``path``, replacing it in one move."""
+    """Write a nested dictionary of JSON values and arrays to ``path`` atomically."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(state, "", arrays)
     arrays["json"] = np.array(json.dumps(plain))
@@ -31,13 +31,13 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Read what :func:`write_state` wrote; a file of which a single bit has changed is refused."""
+    """Read what :func:`write_state` wrote; raise if a single bit has changed."""
     try:
         file = path.read_bytes()
         content, digest = file[:-_DIGEST_LENGTH], file[-_DIGEST_LENGTH:]
         is_sealed = content.endswith(_SEAL)
         if is_sealed and digest != _digest(content):
-            raise ValueError("its checksum is wrong")  # noqa: TRY301  # told below like all the rest
+            raise ValueError("its checksum is wrong")  # noqa: TRY301  # reported below, like all others
         with np.load(io.BytesIO(file), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         plain: dict[str, Any] = json.loads(str(arrays.pop("json")))
@@ -50,9 +50,9 @@ def read_state(path: Path) -> dict[str, Any]:
                 place = place.setdefault(folder, {})
             place[last] = array
     except FileNotFoundError:
-        raise BadInputError(f"there is no saved agent at {path}.") from None
-    except Exception as error:  # a broken archive leads zipfile and numpy to a dozen kinds
-        raise BadInputError(f"{path} is not a saved agent, or it is damaged: {error}.") from error
+        raise BadInputError(f"no saved agent at {path}.") from None
+    except Exception as error:  # zipfile and numpy raise many types
+        raise BadInputError(f"{path} is corrupt or not a saved agent: {error}.") from error
     return plain
 
 

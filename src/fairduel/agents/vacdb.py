@@ -19,7 +19,7 @@ from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
 
 PRACTICAL_ACCURACY = 2.0**-5
-"""α: five levels, as in the authors' experiments."""
+"""α for five levels, as in the authors' experiments."""
 
 
 class _Level:

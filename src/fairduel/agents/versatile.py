@@ -1,4 +1,4 @@
-"""Versatile-DB (Saha & Gaillard 2022): a duel as a game of two learners who do not trust the arms to stay the same."""
+"""Versatile-DB (Saha & Gaillard 2022): a duel as a game between two adversarial-bandit learners."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.draws import draw
 from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.tsallis import draw, tsallis_distribution
+from fairduel.agents.tsallis import tsallis_distribution
 from fairduel.checks import ensure, positive
 from fairduel.duel import Duel, Outcome, Vector
 from fairduel.errors import unknown_name
@@ -18,26 +19,37 @@ Form = Literal["two-players", "one-learner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersatileDuel(Duel):
-    """A duel of the two players, with the probabilities by which they drew their arms."""
+    """A duel of the two players, with the probabilities of their draws."""
 
     player: int
-    """Who drew the first arm: 0 or 1."""
+    """The player, 0 or 1, who drew the first arm."""
     first_chance: float
-    """p of the first arm, by the player who drew it."""
+    """Probability with which the first arm was drawn."""
     second_chance: float
-    """p of the second arm, by the other player."""
+    """Probability with which the second arm was drawn."""
 
 
 @dataclass(kw_only=True, eq=False)
 class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
-    """Each side of a duel is drawn by a learner of its own, Tsallis-INF, which pays 1 where its arm loses.
+    """Let two Tsallis-INF learners play each other: each draws one arm of the duel and pays 1 if it loses.
 
-    ``form="two-players"`` is the algorithm; ``form="one-learner"`` its Remark 2: one learner draws both arms, and is
-    charged the average of their losses. A tie and a self-duel cost both sides ½. It knows neither C nor T.
+    Saha & Gaillard 2022, without knowing C or T; L̂_i are the estimated losses of player i::
 
-    The loss estimates are plain importance weights, loss/p, for which Zimmert & Seldin have η_t = 2/√t, the default.
-    The source's proof uses 4/√t, their rate for reduced-variance estimates, and its theorem prints a regulariser whose
-    sign is missing. p is that of the moment of asking: a late outcome counts as an early one would.
+        for t = 1 … T
+            η ← rate/√t
+            for i = +, −: p_i(k) ← 4/(η(L̂_i(k) − x_i))², with the x_i < min L̂_i for which Σ_k p_i(k) = 1
+            draw k_+ from p_+ and k_− from p_−, and ask k_+ against k_−
+            L̂_i(k_i) ← L̂_i(k_i) + loss_i/p_i(k_i), where loss_i is 1 if k_i lost, 0 if it won, ½ in a tie or self-duel
+
+    Departures: the default rate is that of Zimmert & Seldin for these plain importance weights; the source's proof uses
+    4, their rate for reduced-variance estimates. A late outcome is weighted by the p of the round in which it was
+    asked.
+
+    Args:
+        arms: K, the number of arms.
+        form: ``"two-players"``, or ``"one-learner"`` as in Remark 2: one learner draws both arms and pays the average
+            of their losses.
+        rate: c of η_t = c/√t; 4 is that of the source's proof.
 
     >>> agent = VersatileDB(arms=3, seed=0)
     >>> for _ in range(500):
@@ -53,9 +65,7 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
     )
 
     form: Form = "two-players"
-    """``"two-players"`` or ``"one-learner"``."""
     rate: float = 2.0
-    """c of η_t = c/√t; 4 is that of the source's proof."""
 
     _asks = VersatileDuel
     _memory = ("_losses",)
@@ -65,7 +75,7 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
         if self.form not in get_args(Form):
             raise unknown_name("form", str(self.form), get_args(Form))
         self.rate = positive("rate", self.rate)
-        self._losses = np.zeros((2 if self.form == "two-players" else 1, self.arms))  # L̂, a row for each learner
+        self._losses = np.zeros((2 if self.form == "two-players" else 1, self.arms))  # L̂, one row per learner
 
     def _check_restored(self) -> None:
         super()._check_restored()
@@ -73,14 +83,14 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
 
     def _check_pending(self, asked: VersatileDuel) -> None:
         super()._check_pending(asked)
-        ensure(asked.player in {0, 1}, f"{asked} is of no player")
+        ensure(asked.player in {0, 1}, f"{asked} belongs to no player")
         chances = (asked.first_chance, asked.second_chance)
         ensure(all(0 < chance <= 1 + 1e-9 for chance in chances), f"{asked} has no probability")
 
     def _ask(self, actions: Actions) -> VersatileDuel:
         self._check_count(actions)
         distributions = self.distributions
-        player = int(self._rng.random() < 0.5)  # who stands first
+        player = int(self._rng.random() < 0.5)  # who comes first
         players = (player, 1 - player)
         arms = [draw(distributions[i], self._rng.random()) for i in players]
         chances = [float(distributions[i][arm]) for i, arm in zip(players, arms, strict=True)]
@@ -100,13 +110,13 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
                 self._losses[0, arm] += 0.5 * paid / chance
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the arm with the least estimated loss; the lowest index among equals."""
+        """Return the arm with the smallest estimated loss; the lowest index among equals."""
         self._check_count(actions)
         return int(np.argmin(self._losses.sum(axis=0)))
 
     @property
     def distributions(self) -> tuple[Vector, Vector]:
-        """p of either player, shape (K,) each; one and the same with one learner."""
+        """p of each player, shape (K,); identical with one learner."""
         rate = self.rate / math.sqrt(self._asked + 1)
         each = [tsallis_distribution(losses, rate) for losses in self._losses]
         return each[0], each[-1]

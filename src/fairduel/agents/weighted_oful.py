@@ -1,14 +1,15 @@
-"""Robust weighted OFUL, and its multi-level form for an unknown level of corruption (Zhao 2021)."""
+"""Robust weighted OFUL, and its multi-level form for unknown C (Zhao 2021)."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fairduel.agents.base import Actions
+from fairduel.agents.draws import draw_level
 from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, tolerated
+from fairduel.agents.linear_reward import LeastSquares, OptimisticAgent, resolved_budget
 from fairduel.checks import ensure
 from fairduel.core.selection import pick
 from fairduel.duel import Pull
@@ -16,10 +17,10 @@ from fairduel.duel import Pull
 
 @dataclass(kw_only=True, eq=False)
 class _WeightedOFUL(OptimisticAgent):
-    """Weights 1/σ̄² with σ̄ = max{(R + 1)/√d, R}, and the radius that both forms have.
+    """The weight 1/σ̄² with σ̄ = max{(R + 1)/√d, R}, and the radius, of both forms.
 
-    The source lets the variance σ_t² of a reward be known and differ from round to round. Here R is all that is known,
-    so σ_t = R, all weights are equal, and what makes it robust is the radius alone.
+    In the source the variance σ_t² of a reward is known and varies. Here only R is known, so σ_t = R, all weights are
+    equal, and robustness comes from the radius alone.
     """
 
     _practical_scale = 1 / 50
@@ -33,7 +34,7 @@ class _WeightedOFUL(OptimisticAgent):
         return self._reward_weight
 
     def _radius_for(self, corruption: float, round_number: int, regressions: int = 1) -> float:
-        """β_t with ``corruption`` in the place of C, for that many regressions at once.
+        """Return β_t with ``corruption`` for C, valid for that many ``regressions`` at once.
 
         The last term is C√d because a corruption c of one reward counts |c|·‖x/σ̄‖_Σ⁻¹/σ̄ ≤ |c|√d/(R + 1).
         """
@@ -46,10 +47,27 @@ class _WeightedOFUL(OptimisticAgent):
 
 @dataclass(kw_only=True, eq=False)
 class WeightedOFUL(_WeightedOFUL):
-    """Be optimistic by as much as a corruption of C in all could have hidden: the radius has a term C√d.
+    """Be optimistic enough that a total corruption of C cannot hide the best action.
 
-    β_t = 8√(d log(1 + t/((R+1)²λ)) log(4t²/δ)) + 4√d log(4t²/δ) + √λB + C√d. The authors' code has 2C√d, which the
-    proof does not need, and a factor of 0.6 on β. ``scale`` is such a factor, 1/50 where it is practical here.
+    Robust weighted OFUL (Zhao 2021), with σ̄ = max((R + 1)/√d, R)::
+
+        for t = 1 … T
+            θ ← Σ⁻¹b
+            pull x = argmax xᵀθ + β_t(C)‖x‖_Σ⁻¹
+            reward r: Σ ← Σ + xxᵀ/σ̄²,  b ← b + r·x/σ̄²
+        β_t(C) = scale · [8√(d log(1 + t/((R+1)²λ)) log(4t²/δ)) + 4√d log(4t²/δ) + √λ B + C√d]
+
+    Departures: the constants come from the authors' code and the abstract; the code has 2C√d, which the proof does not
+    need, and a factor of 0.6 on β. The source knows the variance of each reward; here it is R² for all.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T and needs ``horizon``.
+        ridge: λ; ``None`` takes 1.
+        scale: Factor on β: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = WeightedOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -64,38 +82,54 @@ class WeightedOFUL(_WeightedOFUL):
     full_title = "Robust weighted OFUL"
     guarantee = Guarantee("Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", needs="B, R, C", in_paper=True)
 
+    assumes_if_untold: ClassVar[str] = "C = √T"
+
     corruption_budget: float | None = None
-    """C, a bound on the sum of all corruptions' sizes; ``None`` tolerates √T."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._corruption_budget = tolerated(self.corruption_budget, self.horizon)
+        self._corruption_budget = resolved_budget(self.corruption_budget, self.horizon)
 
     def _radius(self, round_number: int) -> float:
         return self._radius_for(self._corruption_budget, round_number)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it."""
+        """Every setting, with defaults resolved."""
         return super().settings | {"corruption_budget": self._corruption_budget}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiLevelPull(Pull):
-    """A pull of one level."""
+    """A pull at one level."""
 
     level: int
-    """l, from 1: the level whose own regression learns the reward too."""
+    """l, from 1; the level whose own regression also learns the reward."""
 
 
 @dataclass(kw_only=True, eq=False)
 class MultiLevelOFUL(_WeightedOFUL):
-    """The same without knowing C: levels that see ever less of the corruption, each with a regression of its own.
+    """Weighted OFUL for unknown C: levels that see less and less of the corruption, each with its own regression.
 
-    Level l = 1, …, L = ⌈log₂2T⌉ is drawn with probability 2^−l. A drawn level pulls the action with the largest of two
-    upper bounds' lesser one: of the regression on all rewards, which allows for a corruption of 2^l, and of the level's
-    own, which allows for 3 + log(2l²/δ), because no more is likely to reach it, and has L/δ for 1/δ in its other
-    terms, because it must hold at every level. All of it holds with probability 1 − 3δ.
+    Multi-level weighted OFUL (Zhao 2021), with L = ⌈log₂2T⌉ levels and β_t(C) of :class:`WeightedOFUL`::
+
+        for t = 1 … T
+            draw level l = 1 … L with probability 2^−l, the remainder going to level 1
+            pull x = argmax min(xᵀθ + β_t(2^l)‖x‖_Σ⁻¹,  xᵀθ_l + γ_t(l)‖x‖_Σ_l⁻¹)
+            reward r: update Σ, b and Σ_l, b_l as in weighted OFUL
+
+    γ_t(l) is β_t(3 + log(2l²/δ)) with L/δ for 1/δ: no more corruption is likely to reach level l, and the bound must
+    hold at every level. All bounds hold together with probability 1 − 3δ. Departures are those of
+    :class:`WeightedOFUL`.
+
+    Args:
+        dimension: d, the number of features.
+        norm_bound: B, a bound on ‖θ*‖.
+        noise: R; the noise of a reward is R-sub-Gaussian.
+        horizon: T; required.
+        ridge: λ; ``None`` takes 1.
+        scale: Factor on β and γ: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = MultiLevelOFUL(dimension=2, norm_bound=1.0, noise=0.1, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -118,17 +152,17 @@ class MultiLevelOFUL(_WeightedOFUL):
         self._levels = [LeastSquares(self.dimension, self._ridge) for _ in range(count)]
 
     def _radius(self, round_number: int) -> float:
-        """β of the first level's own regression."""
+        """Return β of the first level's own regression."""
         return self._level_radius(1, round_number)
 
     def _level_radius(self, level: int, round_number: int) -> float:
-        """β of level l's own regression."""
+        """Return β of level l's own regression."""
         corruption = 3 + math.log(2 * level**2 / self.failure_probability)
         return self._radius_for(corruption, round_number, regressions=len(self._levels))
 
     def _ask(self, actions: Actions) -> MultiLevelPull:
         table = self._listed(actions)
-        level = self._draw_level()
+        level = draw_level(self._rng, len(self._levels))
         t = self._asked + 1
         own_radius = self._scale * self._level_radius(level, t)
         shared_radius = self._scale * self._radius_for(2.0**level, t)
@@ -141,17 +175,12 @@ class MultiLevelOFUL(_WeightedOFUL):
         width = self._regression.information.width(features)
         return MultiLevelPull(self._asked, chosen, features, self._reward_weight, width, level=level)
 
-    def _draw_level(self) -> int:
-        """Level l = 1, 2, … with probability 2^−l; what is left over goes to the first."""
-        level = 1 - math.frexp(self._rng.random())[1]
-        return level if level <= len(self._levels) else 1
-
-    def _tell(self, asked: MultiLevelPull, answer: float) -> None:  # type: ignore[override]  # it asks no others
+    def _tell(self, asked: MultiLevelPull, answer: float) -> None:  # type: ignore[override]  # it asks only these
         super()._tell(asked, answer)
         self._levels[asked.level - 1].add(asked.features, answer, asked.weight)
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -162,4 +191,4 @@ class MultiLevelOFUL(_WeightedOFUL):
 
     def _check_pending(self, asked: MultiLevelPull) -> None:  # type: ignore[override]
         super()._check_pending(asked)
-        ensure(1 <= asked.level <= len(self._levels), f"{asked} is of no level")
+        ensure(1 <= asked.level <= len(self._levels), f"{asked} belongs to no level")

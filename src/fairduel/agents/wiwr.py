@@ -6,18 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairduel.agents.base import Actions, DuelingAgent, KArmed
+from fairduel.agents.draws import draw
 from fairduel.agents.guarantee import Guarantee
 from fairduel.agents.scaled_constants import Scaled
-from fairduel.agents.tsallis import draw
 from fairduel.checks import ensure, integer
 from fairduel.duel import Duel, Outcome, Vector
 
 THEORY_LENGTH = 2304.0
 """λ = 2304 ln(40 K² log T / δ), as published."""
 PRACTICAL_SCALE = 0.3 / THEORY_LENGTH
-"""The fraction of λ that is practical: chosen by hand, see docs/algorithms/wiwr.md."""
+"""The practical scale, chosen by hand."""
 SLACK = 1.0 / 8.0
-"""Of the last gap, what is taken off a new one."""
+"""The share of the last gap that is subtracted from a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,27 +25,37 @@ class WIWRDuel(Duel):
     """A challenger against the candidate."""
 
     epoch: int
-    """m of the epoch in which it was asked, from 1."""
+    """The epoch m in which it was asked, from 1."""
     challenger_first: bool
-    """Whether the first arm is the challenger; else the second is."""
+    """Whether the first arm is the challenger."""
 
 
 @dataclass(kw_only=True, eq=False)
 class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
-    """In epochs, duel arms against a candidate: seldom those that look bad, never quite giving up on one.
+    """Let arms challenge a candidate in epochs, bad-looking ones less often, without ever giving up on any.
 
-    In each epoch arm i is due about n_i = λ/D_i² duels, D_i its estimated gap; the arm with more wins between the
-    two becomes the candidate, by a tally P that is kept across epochs. At its end the gaps are estimated anew, by duels
-    against the candidate that held at least half of the epoch, or, if none did, against whoever was candidate.
+    Winner Isolation With Recourse (Agarwal 2021), for unknown C; P counts wins minus losses across epochs::
 
-    As published, λ makes the first epoch about 4Kλ long, hundreds of thousands of duels; ``scale`` shrinks it.
-    ``scale="theory"`` is λ itself, without a guarantee at any smaller one.
+        λ ← scale · 2304 ln(40 K² log T / δ);  D_i ← ½;  v ← a random arm;  P ← 0
+        for epoch m = 1, 2, …
+            n_i ← ⌈λ/D_i²⌉, N ← Σ n_i
+            for N rounds: draw u with probability n_u/N and ask u against v; count a win in P and, if u won, in r[u, v]
+                if P[u, v] > 0: v ← u
+            q_i ← r[i, j]/(n_i · j's share of the rounds), q_j ← ½, if some j was candidate for N/2 rounds
+                  or Σ_j r[i, j]/n_i, if none was
+            D_i ← max(2^−m, ½ − q_i − D_i/8); if all exceed 2^−m, the smallest ← 2^−m
 
-    Readings of ours: n_i is rounded up, so that an epoch is a whole number of duels. It ends when that many of its
-    outcomes have been told, however many more were asked; an outcome that comes after the end of its epoch counts in P,
-    which knows no epochs, and in nothing else. An arm takes over from the candidate that it beat only while that one
-    still is candidate. A tie is half a win and leaves P as it is. Without a ``horizon``, T is the round in which the
-    epoch began.
+    The published first epoch has about 4Kλ duels, over a million at K = 10; smaller scales carry no guarantee.
+
+    Departures: n_i is rounded up. An epoch ends after N of its outcomes; a later outcome counts only in P. An arm
+    replaces the candidate that it beat only while that one is still candidate. A tie is half a win and leaves P
+    unchanged.
+
+    Args:
+        arms: K, the number of arms.
+        horizon: T, for λ only; ``None`` uses the round in which the epoch began.
+        scale: Factor on λ: ``"practical"`` is 0.3/2304, ``"theory"`` is 1, or a number.
+        failure_probability: δ.
 
     >>> agent = WIWR(arms=3, horizon=2000, seed=0)
     >>> for _ in range(2000):
@@ -84,25 +94,25 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
 
     def _check_pending(self, asked: WIWRDuel) -> None:
         super()._check_pending(asked)
-        ensure(1 <= asked.epoch <= self._epoch, f"{asked} is of no epoch")
+        ensure(1 <= asked.epoch <= self._epoch, f"{asked} belongs to no epoch")
 
     @property
     def epoch(self) -> int:
-        """m, from 1."""
+        """The current epoch m, from 1."""
         return self._epoch
 
     @property
     def gaps(self) -> Vector:
-        """D, the estimated gap of each arm to the winner, shape (K,)."""
+        """D, each arm's estimated gap to the winner, shape (K,)."""
         return self._gaps.copy()
 
     @property
     def due(self) -> Vector:
-        """n, how many duels each arm is due in this epoch, shape (K,)."""
+        """n, the number of duels due to each arm in this epoch, shape (K,)."""
         return self._due.copy()
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the candidate."""
+        """Return the candidate."""
         self._check_count(actions)
         return self._candidate
 
@@ -134,7 +144,7 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
         self._due = np.ceil(self._length / self._gaps**2)  # n
         self._told = 0
         self._reigns = np.zeros(self.arms)  # W: how long each arm was candidate
-        self._wins = np.zeros((self.arms, self.arms))  # r: wins of row as challenger of column
+        self._wins = np.zeros((self.arms, self.arms))  # r: wins of row as the challenger of column
 
     def _end_epoch(self) -> None:
         total = self._due.sum()  # N

@@ -123,7 +123,7 @@ def _folded(text: str, width: int) -> str:
 
 
 def print_table(
-    table: TextTable, *, text: Collection[str] = (), optional: Sequence[str] = (), file: Path | None = None
+    table: TextTable, *, text: Collection[str] = (), optional: Sequence[str] = (), file: Path | str = "the report"
 ) -> None:
     """Print a table in full, or without some ``optional`` columns if the terminal is too narrow for them.
 
@@ -131,7 +131,7 @@ def print_table(
         table: Its rows; a row of one cell is a heading.
         text: Columns of words, aligned left and wrapped if need be; the others are numbers.
         optional: Columns to leave out, the least useful first.
-        file: Has every column.
+        file: Where to find these columns.
     """
     width = console.width if console.is_terminal else _UNBOUNDED
     titles, dropped = _layout(table, width, text, optional)
@@ -151,7 +151,7 @@ def print_table(
     to = console if console.is_terminal else Console(file=console.file, width=width, quiet=console.quiet)
     to.print(grid)
     if dropped:
-        say(f"Too narrow to show: {', '.join(dropped)}" + (f" (see {file})." if file else "."))
+        say(f"Too narrow to show: {', '.join(dropped)} (see {file}).")
 
 
 def _layout(
@@ -196,7 +196,7 @@ def fits(table: TextTable, text: Collection[str]) -> bool:
 def compile_first(cells: Iterable[Cell]) -> None:
     """Compile the agents before workers start, so that they find the code on disk."""
     began = time.monotonic()
-    with notices.status("Compiling (first use only) …"):
+    with notices.status("Preparing (compiles on first use) …"):
         compile_agents(cells)
     seconds = time.monotonic() - began
     if seconds > 5:

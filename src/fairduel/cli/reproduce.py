@@ -22,7 +22,7 @@ from fairduel.cli.output import (
     typed_command,
 )
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.experiments import EXPERIMENTS, Experiment, replay, table1
+from fairduel.experiments import EXPERIMENTS, Experiment, Lines, replay, table1
 from fairduel.experiments.conclusions import conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.results import Results, run_experiment
@@ -104,7 +104,7 @@ def run_and_report(experiments: Sequence[Experiment], command: str, folder: Path
     all_results = []
     for experiment in experiments:
         missing = count_missing(store, [entry.cell for entry in experiment.entries], seeds)
-        with progress_bar(experiment.title, missing) as progress:
+        with progress_bar(experiment.name, missing) as progress:
             results = run_experiment(experiment, store, seeds, jobs=jobs, progress=progress)
         all_results.append(results)
         _print_results(results)
@@ -152,15 +152,15 @@ def _print_results(results: Results) -> None:
     say("", results.experiment.title, style="bold")
     say(*conclusions(results))
     rows = summary(results)
-    has_x = any(row["x"] is not None for row in rows)
+    x_label = next((view.x_label for view in results.experiment.views if isinstance(view, Lines)), "")
     lines: list[list[str]] = []
     panel = ""
     for row in rows:
         if row["panel"] != panel:
             panel = row["panel"]
             lines.append([panel])
-        lines.append(_cells(row, has_x=has_x))
-    columns = ["agent (settings)", *(["x"] if has_x else []), "regret", "minus reference", "locked in"]
+        lines.append(_cells(row, has_x=bool(x_label)))
+    columns = ["agent (settings)", *([x_label] if x_label else []), "regret", "minus reference", "locked in"]
     print_table(TextTable(columns, lines), text=["agent (settings)"], optional=["locked in"])
 
 
@@ -169,8 +169,8 @@ def _cells(row: dict[str, Any], *, has_x: bool) -> list[str]:
     if row["difference"] is not None:
         difference = with_interval(row["difference"])
     return [
-        "  " + row["label"],
-        *([f"{row['x']:g}"] if has_x else []),
+        row["label"],
+        *(["–" if row["x"] is None else f"{row['x']:g}"] if has_x else []),
         with_error(row["regret"]),
         difference,
         f"{row['locked_in']:.0%}",

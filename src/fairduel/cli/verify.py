@@ -61,8 +61,8 @@ def verify(
     say(*concluded, f"Up to {runs} runs per claim, 95 % intervals.")
     for verdict in verdicts:
         status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])
-        console.print()
-        console.print(Text.assemble(status, ": ", (verdict.claim, "bold"), f" ({verdict.source})"))
+        line = Text.assemble("\n", status, ": ", (verdict.claim, "bold"), f" ({verdict.source})")
+        console.print(line, soft_wrap=not console.is_terminal)
         say(verdict.measured)
     say_report(page)
     return {**found, "report": str(page)}

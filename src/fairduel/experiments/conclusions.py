@@ -99,13 +99,11 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
     Returns:
         One sentence or two per item.
     """
-    learned = [row for row in rows if row.in_horizon.high < 1.0]
+    linear = [row.algorithm.title for row in rows if not row.in_horizon.high < 1.0]  # NaN counts as linear
     found = [
-        f"{len(learned)} of {len(rows)} algorithms have regret that grows significantly slower than linearly in T "
-        "without attack."
+        f"Without attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
+        f"{len(rows)} algorithms" + (f" (not shown for {_listed(linear)})." if linear else ".")
     ]
-    if len(learned) < len(rows):
-        found.append(f"Not shown for {_listed([row.algorithm.title for row in rows if row not in learned])}.")
     superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]
     sublinear = sum(row.in_budget.high < 1.0 for row in rows)
     noise = sum(math.isnan(row.in_budget.value) for row in rows)
@@ -114,9 +112,7 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
         + (f" ({_listed(superlinear)})" if superlinear else "")
         + f" and significantly slower for {sublinear}; for {noise} it is within the noise, for the rest undecided."
     )
-    for (model, attack), same in _grouped(
-        rows, lambda row: (row.algorithm.guarantee.model, row.algorithm.attack)
-    ).items():
+    for (model, attack), same in _grouped(rows, lambda r: (r.algorithm.guarantee.model, r.algorithm.attack)).items():
         best = min(same, key=lambda row: row.reference.value)
         if len(same) > 1:
             found.append(
@@ -243,12 +239,15 @@ def _figure1(results: Results) -> list[str]:
         [robust] = [entry for entry in entries if entry.is_reference]
         pairs = [(robust, entry) for entry in entries if entry.tuned]
         less, more = _significant(results, pairs)
-        won += [panel] if less == len(pairs) else []
-        lost += [panel] if more else []
-    answer = f"RCDB has significantly lower regret than every tuned baseline in {_some(won, len(panels))}"
+        if less == len(pairs):
+            won.append(panel)
+        elif more:
+            lost.append(panel)
+    undecided = f"{len(panels) - len(won) - len(lost)} are undecided with {_runs(len(results.seeds))}"
     warm = [_rank(results, entries) for entries in _panels(results, view=1).values()]
     return [
-        f"{answer}; some tuned baseline has significantly lower regret in {_some(lost, len(panels))}.",
+        f"RCDB has significantly lower regret than every tuned baseline in {_some(won, len(panels))}, and "
+        f"significantly higher regret than one in {_some(lost, len(panels))}; {undecided}.",
         *_lowest_by_panel(results),
         "With a warm-up for the baselines, " + _counted(warm, "in", "panels"),
     ]
@@ -332,13 +331,17 @@ def _sigmoid(results: Results, entries: list[Entry]) -> list[str]:
 def _unknown_budget(results: Results, entries: list[Entry]) -> list[str]:
     """What a tolerance below or above the number of flips costs, compared with the right one."""
     exact = next(entry for entry in entries if entry.is_reference)
-    costs = [f"{_with_interval(_ratio(results, e, exact))} at C̄ = {e.x:g}C" for e in entries if e is not exact]
+    costs = [f"{_with_interval(_ratio(results, e, exact))} at {_tolerance(e)}" for e in entries if e is not exact]
     best = _rank(results, entries)
-    tied = f", not significantly lower than at {_listed([f'{e.x:g}C' for e in best.tied])}" if best.tied else ""
+    tied = f", not significantly lower than at {_listed([*map(_tolerance, best.tied)])}" if best.tied else ""
     return [
-        f"regret, as a multiple of that at C̄ = C, is {', '.join(costs)}.",
-        f"regret is lowest at C̄ = {best.lowest.x:g}C{tied}.",
+        f"mean regret is lowest at C̄ = {_tolerance(best.lowest)}{tied}.",
+        f"as a multiple of the regret at C̄ = C, it is {', '.join(costs)}.",
     ]
+
+
+def _tolerance(entry: Entry) -> str:
+    return "C" if entry.x == 1.0 else f"{entry.x:g}C"
 
 
 def _estimators(results: Results) -> list[str]:

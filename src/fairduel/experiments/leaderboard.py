@@ -18,7 +18,7 @@ HORIZON = 2000
 TUNING_SEEDS = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 20)
 RADII = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 STORING_SECONDS = 0.004
-"""About what starting a run and storing its trace take, besides the run itself."""
+"""Approximate time per run for starting it and storing its trace."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Scenario:
         title: Its name on the board.
         attack: Name of the attack.
         attack_settings: Settings of the attack.
-        budget: C, the most outcomes the attack can flip; agents that take a flip budget are told it.
+        budget: C, the maximum number of flips; agents that take a flip budget are told C.
         warmup: Number of random duels that come first, for agents that have a warm-up.
         dimension: d of the world.
         norm: ‖θ*‖.
@@ -202,7 +202,7 @@ def report_cells(extra: Sequence[Contender] = ()) -> list[Cell]:
 
 def count_runs(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = ()) -> int:
     """Return how many runs the board still needs."""
-    return sum(count for _, count in _remaining(store, seeds, extra))
+    return sum(group.missing for group in _remaining(store, seeds, extra))
 
 
 def estimate(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = (), *, jobs: int = 1) -> Work:
@@ -215,7 +215,7 @@ def estimate(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = 
         jobs: Number of runs at a time.
     """
     refuse_tuning_seeds(seeds)
-    seconds = sum(count * _seconds_per_run(store, cell, seeds[0]) for cell, count in _remaining(store, seeds, extra))
+    seconds = sum(group.missing * _seconds_per_run(store, group) for group in _remaining(store, seeds, extra))
     return Work(count_runs(store, seeds, extra), seconds / jobs / 60.0)
 
 
@@ -280,27 +280,41 @@ def _trials(contender: Contender) -> list[Cell]:
     return [trial for cell in contender.cells().values() for trial in variants(cell, _GRID)]
 
 
-def _remaining(store: Storage, seeds: Sequence[int], extra: Sequence[Contender]) -> list[tuple[Cell, int]]:
-    """Groups of cells with about the same cost per run: one cell of each, and how many runs the group still needs."""
-    groups: list[tuple[list[Cell], Sequence[int]]] = []
-    for cells, needed in [
-        *((_trials(contender), TUNING_SEEDS) for contender in TUNED),
-        *(([*contender.cells().values()], seeds) for contender in lineup(extra)),
-    ]:
-        fresh = [cell for cell in cells if cell.world == "fresh"]
-        groups += [([cell for cell in cells if cell.world != "fresh"], needed), (fresh, needed)]
-    counts = [(cells[0], count) for cells, needed in groups if (count := count_missing(store, cells, needed))]
-    if count_missing(store, tuning_cells(), TUNING_SEEDS):
+class _Group(NamedTuple):
+    """Cells whose runs cost about the same: one of them, their seeds, and the number of missing runs."""
+
+    cell: Cell
+    seeds: Sequence[int]
+    missing: int
+
+
+def _remaining(store: Storage, seeds: Sequence[int], extra: Sequence[Contender]) -> list[_Group]:
+    """All missing runs, by agent and world."""
+
+    def group(cells: Sequence[Cell], seeds: Sequence[int]) -> _Group:
+        return _Group(cells[0], seeds, count_missing(store, cells, seeds))
+
+    def by_world(cells: Sequence[Cell], seeds: Sequence[int]) -> list[_Group]:
+        worlds = dict.fromkeys(cell.world for cell in cells)
+        return [group([cell for cell in cells if cell.world == world], seeds) for world in worlds]
+
+    tuning = [each for contender in TUNED for each in by_world(_trials(contender), TUNING_SEEDS)]
+    report = [each for contender in lineup(extra) for each in by_world([*contender.cells().values()], seeds)]
+    if any(each.missing for each in tuning):
         # Tuning has yet to name the winners: the first tuned agent stands in for all of them.
-        return counts + [(s.cell(TUNED[0].agent, TUNED[0].settings), len(seeds)) for s in SCENARIOS]
-    return counts + [(w.cell, count_missing(store, [w.cell], seeds)) for w in _winners(store).values()]
+        stand_in = SCENARIOS[0].cell(TUNED[0].agent, TUNED[0].settings)
+        winners = [_Group(stand_in, seeds, len(SCENARIOS) * len(seeds))]
+    else:
+        winners = [group([winner.cell], seeds) for winner in _winners(store).values()]
+    return [each for each in (*tuning, *report, *winners) if each.missing]
 
 
-def _seconds_per_run(store: Storage, cell: Cell, seed: int) -> float:
-    """The mean time of a cell's stored runs, storing included; if there are none, make the first."""
+def _seconds_per_run(store: Storage, group: _Group) -> float:
+    """The mean time of the stored runs of the group's cell; if there are none, make the first."""
+    cell = group.cell
     if not store.seeds(cell):
-        replace(cell, horizon=3).run(seed)  # compiles
-        run_cells([cell], [seed], store)
+        replace(cell, horizon=3).run(group.seeds[0])  # compiles
+        run_cells([cell], group.seeds[:1], store)
     return STORING_SECONDS + float(store.records(cell, store.seeds(cell))["seconds"].to_numpy().mean())
 
 

@@ -28,7 +28,7 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 Settings = Mapping[str, Any]
 
 RECORD_LAYOUT = 3
-"""Version of a stored run's columns: raise it whenever they change, so that layouts never mix."""
+"""Version of a stored run's columns; raise it whenever they change, so that layouts never mix."""
 _BUDGETS = ("flip_budget", "corruption_budget")
 """The parameters through which an agent is told C."""
 
@@ -92,7 +92,7 @@ class Cell:
         maker = find("agent", self.agent, AGENTS)
         title, assumed = getattr(maker, "title", self.agent), getattr(maker, "assumes", "")
         sentences = [f"{title} assumes {assumed}."] if assumed else []
-        if not self._budget_is_known:
+        if not self._budget_is_known and not any(name in self.agent_settings for name in _BUDGETS):
             default = getattr(maker, "assumes_if_untold", "its own default")
             sentences.append(f"{title} is not told C and assumes {default}.")
         return sentences

@@ -173,7 +173,7 @@ def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
 
 
 Answered = tuple[int, int, Outcome | float, float]
-"""Both actions (the second is −1 for a pull), what the agent is told, and |c_t|."""
+"""Both actions (the second is −1 for a pull), what the agent is told, and the size of c_t."""
 
 
 def referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:

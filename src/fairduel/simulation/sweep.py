@@ -42,7 +42,7 @@ class Grid:
 
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
-        """Every setting that the grid names, by column: ``agent_radius``, ``attack_target`` and so on."""
+        """Every setting that the grid names, by column (``agent_radius``, ``attack_target``, …)."""
         settings: dict[str, Setting] = {}
         for cell in self.cells.values():
             for kind in _KINDS:

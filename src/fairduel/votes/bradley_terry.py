@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from fairduel.checks import at_least_zero
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError
-from fairduel.votes.votes import Codes, Indices, Ties, Votes
+from fairduel.votes.votes import Codes, Indices, Ties, Votes, pair_sums
 
 TINY_RIDGE = 0.01
 """λ used where no finite estimate exists: a normal prior with a standard deviation of 10 log-odds."""
@@ -48,10 +48,8 @@ def wins(votes: Votes, *, ties: Ties = "half") -> Matrix:
     weight, count = votes.counts(ties), len(votes.items)
     if count > MOST_ITEMS:
         raise BadInputError(f"{count:,} items are too many to rank at once: select at most {MOST_ITEMS:,}.")
-    first, second = votes.first.astype(np.int64), votes.second.astype(np.int64)
-    won = np.bincount(first * count + second, weight * votes.result, count * count)
-    lost = np.bincount(second * count + first, weight * (1.0 - votes.result), count * count)
-    return np.asarray((won + lost).reshape(count, count), dtype=np.float64)
+    won = pair_sums(votes.first, votes.second, count, weight * votes.result)
+    return won + pair_sums(votes.second, votes.first, count, weight * (1.0 - votes.result))
 
 
 def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None = None) -> Scores:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from fairduel.duel import Matrix, Vector
+from fairduel.duel import Vector
 from fairduel.votes.campaign import Push, find_cells, find_meetings, over_targets
 from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
 from fairduel.votes.votes import Indices, Mask, Votes, distinct_duels, sums
@@ -56,9 +56,9 @@ def shared_evidence(voter: Indices, target: Indices, log_evidence: Vector, *, vo
     The cells (c,) hold E_vk of the voters who saw target k; for all others, E = 0. If voters vote independently and the
     consensus is taken as known, the product is an e-value against "none of the others pushes target k".
     """
-    products = _products(target, log_evidence, voters=voters, targets=targets)  # (shares, targets)
-    shares = np.array(_SHARES)[:, None]
+    shares, absent = np.array(_SHARES)[:, None], voters - sums(target, targets)
     own = np.logaddexp(np.log1p(-shares), np.log(shares) + log_evidence)  # (shares, c)
+    products = np.stack([sums(target, targets, each) for each in own]) + absent * np.log1p(-shares)  # (shares, targets)
     result = np.full(voters, -np.inf)
     order = np.argsort(voter, kind="stable")
     starts = np.searchsorted(voter[order], np.arange(voters + 1))
@@ -215,16 +215,6 @@ def _variance_of_others(votes: Decisive, left_out: Mask, occasional: Mask, taste
     result = np.zeros(votes.items)
     result[cells[theirs] % votes.items] = variance[theirs]
     return result
-
-
-def _products(target: Indices, log_evidence: Vector, *, voters: int, targets: int) -> Matrix:
-    """Return Σ_v log(1 − π + π E_vk), shape (shares, targets)."""
-    products = []
-    for share in _SHARES:
-        each = np.logaddexp(np.log1p(-share), np.log(share) + log_evidence)
-        absent = voters - np.bincount(target, minlength=targets)
-        products.append(np.bincount(target, each, targets) + absent * np.log1p(-share))
-    return np.stack(products)
 
 
 def _meetings(sizes: Indices) -> tuple[Indices, Indices]:

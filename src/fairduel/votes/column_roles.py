@@ -4,16 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from fairduel.errors import BadInputError, unknown_name
 
-_PAIRS = (
-    ("first", "second"),
-    ("model_a", "model_b"),
-    ("item_a", "item_b"),
-    ("arm_a", "arm_b"),
-    ("arg_a", "arg_b"),
-    ("option_a", "option_b"),
-    ("left", "right"),
-    ("a", "b"),
-)
+_A_AND_B = tuple((f"{kind}_a", f"{kind}_b") for kind in ("model", "item", "arm", "arg", "option"))
+PAIRS = (("first", "second"), *_A_AND_B, ("left", "right"), ("a", "b"))
+"""Names of the columns of the two items, which also name a winner by position."""
 _NAMES = {
     "winner": ("winner", "outcome", "result", "choice"),
     "voter": ("voter", "worker", "judge", "user", "annotator", "rater"),
@@ -62,7 +55,7 @@ def _plain_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def _common_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:
-    pairs = [pair for pair in _PAIRS if set(pair) <= set(plain)]
+    pairs = [pair for pair in PAIRS if set(pair) <= set(plain)]
     if len(pairs) > 1:
         either = " or ".join(f"{plain[a]} and {plain[b]}" for a, b in pairs)
         raise BadInputError(f"the items could be {either}: name the columns (--first, --second); {listed}.")

@@ -27,7 +27,7 @@ from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import fit_scores
-from fairduel.votes.votes import Indices, Mask, Votes, sums
+from fairduel.votes.votes import Indices, Mask, Votes, pair_sums, sums
 
 SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Values of the care s allowed for honest voters, relative to the consensus."""
@@ -221,8 +221,7 @@ def _without_voter(votes: Decisive, counts: Mask, *, step_back: bool) -> Vector:
     count = votes.items
     winner = np.where(votes.sign > 0, votes.first, votes.second)[counts]
     loser = np.where(votes.sign > 0, votes.second, votes.first)[counts]
-    won = np.bincount(winner * count + loser, minlength=count * count).reshape(count, count).astype(np.float64)
-    fitted = fit_scores(won, ridge=CONSENSUS_RIDGE)
+    fitted = fit_scores(pair_sums(winner, loser, count), ridge=CONSENSUS_RIDGE)
     z = fitted.scores[votes.first] - fitted.scores[votes.second]
     if not step_back:
         return np.asarray(z)
@@ -266,7 +265,7 @@ def _large_step(scores: Vector, covariance: Matrix, first: Indices, second: Indi
         p = special.expit(z)
         residual, weight = (sign[voter] > 0) - p, p * (1.0 - p)
         gradient = np.bincount(one, residual, count) - np.bincount(other, residual, count)
-        between = np.bincount(one * count + other, weight, count * count).reshape(count, count)
+        between = pair_sums(one, other, count, weight)
         between += between.T
         laplacian = np.diag(between.sum(axis=1)) - between
         moved = scores - np.linalg.solve(np.eye(count) - covariance @ laplacian, covariance @ gradient)

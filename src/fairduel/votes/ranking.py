@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -223,8 +223,6 @@ class _Part(NamedTuple):
     items: Indices
     votes: Mask
     fit: Fit
-    scores: Vector
-    covariance: Matrix
     clustered: bool
     freedom: float
     """Degrees of freedom of the covariance; ∞ if it is not clustered."""
@@ -248,7 +246,8 @@ def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: A
     design = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
     part = _fit_part(votes, counts, np.arange(count), chosen, design, **fitting)
     to_scores = np.hstack([np.eye(count), features.average()])
-    return part._replace(scores=to_scores @ part.scores, covariance=to_scores @ part.covariance @ to_scores.T)
+    fit = replace(part.fit, theta=to_scores @ part.fit.theta, covariance=to_scores @ part.fit.covariance @ to_scores.T)
+    return part._replace(fit=fit)
 
 
 def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
@@ -258,15 +257,15 @@ def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
     fit = robust_fit(differences, row, won, counts[chosen], group=group, **fitting)
     freedom = _freedom(group, counts[chosen])
-    return _Part(items, chosen, fit, fit.theta, fit.covariance, clustered=clustered, freedom=freedom)
+    return _Part(items, chosen, fit, clustered=clustered, freedom=freedom)
 
 
 def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
     """Combine the parts: scores (K,) and covariance (K, K), centred in each component, and vote weights (n,)."""
     scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
     for part in parts:
-        scores[part.items] = part.scores
-        covariance[np.ix_(part.items, part.items)] = part.covariance
+        scores[part.items] = part.fit.theta
+        covariance[np.ix_(part.items, part.items)] = part.fit.covariance
         weights[part.votes] = part.fit.weights
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)

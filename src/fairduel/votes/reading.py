@@ -14,12 +14,11 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.column_roles import find_columns
+from fairduel.votes.column_roles import PAIRS, find_columns
 from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
 from fairduel.votes.votes import Codes, Indices, Mask, Votes
 
-FIRST_WORDS = ("first", "a", "model_a", "item_a", "arm_a", "arg_a", "option_a", "left", "1")
-SECOND_WORDS = ("second", "b", "model_b", "item_b", "arm_b", "arg_b", "option_b", "right", "2")
+FIRST_WORDS, SECOND_WORDS = zip(*PAIRS, ("1", "2"), strict=True)
 """Words for a winner by position, in upper or lower case."""
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")

@@ -239,27 +239,21 @@ def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) 
 def _add(votes: Votes, source: Any, first: Any, second: Any, result: Vector, voters: int) -> Injected:
     """Append false votes of weight 1, in the contexts of the votes ``source``, with unknown times."""
     size = len(result)
-    liars = _new_names(votes.voters, voters)
+    liars = () if votes.voter is None else _new_names(votes.voters, voters)
     added: dict[str, Any] = {
         "first": first,
         "second": second,
         "result": result,
         "weight": np.ones(size),
         "row": votes.row.max(initial=1) + 1 + np.arange(size),
+        "voter": len(votes.voters) + np.arange(size) % voters,
+        "context": () if votes.context is None else votes.context[source],
+        "time": np.full(size, np.nan),
     }
-    if votes.voter is not None:
-        added["voter"] = len(votes.voters) + np.arange(size) % voters
-    if votes.context is not None:
-        added["context"] = votes.context[source]
-    if votes.time is not None:
-        added["time"] = np.full(size, np.nan)
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(votes, name), values]).astype(getattr(votes, name).dtype)
-        for name, values in added.items()
-    }
+    known = {name: values for name, values in vars(votes).items() if isinstance(values, np.ndarray)}
+    joined: dict[str, Any] = {n: np.append(values, added[n]).astype(values.dtype) for n, values in known.items()}
     fake = np.arange(len(votes) + size) >= len(votes)
-    names = votes.voters if votes.voter is None else votes.voters + liars
-    return Injected(replace(votes, voters=names, **joined), fake, () if votes.voter is None else liars)
+    return Injected(replace(votes, voters=votes.voters + liars, **joined), fake, liars)
 
 
 def _new_names(taken: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import Scores
-from fairduel.votes.votes import Indices, Mask, Ties, Votes, ensure_some_count
+from fairduel.votes.votes import Indices, Mask, Ties, Votes, ensure_some_count, pair_sums
 
 How = Literal["dropped", "flipped"]
 
@@ -28,11 +28,9 @@ class VoteCounts:
 
     def won(self, count: Indices) -> Matrix:
         """Return the matrix of wins (K, K) for ``count`` (q,) votes of each kind."""
-        mass, size = self.weight * count, self.items**2
-        forth, back = self.winner * self.items + self.loser, self.loser * self.items + self.winner
-        won = np.bincount(forth, np.where(self.tie, 0.5, 1.0) * mass, size)
-        won += np.bincount(back[self.tie], 0.5 * mass[self.tie], size)
-        return np.asarray(won.reshape(self.items, self.items))
+        mass, tie = self.weight * count, self.tie
+        won = pair_sums(self.winner, self.loser, self.items, np.where(tie, 0.5, 1.0) * mass)
+        return won + pair_sums(self.loser[tie], self.winner[tie], self.items, 0.5 * mass[tie])
 
     def after(self, taken: Indices, how: How) -> Matrix:
         """Return the matrix of wins (K, K) after ``taken`` (q,) votes of each kind are dropped or flipped."""

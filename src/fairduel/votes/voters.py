@@ -35,15 +35,7 @@ from fairduel.checks import fraction
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.campaign import Cells, Meetings, find_cells, find_meetings, over_targets, pushing
-from fairduel.votes.collusion import (
-    OCCASIONAL,
-    AlikePairs,
-    Crowd,
-    alike_pairs,
-    e_bh,
-    find_crowd,
-    shared_evidence,
-)
+from fairduel.votes.collusion import OCCASIONAL, AlikePairs, Crowd, alike_pairs, e_bh, find_crowd, shared_evidence
 from fairduel.votes.null_model import (
     Decisive,
     best_honest,
@@ -377,10 +369,8 @@ def _one_side(base: _Baseline) -> Vector:
 
 def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
     """Return the cell of each voter with the most evidence, shape (V,); −1 without any."""
-    order = np.lexsort((log_evidence, cells.voter))
-    last = np.append(np.diff(cells.voter[order]) > 0, True)[: len(order)]
-    result = np.full(voters, -1)
-    result[cells.voter[order][last]] = order[last]
+    order, result = np.argsort(log_evidence, kind="stable"), np.full(voters, -1)
+    result[cells.voter[order]] = order  # the last assignment to a voter remains
     return result
 
 

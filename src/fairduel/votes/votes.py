@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from fairduel.duel import Vector
+from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 
 Codes = NDArray[np.int32]
@@ -141,7 +141,7 @@ class Votes:
     @property
     def is_tie(self) -> Mask:
         """Which votes are ties, shape (n,)."""
-        return tied(self.result)
+        return np.asarray(self.result == 0.5)
 
     @property
     def cast_by(self) -> Codes:
@@ -173,16 +173,11 @@ class Votes:
         return np.argsort(by_size).astype(np.int32)[labels]
 
 
-def tied(result: Vector) -> Mask:
-    """Return which of the results (n,) are ties."""
-    return np.asarray(result == 0.5)
-
-
 def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
     """Return how many times votes with this weight and result, both (n,), count; see :meth:`Votes.counts`."""
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
-    return weight if ties == "half" else weight * ~tied(result)
+    return weight if ties == "half" else weight * (result != 0.5)
 
 
 def ensure_some_count(counts: Vector) -> None:
@@ -217,6 +212,11 @@ def distinct_duels(
     keys = (where * count + np.minimum(first, second)) * count + np.maximum(first, second)
     keys, row = np.unique(keys, return_inverse=True)
     return keys // count**2, keys // count % count, keys % count, row, first > second
+
+
+def pair_sums(one: Indices | Codes, other: Indices | Codes, count: int, values: NDArray[Any] | None = None) -> Matrix:
+    """Sum the ``values`` (n,) of each ordered pair of ``count`` items, shape (count, count), as :func:`sums` does."""
+    return sums(one.astype(np.int64) * count + other, count * count, values).reshape(count, count)
 
 
 def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None) -> Vector:

@@ -1,4 +1,4 @@
-"""Worlds: where duels come from, and what is true there."""
+"""Worlds: where actions and answers come from."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ WORLDS: dict[str, Callable[..., World]] = {
     "preferences": PreferenceWorld.draw,
     "replay": Replay,
 }
-"""Every world by name; each takes ``rng`` and settings of its own."""
+"""Every world by name; each takes ``rng`` and its own settings."""
 
 __all__ = [
     "WORLDS",

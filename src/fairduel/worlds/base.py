@@ -1,4 +1,4 @@
-"""What a world is: actions for each round, and the true rewards behind them."""
+"""What a world is: actions for each round, and their true rewards."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from fairduel.errors import BadInputError
 
 
 class Offer(NamedTuple):
-    """What a world puts before an agent in one round, and what it keeps to itself."""
+    """What a world offers in one round."""
 
     actions: Matrix
-    """The agent sees these, shape (K, d)."""
+    """The actions that the agent sees, shape (K, d)."""
     rewards: Vector
-    """r* of each action, shape (K,); only regret, labels and strong adversaries know it."""
+    """True reward of each action, shape (K,), hidden from the agent."""
 
 
 class World(ABC):
-    """Actions for each round, and what they are truly worth; its subclasses say what an agent is told."""
+    """Offers actions with hidden true rewards; subclasses define what an agent is told."""
 
     dimension: int
     """d."""
@@ -33,57 +33,57 @@ class World(ABC):
 
     @abstractmethod
     def offer(self, round_number: int) -> Offer:
-        """Return the actions of round t = 1, 2, … with their rewards; asked once a round, in order."""
+        """Return the actions of round t = 1, 2, … with their rewards; called once per round, in order."""
 
 
 class WorldPlan(NamedTuple):
-    """A dueling world as arrays: s sets of actions, one of them a round; or one that draws its own."""
+    """A dueling world as arrays: s sets of actions, one of which is offered each round."""
 
     is_fresh: bool
-    """Whether each round has new actions: as many as the set has, uniform on the unit sphere."""
+    """Whether every round draws new actions, as many as the set has, uniform on the unit sphere."""
     starts: NDArray[np.int64]
-    """Where each set begins among all actions, and how many there are, shape (s + 1,)."""
+    """Where each set begins in ``actions``, and where the last ends, shape (s + 1,)."""
     actions: Matrix
-    """Of all sets, one after another, shape (n, d)."""
+    """The actions of all sets, one set after another, shape (n, d)."""
     rewards: Vector
-    """Shape (n,)."""
+    """Their true rewards, shape (n,)."""
     chance_starts: NDArray[np.int64]
-    """Where each set begins in ``chances``, shape (s + 1,); empty where chances are a matter of the link."""
+    """Where each set begins in ``chances``, shape (s + 1,); empty if the link gives the chances."""
     chances: Matrix
     """P(row beats column) and P(tie) for the K² pairs of each set, one set after another, shape (Σ K², 2)."""
     parameter: Vector
-    """θ*, shape (d,), of a world that draws its own actions."""
+    """θ*, shape (d,), if ``is_fresh``."""
     link: LinkNumbers
     ties: TieModel
 
 
 class DuelingWorld(World):
-    """A world that answers duels. P(a beats b) = σ(r*_a − r*_b), eq. (preference), unless a subclass says otherwise."""
+    """A world that answers duels, by default with P(a beats b) = σ(r*_a − r*_b), eq. (preference)."""
 
     link: Link
     """σ."""
     parameter: Vector | None
-    """θ*, shape (d,), or ``None`` where the rewards are not linear."""
+    """θ*, shape (d,), or ``None`` if rewards are not linear."""
     ties: TieModel = NO_TIES
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:
-        """P(first beats second) among actions with these true rewards (K,), if there were no ties."""
+        """Return P(first beats second) without ties, given the true rewards (K,)."""
         return probability(self.link.kind, self.link.scale, rewards[first] - rewards[second])
 
     def chances(self, rewards: Vector, first: int, second: int) -> tuple[float, float]:
-        """P(first beats second) and P(tie); an action ties with itself as it would with its twin."""
+        """Return P(first beats second) and P(tie); an action ties with itself like with an equal one."""
         return win_and_tie(self.ties, self.win_probability(rewards, first, second))
 
     def plan(self) -> WorldPlan | None:
-        """The world as arrays, for a compiled run; ``None`` where only the plain driver serves."""
+        """Return the world as arrays for compiled runs; ``None`` if it does not support them."""
         return None
 
     def places(self, horizon: int) -> NDArray[np.int64]:
-        """Which of the plan's sets is offered in each round, shape (T,)."""
+        """Return the index of the plan's set offered in each round, shape (T,)."""
         return np.zeros(horizon, np.int64)
 
     def _plan_of(self, offers: Sequence[Offer], chances: Sequence[Matrix] = ()) -> WorldPlan:
-        """The plan of a world with these sets of actions, and tables of ``chances`` (K², 2) if the link has no say."""
+        """Return the plan for these sets of actions, with ``chances`` (K², 2) of each if they override the link."""
         sizes = np.array([len(offer.rewards) for offer in offers])
         return WorldPlan(
             is_fresh=False,
@@ -99,7 +99,7 @@ class DuelingWorld(World):
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of things of these ``sizes`` (s,) begins if they stand one after another, and where all end."""
+    """Return the offsets of consecutive blocks of these ``sizes`` (s,), shape (s + 1,)."""
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
@@ -107,15 +107,24 @@ class RewardWorld(World):
     """A world that answers a pull with a noisy reward."""
 
     noise: float
-    """R: the reward's noise is R-sub-Gaussian; which agents are told."""
+    """R, which agents are told; the noise is R-sub-Gaussian."""
 
     @abstractmethod
     def reward(self, mean: float, uniform: float) -> float:
-        """Turn a uniform random number into a reward of this mean."""
+        """Turn a uniform random number into a reward with this mean."""
 
 
 class FixedWorld(DuelingWorld):
-    """A dueling world whose actions stay the same."""
+    """A dueling world whose actions never change.
+
+    Args:
+        actions: Features, shape (K, d), with norms ≤ 1.
+        rewards: True rewards, shape (K,).
+        link: σ.
+        norm_bound: B, which agents are told.
+        parameter: θ*, shape (d,), or ``None`` if rewards are not linear.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
+    """
 
     def __init__(
         self,
@@ -139,7 +148,7 @@ class FixedWorld(DuelingWorld):
         return self._offer
 
     def plan(self) -> WorldPlan | None:
-        """The world as arrays, unless a subclass offers something else."""
+        """Return the world as arrays, unless a subclass changes what it offers."""
         if type(self).offer is not FixedWorld.offer:
             return None
         if (type(self).win_probability, type(self).chances) == (DuelingWorld.win_probability, DuelingWorld.chances):
@@ -150,15 +159,15 @@ class FixedWorld(DuelingWorld):
 
 
 def checked_dimension(dimension: int, largest: int | None = None) -> int:
-    """Return ``dimension`` if it is a whole number from 1 to ``largest``."""
+    """Return ``dimension``, or raise if it is not a whole number from 1 to ``largest``."""
     if not isinstance(dimension, int) or dimension < 1 or (largest is not None and dimension > largest):
         limit = "≥ 1" if largest is None else f"from 1 to {largest}"
-        raise BadInputError(f"the dimension of this world must be a whole number {limit}, not {dimension!r}.")
+        raise BadInputError(f"dimension must be a whole number {limit}, not {dimension!r}.")
     return dimension
 
 
 def random_parameter(rng: np.random.Generator, dimension: int, norm: float) -> Vector:
-    """θ* uniform in [−½, ½]^d, then scaled to ‖θ*‖ = ``norm``, as in the paper's experiments."""
+    """Draw θ* uniformly from [−½, ½]^d and scale it to ‖θ*‖ = ``norm``, as in the paper's experiments."""
     norm = positive("the norm of θ*", norm)
     parameter = rng.uniform(-0.5, 0.5, dimension)
     return parameter * (norm / float(np.linalg.norm(parameter)))

@@ -1,21 +1,21 @@
-"""The contextual case: other actions in every round."""
+"""The contextual case: new actions in every round."""
 
 import math
 
 import numpy as np
 
+from fairduel.checks import integer
 from fairduel.core.compiling import compiled
 from fairduel.core.information import dot
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.ties import tie_model
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import BadInputError
 from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan, checked_dimension, random_parameter
 
 
 @compiled
 def unit_rows(normal: Matrix) -> Matrix:
-    """Scale each row of (K, d) to norm 1, or a hair less, so that rounding never carries it over 1."""
+    """Scale each row of (K, d) to norm 1, or slightly less, so that rounding never exceeds 1."""
     result = np.empty_like(normal)
     for i in range(len(normal)):
         result[i] = normal[i] / (math.sqrt(dot(normal[i], normal[i])) * (1.0 + 1e-12))
@@ -24,7 +24,7 @@ def unit_rows(normal: Matrix) -> Matrix:
 
 @compiled
 def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
-    """xᵀθ* of each action, shape (K,)."""
+    """Return xᵀθ* of each action, shape (K,)."""
     result = np.empty(len(actions))
     for i in range(len(actions)):
         result[i] = dot(actions[i], parameter)
@@ -32,7 +32,15 @@ def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
 
 
 class Fresh(DuelingWorld):
-    """K fresh actions in every round, uniform on the unit sphere; θ* as in the paper, ‖θ*‖ = ``norm``.
+    """K new actions in every round, uniform on the unit sphere.
+
+    Args:
+        rng: Random stream of the world.
+        dimension: d, the number of features.
+        count: K, the number of actions.
+        norm: ‖θ*‖, which is also the bound B that agents are told.
+        link: σ, or its name.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = Fresh(rng=np.random.default_rng(0), dimension=3, count=4)
     >>> bool((world.offer(1).actions == world.offer(2).actions).any())
@@ -51,14 +59,12 @@ class Fresh(DuelingWorld):
         link: Link | str = LOGISTIC,
         ties: str = "none",
     ) -> None:
-        if count < 2:
-            raise BadInputError(f"a world needs at least two actions, not {count}.")
         self.dimension = checked_dimension(dimension)
         self.norm_bound = norm
         self.link = as_link(link)
         self.ties = tie_model(ties)
         self.parameter = random_parameter(rng, dimension, norm)
-        self.count = count
+        self.count = integer("count", count, least=2)
         self.rng = rng
 
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
@@ -67,7 +73,7 @@ class Fresh(DuelingWorld):
         return Offer(actions, rewards_of(actions, self.parameter))
 
     def plan(self) -> WorldPlan | None:
-        """The world as arrays; a subclass may draw otherwise."""
+        """Return the world as arrays; ``None`` for subclasses, which may draw differently."""
         if type(self) is not Fresh:
             return None
         unknown = Offer(np.zeros((self.count, self.dimension)), np.zeros(self.count))

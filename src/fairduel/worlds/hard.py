@@ -1,7 +1,7 @@
 """The two hard instances of the lower bound (Theorem kappa).
 
-Both use the clipped-linear link σ_κ(x) = σ(κx). The proof shrinks the slope by stretching the actions to
-A/κ, which breaks ‖φ‖ ≤ 1; stretching θ* by 1/κ instead gives the same duels and the same regret.
+Both use the clipped-linear link σ_κ(x) = σ(κx). The proof shrinks the slope by stretching the actions to A/κ, which
+breaks ‖φ‖ ≤ 1; stretching θ* by 1/κ instead gives the same duels and regret.
 """
 
 import math
@@ -16,10 +16,16 @@ from fairduel.worlds.base import FixedWorld, checked_dimension
 
 
 class HardStochastic(FixedWorld):
-    """No agent has regret below about d√T/(58κ) here on average over the random signs of θ*.
+    """An instance in which no agent's expected regret is below about d√T/(58κ).
 
-    θ* ∈ {±Δ}^d with Δ = √(d/T)/20. The proof's actions are the whole unit ball; its best action is always
-    a vertex of {±1/√d}^d, and the bound holds for every agent, so also for one that sees only vertices.
+    θ* ∈ {±Δ}^d has random signs, with Δ = √(d/T)/20. The proof's actions are the unit ball; its best action is always a
+    vertex of {±1/√d}^d, and the bound holds for every agent, hence also for one that sees only vertices.
+
+    Args:
+        rng: Random stream of the world.
+        dimension: d, at most 12.
+        horizon: T ≥ 4d²/25.
+        kappa: κ, the link's slope.
 
     >>> world = HardStochastic(rng=np.random.default_rng(0), dimension=3, horizon=100)
     >>> float(np.ptp(np.abs(world.parameter)))
@@ -31,7 +37,7 @@ class HardStochastic(FixedWorld):
     ) -> None:
         checked_dimension(dimension, largest=12)
         if horizon < 4 * dimension**2 / 25:
-            raise BadInputError(f"this instance needs T ≥ 4d²/25, and T = {horizon} with d = {dimension} is less.")
+            raise BadInputError(f"hard-stochastic needs T ≥ 4d²/25, but T = {horizon} and d = {dimension}.")
         kappa = positive("kappa", kappa)
         side = math.sqrt(dimension / horizon) / 20.0 / kappa
         parameter = rng.choice((-side, side), dimension)
@@ -46,9 +52,14 @@ class HardStochastic(FixedWorld):
 
 
 class HardCorrupted(FixedWorld):
-    """One of d actions is better, and the adversary ``hiding`` can hide it: regret of order dC/κ.
+    """An instance with one better action that the attack ``hiding`` can hide: regret of order dC/κ.
 
-    Actions e_1, …, e_d; θ* = e_i/(4κ) for a random i.
+    The actions are e_1, …, e_d; θ* = e_i/(4κ) for a random i.
+
+    Args:
+        rng: Random stream of the world.
+        dimension: d, the number of features.
+        kappa: κ, the link's slope.
 
     >>> world = HardCorrupted(rng=np.random.default_rng(0), dimension=3)
     >>> sorted(world.parameter.tolist())

@@ -1,4 +1,4 @@
-"""The paper's experiments: all vertices of a hypercube, and a random θ*."""
+"""The world of the paper's experiments: all vertices of a hypercube, and a random θ*."""
 
 import numpy as np
 
@@ -8,7 +8,14 @@ from fairduel.worlds.base import FixedWorld, checked_dimension, random_parameter
 
 
 class Hypercube(FixedWorld):
-    """Actions {±1/√d}^d in every round; θ* uniform in [−½, ½]^d, scaled to ‖θ*‖ = ``norm``.
+    """The paper's world: actions {±1/√d}^d; θ* uniform in [−½, ½]^d, scaled to ‖θ*‖ = ``norm``.
+
+    Args:
+        rng: Random stream of the world.
+        dimension: d, at most 12.
+        norm: ‖θ*‖, which is also the bound B that agents are told.
+        link: σ, or its name.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = Hypercube(rng=np.random.default_rng(0))
     >>> world.offer(1).actions.shape

@@ -1,4 +1,4 @@
-"""Worlds of K arms known only by a preference matrix, with or without a total order."""
+"""Worlds of K arms defined by a preference matrix, with or without a total order."""
 
 from typing import Literal, get_args
 
@@ -14,12 +14,12 @@ from fairduel.worlds.base import FixedWorld
 
 Regret = Literal["condorcet", "borda", "copeland"]
 Family = Literal["utilities", "condorcet", "condorcet-cycle", "cyclic", "arithmetic", "geometric", "one-good"]
-_RATIO = 0.5  # of one utility to the one before it in the geometric family
-_TOP = 3  # arms of the cycle at the top
+_RATIO = 0.5  # of consecutive utilities in the geometric family
+_TOP = 3  # arms in the top cycle
 
 
 def condorcet_winner(matrix: Matrix) -> int | None:
-    """The arm that beats every other with probability over ½, by P (K, K); ``None`` where there is none.
+    """Return the arm that beats every other with probability over ½ by P (K, K), or ``None``.
 
     >>> condorcet_winner(np.array([[0.5, 0.4], [0.6, 0.5]]))
     1
@@ -30,28 +30,31 @@ def condorcet_winner(matrix: Matrix) -> int | None:
 
 
 def borda_scores(matrix: Matrix) -> Vector:
-    """How likely each arm beats another one drawn at random, shape (K,), by P (K, K)."""
+    """Return the probability that each arm beats a random other one, shape (K,), by P (K, K)."""
     return np.asarray((matrix.sum(axis=1) - 0.5) / (len(matrix) - 1))
 
 
 def copeland_scores(matrix: Matrix) -> Vector:
-    """The share of the other arms that each arm beats, shape (K,), by P (K, K); a tie counts half."""
+    """Return the share of other arms that each arm beats, shape (K,), by P (K, K); a tie counts half."""
     beaten = (matrix > 0.5).sum(axis=1) + 0.5 * ((matrix == 0.5).sum(axis=1) - 1)
     return np.asarray(beaten / (len(matrix) - 1))
 
 
 class PreferenceWorld(FixedWorld):
-    """K arms, and P(i beats j) for every pair of them, shape (K, K); P_ij + P_ji = 1.
+    """K arms with P(i beats j) given for every pair.
 
-    Its actions are the K unit vectors, so that agents with features can play here too. Its rewards are no utilities:
-    they are what makes the regret of a run, 2 max r − r_a − r_b, the one that was asked for.
+    The actions are the K unit vectors, so that agents with features can play too; they are told the logistic link,
+    although no θ* need exist. The rewards are not utilities: they are chosen so that the regret of a run,
+    2 max r − r_a − r_b, is the ``regret`` requested.
 
-    ``"condorcet"``: r_i = P(i beats w) − ½ for the Condorcet winner w, so that a round costs the two gaps to w; that is
-    twice the average of the two, which much of the literature counts. The weak regret of a run is then the smaller of
-    the two gaps. ``"borda"`` and ``"copeland"``: r_i is the arm's score.
-
-    No θ* need exist. Agents with features are told the logistic link and B, the norm of the centred logits of
-    Σ_j P_ij / K; where P comes from logistic utilities, give their norm as ``norm_bound``.
+    Args:
+        matrix: P, shape (K, K), with P_ij + P_ji = 1.
+        regret: ``"condorcet"``: r_i = P(i beats w) − ½ for the Condorcet winner w, so a round costs the sum of the two
+            gaps to w, twice the average used in much of the literature; the weak regret is the smaller gap.
+            ``"borda"`` or ``"copeland"``: r_i is the arm's score.
+        norm_bound: B, which agents are told; by default the norm of the centred logits of Σ_j P_ij / K. If P comes from
+            logistic utilities, give their norm.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = PreferenceWorld(matrix=[[0.5, 0.7, 0.6], [0.3, 0.5, 0.8], [0.4, 0.2, 0.5]])
     >>> world.offer(1).rewards.round(3).tolist()
@@ -69,7 +72,7 @@ class PreferenceWorld(FixedWorld):
         self.matrix = _checked_matrix(matrix)
         if norm_bound is None:
             logits = logit(self.matrix.mean(axis=1))
-            norm_bound = max(float(np.linalg.norm(logits - logits.mean())), 0.1)  # a world of coins has none
+            norm_bound = max(float(np.linalg.norm(logits - logits.mean())), 0.1)  # which is 0 if all P are ½
         super().__init__(
             np.eye(len(self.matrix)),
             self._scores(regret),
@@ -90,14 +93,20 @@ class PreferenceWorld(FixedWorld):
         regret: Regret = "condorcet",
         ties: str = "none",
     ) -> "PreferenceWorld":
-        """Make a world of this family, with its arms in random order; ``gap`` is how far over ½ its strongest win is.
+        """Draw a world of this family, with its arms in random order.
 
-        ``"utilities"``: uniform utilities through the logistic link, a total order. ``"condorcet"``: a winner with
-        this gap over all others, who meet each other at random. ``"condorcet-cycle"``: the same, but the others beat
-        each other in a circle, so that no total order exists. ``"cyclic"``: three arms that beat all others and
-        each other in a circle, so that there is no Condorcet winner. Three published shapes, from utilities through
-        the linear link: ``"arithmetic"`` ones, equally far apart (with gap (K − 1)/2K it is ½ + (j − i)/2K);
-        ``"geometric"`` ones, each half of the one before; ``"one-good"``, one arm over equals.
+        Args:
+            rng: Random stream of the world.
+            family: ``"utilities"``: uniform utilities through the logistic link, a total order. ``"condorcet"``: a
+                winner with this gap over all others, whose mutual preferences are random. ``"condorcet-cycle"``: the
+                same, but the others form a cycle, so that no total order exists. ``"cyclic"``: three arms that beat all
+                others and form a cycle, so that there is no Condorcet winner. Three published shapes, from utilities
+                through the linear link: ``"arithmetic"``, equally spaced (½ + (j − i)/2K with gap (K − 1)/2K);
+                ``"geometric"``, each half of the previous one; ``"one-good"``, one arm above equal others.
+            arms: K, the number of arms.
+            gap: How far the strongest win probability is above ½.
+            regret: As in the constructor.
+            ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
         >>> world = PreferenceWorld.draw(rng=np.random.default_rng(0), family="one-good", arms=3, gap=0.3)
         >>> world.matrix.round(3).tolist()
@@ -106,7 +115,7 @@ class PreferenceWorld(FixedWorld):
         if family not in get_args(Family):
             raise unknown_name("family", str(family), get_args(Family))
         if not isinstance(gap, (int, float)) or not 0 < gap < 0.5:
-            raise BadInputError(f"the gap of this world lies between 0 and ½, not {gap!r}.")
+            raise BadInputError(f"gap must be between 0 and ½, not {gap!r}.")
         arms = integer("arms", arms, least=_TOP + 1 if family in ("cyclic", "condorcet-cycle") else 2)
         norm_bound = None
         if family == "utilities":
@@ -120,7 +129,7 @@ class PreferenceWorld(FixedWorld):
         return cls(matrix=matrix[np.ix_(order, order)], regret=regret, norm_bound=norm_bound, ties=ties)
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
-        """P(first beats second)."""
+        """Return P(first beats second)."""
         return float(self.matrix[first, second])
 
     def _scores(self, regret: Regret) -> Vector:
@@ -132,12 +141,14 @@ class PreferenceWorld(FixedWorld):
             raise unknown_name("regret", str(regret), get_args(Regret))
         winner = condorcet_winner(self.matrix)
         if winner is None:
-            raise BadInputError("no arm beats all others, so there is no Condorcet regret: ask for borda or copeland.")
+            raise BadInputError(
+                "no arm beats all others, so Condorcet regret is undefined; use regret='borda' or 'copeland'."
+            )
         return np.asarray(self.matrix[:, winner] - 0.5)
 
 
 def _shape(family: Family, arms: int, rng: np.random.Generator) -> Matrix:
-    """(P − ½)/gap of a family, shape (K, K), the best arm first."""
+    """Return (P − ½)/gap of a family, shape (K, K), with the best arm first."""
     if family == "condorcet":
         return _winner_over(_antisymmetric(rng.uniform(-1.0, 1.0, (arms - 1, arms - 1))))
     if family == "condorcet-cycle":
@@ -157,19 +168,19 @@ def _shape(family: Family, arms: int, rng: np.random.Generator) -> Matrix:
 
 
 def _antisymmetric(upper: Matrix) -> Matrix:
-    """The matrix with this upper triangle, and its negative below."""
+    """Return the antisymmetric matrix with this upper triangle."""
     above = np.triu(upper, 1)
     return np.asarray(above - above.T)
 
 
 def _circle(arms: int) -> Matrix:
-    """Each arm beats those in the half circle after it; the one right opposite, if any, ties."""
+    """Return a cycle: each arm beats the half circle after it, and ties with the opposite arm, if any."""
     ahead = (np.arange(arms) - np.arange(arms)[:, None]) % arms
     return np.asarray(np.sign(arms - 2.0 * ahead) * (ahead > 0))
 
 
 def _winner_over(others: Matrix) -> Matrix:
-    """The same with an arm before them that beats each by the full gap."""
+    """Prepend an arm that beats each of the others by the full gap."""
     shape = np.zeros((len(others) + 1, len(others) + 1))
     shape[0, 1:], shape[1:, 0], shape[1:, 1:] = 1.0, -1.0, others
     return shape
@@ -179,14 +190,12 @@ def _checked_matrix(matrix: ArrayLike) -> Matrix:
     try:
         values = np.array(matrix, dtype=np.float64)
     except (ValueError, TypeError):
-        raise BadInputError("a preference matrix is made of numbers, a row for each arm, all of one length.") from None
+        raise BadInputError("a preference matrix needs one row of numbers per arm, all of the same length.") from None
     if values.ndim != 2 or len(values) < 2 or values.shape[0] != values.shape[1]:
-        raise BadInputError(f"a preference matrix has shape (K, K) for K ≥ 2 arms, not {values.shape}.")
+        raise BadInputError(f"a preference matrix must have shape (K, K) with K ≥ 2, not {values.shape}.")
     if not ((values >= 0) & (values <= 1)).all():
-        raise BadInputError("a preference matrix holds probabilities, between 0 and 1.")
+        raise BadInputError("a preference matrix must hold probabilities between 0 and 1.")
     if np.abs(values + values.T - 1.0).max() > 1e-9:
-        raise BadInputError(
-            "in a preference matrix P(i beats j) + P(j beats i) = 1, and so each arm beats itself by ½."
-        )
-    np.fill_diagonal(values, 0.5)  # a hair more would make an arm beat itself
+        raise BadInputError("a preference matrix must satisfy P(i beats j) + P(j beats i) = 1, and ½ on the diagonal.")
+    np.fill_diagonal(values, 0.5)  # rounding must not make an arm beat itself
     return values

@@ -1,4 +1,4 @@
-"""Recorded votes as a world: the answer to a duel is a vote that somebody once cast on that very pair."""
+"""Recorded votes as a world: a duel is answered by votes that people cast on that pair."""
 
 import functools
 import math
@@ -26,27 +26,27 @@ ReplayedTies = Literal["half", "keep", "drop"]
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What was compared with what: K items, and how their duels went."""
+    """The K items compared in one context, and how their duels went."""
 
     name: str
     items: tuple[str, ...]
-    """Names of the K items that votes of this context name."""
+    """Names of the K items with votes in this context."""
     actions: Matrix
     """Their features, shape (K, d)."""
     shares: Matrix
-    """P(i beats j), shape (K, K): the share of the votes on the pair that i won, a tie being half a win."""
+    """P(i beats j), shape (K, K), the share of the pair's votes that i won; a tie is half a win."""
     tied: Matrix
-    """The share of the votes on the pair that were ties, shape (K, K)."""
+    """The share of the pair's votes that were ties, shape (K, K)."""
     rewards: Vector
-    """Their Borda scores, shape (K,): the mean of ``shares`` over the other items."""
+    """Their Borda scores, shape (K,), the mean of ``shares`` over the other items."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every pair that was voted on, once: p rows of an item i and an item j."""
+    """The p distinct pairs of items (i, j) with votes."""
 
     context: Indices
-    """Place of its context, shape (p,)."""
+    """Index of the pair's context, shape (p,)."""
     first: Indices
     """Code of i, shape (p,)."""
     second: Indices
@@ -54,20 +54,20 @@ class Pairs:
     difference: Matrix
     """x_i − x_j, shape (p, d)."""
     count: Vector
-    """How many votes were cast on it, shape (p,)."""
+    """Number of votes on the pair, shape (p,)."""
     won: Vector
-    """How many of these i won, a tie being half a win, shape (p,)."""
+    """How many of them i won, shape (p,); a tie is half a win."""
     tied: Vector
-    """How many of these were ties, shape (p,)."""
+    """How many of them were ties, shape (p,)."""
 
     def fit(self, chosen: Mask | None = None) -> Vector:
-        """θ of the logistic model P(i beats j) = σ((x_i − x_j)ᵀθ) for the ``chosen`` (p,) pairs or all, shape (d,)."""
+        """Fit P(i beats j) = σ((x_i − x_j)ᵀθ) to all pairs or the ``chosen`` (p,); return θ, shape (d,)."""
         kept = slice(None) if chosen is None else chosen
         rows = Rows(np.ascontiguousarray(self.difference[kept]))
         return rows.estimate(self.count[kept], self.won[kept], TINY_RIDGE)[0]
 
     def among(self, context: int) -> tuple[Indices, Matrix, Matrix, Matrix]:
-        """Codes of a context's items (K,), and the votes on each two of them, wins of row over column, ties (K, K)."""
+        """Return the codes of a context's items (K,), and votes, wins of row over column and ties, (K, K) each."""
         inside = self.context == context
         items, codes = np.unique(np.concatenate([self.first[inside], self.second[inside]]), return_inverse=True)
         one, other = np.split(codes, 2)
@@ -81,32 +81,33 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A folder of votes, read."""
+    """A folder of votes, as read by :func:`load`."""
 
     contexts: tuple[Context, ...]
     pairs: Pairs
     parameter: Vector
     """θ of the logistic model fitted to all votes, shape (d,)."""
     filled: int
-    """How many pairs have no vote and are answered by that model."""
+    """How many pairs have no votes and are answered by that model."""
 
 
 class Replay(DuelingWorld):
-    r"""One context a round, drawn at random; its items are the actions, and recorded votes answer duels.
+    r"""Recorded votes: each round offers the items of a random context, and duels are answered by its votes.
 
-    ``path`` is a folder with ``votes.csv`` (or ``.csv.gz``, or any other that ``fairduel rank`` reads) and
-    ``features.npz``, features of the items (items, d) or of the items in each context (contexts, items, d), divided by
-    one number so that no norm exceeds 1. A duel is answered as if one of the votes on its pair had been drawn at
-    random: the first wins with the share of the votes that it won. ``ties`` are answered by a coin (``"half"``), as
-    ties (``"keep"``), or were never cast (``"drop"``). Pairs without votes are ``missing``: the folder is refused, or
-    the ``"model"`` answers.
+    A duel is answered as if a random vote on its pair had been drawn: an item wins with its share of the votes. The
+    reward of an item is its Borda score within the context, the probability to win a vote against a random other item,
+    so the regret of a round is twice the average Borda regret of its two items. Rewards are not linear.
 
-    The reward of an item is its Borda score within the context, the chance to win a vote against another item drawn
-    at random. So the regret of a round is twice the Borda regret a duel of those who average over the two.
-
-    The model is the logistic regression on all votes; no reward is linear here. ``norm_bound``, which agents are told,
-    is by default the norm of its parameter, rounded up to a whole number. ``contexts`` names those that are drawn,
-    separated by commas; by default all.
+    Args:
+        path: Folder with ``votes.csv`` (or any other vote file that ``fairduel rank`` reads) and ``features.npz``:
+            features of the items (items, d), or of the items in each context (contexts, items, d), scaled by one factor
+            so that no norm exceeds 1.
+        rng: Random stream of the world.
+        contexts: Names of the contexts to draw from, separated by commas; by default all.
+        ties: Tied votes are answered by a coin (``"half"``), as ties (``"keep"``), or dropped (``"drop"``).
+        missing: If a pair has no votes, ``"refuse"`` raises and ``"model"`` answers by a logistic regression on all
+            votes.
+        norm_bound: B, which agents are told; by default the norm of that model's parameter, rounded up.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -145,7 +146,7 @@ class Replay(DuelingWorld):
         self._current = self.contexts[0]
 
     def places(self, horizon: int) -> Indices:
-        """Draw the place among ``contexts`` of each round's, shape (T,)."""
+        """Draw the index of each round's context, shape (T,)."""
         return np.array([self._draw() for _ in range(horizon)])
 
     def _draw(self) -> int:
@@ -157,16 +158,16 @@ class Replay(DuelingWorld):
         return Offer(self._current.actions, self._current.rewards)
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
-        """The share of the votes on this pair, in the context that was offered last, that the first won."""
+        """Return the first item's share of the votes on this pair, in the context offered last."""
         return float(self._current.shares[first, second])
 
     def chances(self, rewards: Vector, first: int, second: int) -> tuple[float, float]:
-        """The same without ties, and the share of ties, where these are kept."""
+        """Return the probabilities of a win and of a tie, which is 0 unless ties are kept."""
         tied = float(self._current.tied[first, second]) if self._keeps_ties else 0.0
         return self.win_probability(rewards, first, second) - tied / 2.0, tied
 
     def plan(self) -> WorldPlan | None:
-        """The contexts as arrays; a subclass may answer otherwise."""
+        """Return the contexts as arrays; ``None`` for subclasses, which may answer differently."""
         if type(self) is not Replay:
             return None
         tables = [(c.shares, c.tied if self._keeps_ties else np.zeros_like(c.tied)) for c in self.contexts]
@@ -175,24 +176,24 @@ class Replay(DuelingWorld):
 
 
 def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse") -> Recording:
-    """Read a folder as :class:`Replay` does; a process reads one that has not changed only once."""
+    """Read a folder of votes for :class:`Replay`; an unchanged folder is cached."""
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
     if missing not in get_args(Missing):
         raise unknown_name("treatment of missing pairs", str(missing), get_args(Missing))
-    votes, features = _the_file(Path(path), "votes"), _the_file(Path(path), "features")
+    votes, features = _only_file(Path(path), "votes"), _only_file(Path(path), "features")
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in (votes, features))
     return _load(votes, features, ties, missing, stamps)
 
 
-def _the_file(folder: Path, stem: str) -> Path:
-    """The one file of a folder that is called so, whatever its ending."""
+def _only_file(folder: Path, stem: str) -> Path:
+    """Return the folder's only file with this stem, whatever its extension."""
     if not folder.is_dir():
-        raise BadInputError(f"{folder} is no folder: a replay needs one with the files votes.csv and features.npz.")
+        raise BadInputError(f"{folder} is not a folder; a replay needs one with votes.csv and features.npz.")
     found = sorted(file for file in folder.iterdir() if file.name.split(".")[0] == stem and file.is_file())
     if len(found) != 1:
-        held = f"{' and '.join(file.name for file in found)}, and may hold only one of them" if found else "none"
-        raise BadInputError(f"a replay needs one file of {stem} in {folder}, which has {held}.")
+        names = " and ".join(file.name for file in found) or "none"
+        raise BadInputError(f"a replay needs exactly one {stem} file in {folder}, which has {names}.")
     return found[0]
 
 
@@ -205,7 +206,7 @@ def _load(
     stamps: tuple[tuple[int, int], ...],  # noqa: ARG001  # a changed file is read again
 ) -> Recording:
     with needs_extra("votes"):
-        # Not from fairduel.votes: its other names are no part of a run, and a change there must not repeat one.
+        # Not from fairduel.votes, whose other names no run uses: a change there must not invalidate stored runs.
         from fairduel.votes.features import read_features  # noqa: PLC0415  # polars may be missing
         from fairduel.votes.reading import read_votes  # noqa: PLC0415
     votes = read_votes(votes_file, strict=True).votes
@@ -223,13 +224,12 @@ def _load(
         if unknown.any() and missing == "refuse":
             one, other = np.argwhere(unknown)[0]
             raise BadInputError(
-                f"{votes_file} has no {'vote' if ties == 'half' else 'decided vote'} on {labels[one]!r} against "
-                f"{labels[other]!r} in the context {name!r}, and perhaps on others: choose missing='model' to let a "
-                "fitted model answer there."
+                f"{votes_file} has no {'votes' if ties == 'half' else 'decided votes'} on {labels[one]!r} against "
+                f"{labels[other]!r} in context {name!r}; set missing='model' to let a fitted model answer such pairs."
             )
         actions = np.ascontiguousarray(features[number, items])
         fitted = actions @ parameter
-        shares = LOGISTIC.probability(fitted[:, None] - fitted)  # also of an item against itself: ½
+        shares = LOGISTIC.probability(fitted[:, None] - fitted)  # ½ for an item against itself
         np.divide(won, count, out=shares, where=count > 0.0)
         tied = np.divide(tied, count, out=np.zeros_like(tied), where=count > 0.0)
         contexts.append(Context(name, labels, actions, shares, tied, borda_scores(shares)))
@@ -238,7 +238,7 @@ def _load(
 
 
 def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
-    """One row for each pair of a context, by features (contexts, items, d)."""
+    """Return the distinct pairs of each context, given features (contexts, items, d)."""
     place, one, other, row, turned = distinct_duels(votes.first, votes.second, len(votes.items), votes.context)
     result = np.where(turned, 1.0 - votes.result, votes.result)
     weight = votes.counts(ties)

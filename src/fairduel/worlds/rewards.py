@@ -1,4 +1,4 @@
-"""Worlds that answer with rewards: arms without features, and actions whose mean rewards are linear."""
+"""Worlds that return rewards: arms without features, and actions with linear mean rewards."""
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +11,7 @@ from fairduel.worlds.fresh import rewards_of, unit_rows
 
 
 class _FixedRewardWorld(RewardWorld):
-    """A world of rewards whose actions stay the same."""
+    """A reward world whose actions never change."""
 
     def __init__(self, actions: Matrix, rewards: Vector, *, noise: float, norm_bound: float) -> None:
         self.arms, self.dimension = actions.shape
@@ -25,9 +25,14 @@ class _FixedRewardWorld(RewardWorld):
 
 
 class Arms(_FixedRewardWorld):
-    """K arms that pay 1 or 0: the best with probability ½ + gap/2, the others with ½ − gap/2, in random order.
+    """K arms that pay 1 or 0: one with probability ½ + gap/2, the others with ½ − gap/2.
 
-    Its actions are the K unit vectors, so that agents with features can play here too.
+    The actions are the K unit vectors, so that agents with features can play too.
+
+    Args:
+        rng: Random stream of the world.
+        arms: K, the number of arms.
+        gap: Difference between the best mean and the others.
 
     >>> Arms(rng=np.random.default_rng(0), arms=3, gap=0.5).offer(1).rewards.tolist()
     [0.25, 0.25, 0.75]
@@ -35,19 +40,26 @@ class Arms(_FixedRewardWorld):
 
     def __init__(self, *, rng: np.random.Generator, arms: int = 10, gap: float = 0.2) -> None:
         if not 0 < gap <= 1:
-            raise BadInputError(f"the gap of this world lies above 0 and is at most 1, not {gap!r}.")
+            raise BadInputError(f"gap must be above 0 and at most 1, not {gap!r}.")
         arms = integer("arms", arms, least=2)
         means = np.full(arms, (1.0 - gap) / 2.0)
         means[rng.integers(arms)] = (1.0 + gap) / 2.0
         super().__init__(np.eye(arms), means, noise=0.5, norm_bound=float(np.linalg.norm(means)))
 
     def reward(self, mean: float, uniform: float) -> float:
-        """1 with probability ``mean``, else 0."""
+        """Return 1 with probability ``mean``, otherwise 0."""
         return float(uniform < mean)
 
 
 class Linear(_FixedRewardWorld):
-    """K actions uniform on the unit sphere, drawn once; rewards xᵀθ* plus Gaussian noise, with ‖θ*‖ = ``norm``.
+    """K actions drawn once, uniform on the unit sphere; rewards xᵀθ* plus Gaussian noise.
+
+    Args:
+        rng: Random stream of the world.
+        dimension: d, the number of features.
+        arms: K, the number of arms.
+        norm: ‖θ*‖, which is also the bound B that agents are told.
+        noise: R, the standard deviation of the noise.
 
     >>> Linear(rng=np.random.default_rng(0), dimension=3, arms=4).offer(1).actions.shape
     (4, 3)
@@ -64,5 +76,5 @@ class Linear(_FixedRewardWorld):
         super().__init__(actions, rewards_of(actions, self.parameter), noise=noise, norm_bound=norm)
 
     def reward(self, mean: float, uniform: float) -> float:
-        """``mean`` and Gaussian noise."""
+        """Return ``mean`` plus Gaussian noise."""
         return float(mean + self.noise * ndtri(max(uniform, 1e-16)))

@@ -1,4 +1,4 @@
-"""A world from a table: features and rewards of your own."""
+"""A world from your own features and rewards."""
 
 import zipfile
 from pathlib import Path
@@ -14,9 +14,14 @@ from fairduel.worlds.base import FixedWorld
 
 
 class Table(FixedWorld):
-    """The same actions in every round, with any rewards, linear in the features or not.
+    """A fixed set of actions with any rewards, linear in the features or not.
 
-    ``norm_bound`` is what agents are told of ‖θ*‖; it is asked for, because no table holds it.
+    Args:
+        features: Shape (K, d), with norms ≤ 1.
+        rewards: Shape (K,).
+        norm_bound: B, the bound on ‖θ*‖ that agents are told; no table contains it.
+        link: σ, or its name.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = Table(features=[[1.0, 0.0], [0.0, 1.0]], rewards=[0.3, 0.7], norm_bound=1.0)
     >>> world.offer(1).rewards.tolist()
@@ -36,10 +41,10 @@ class Table(FixedWorld):
             width = np.asarray(features).shape[-1]
             values = np.asarray(rewards, dtype=np.float64)
         except (ValueError, TypeError, IndexError):
-            raise BadInputError("a table has a row of features and one number as reward for each action.") from None
+            raise BadInputError("a table needs one row of features and one reward per action.") from None
         actions = checked_actions(features, width)
         if values.shape != (len(actions),) or not np.isfinite(values).all():
-            raise BadInputError(f"a table of {len(actions)} actions needs as many finite rewards.")
+            raise BadInputError(f"a table of {len(actions)} actions needs {len(actions)} finite rewards.")
         bound = positive("norm_bound", norm_bound)
         super().__init__(actions, values, link=as_link(link), norm_bound=bound, parameter=None, ties=ties)
 
@@ -60,5 +65,5 @@ class Table(FixedWorld):
             if isinstance(error, BadInputError):
                 raise
             raise BadInputError(
-                f"{path} is no npz file with arrays 'features' (K, d) and 'rewards' (K,): {error}."
+                f"{path} is not an npz file with arrays 'features' (K, d) and 'rewards' (K,): {error}."
             ) from error

@@ -96,16 +96,14 @@ def strong_adversary_of_cobe() -> Claim:
 
     The paper remarks that COBE's guarantee does not cover strong adversaries; this looks for evidence.
     """
-
-    def cell(agent: str, attack: str) -> Cell:
-        return Cell(agent, attack, budget=REWARD_CORRUPTION, horizon=8000, world="linear")
+    cells = {
+        (agent, attack): Cell(agent, attack, budget=REWARD_CORRUPTION, horizon=8000, world="linear")
+        for agent in ("cobe", "cw-oful")
+        for attack in ("swap", "bury")
+    }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        regret = {
-            (agent, attack): evidence.regret(cell(agent, attack))
-            for agent in ("cobe", "cw-oful")
-            for attack in ("bury", "swap")
-        }
+        regret = {key: evidence.regret(cell) for key, cell in cells.items()}
         extra = {agent: regret[agent, "bury"] - regret[agent, "swap"] for agent in ("cobe", "cw-oful")}
         found = mean(extra["cobe"] - extra["cw-oful"])
         under_strong = mean(regret["cobe", "bury"] - regret["cw-oful", "bury"])
@@ -113,15 +111,14 @@ def strong_adversary_of_cobe() -> Claim:
             "A strong adversary in place of a weak one costs COBE more than CW-OFUL, which is told C",
             BEYOND,
             f"added regret, bury (strong) instead of swap (weak): COBE {interval(mean(extra['cobe']))}, CW-OFUL "
-            f"{interval(mean(extra['cw-oful']))}, difference {interval(found)}; yet under bury, COBE's regret minus "
+            f"{interval(mean(extra['cw-oful']))}, difference {interval(found)}; under bury, COBE's regret minus "
             f"CW-OFUL's is {interval(under_strong)} (linear rewards, T = 8000, C = {REWARD_CORRUPTION})",
             found,
             above=0.0,
             cobe_over_cw_oful_under_strong=under_strong.as_json(),
         )
 
-    cells = [cell(agent, attack) for agent in ("cobe", "cw-oful") for attack in ("swap", "bury")]
-    return Claim(judge, cells, one_in=10)
+    return Claim(judge, [*cells.values()], one_in=10)
 
 
 def sigmoid_agent_ahead(attack: Attack) -> Claim:

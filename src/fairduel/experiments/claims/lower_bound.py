@@ -52,74 +52,62 @@ def corrupted_bound(dimension: int, flips: int) -> float:
 
 def first_instance(kappa: float) -> Claim:
     """Claim regret of order d√T/κ for θ* ∈ {±Δ}^d."""
-
-    def cell(agent: str, horizon: int) -> Cell:
-        # The default λ = 1/B² is in the thousands here: every agent would play antipodes forever, whatever it is told.
-        settings = {"ridge": 1.0, "radius": 1.0 / kappa}
-        world = {"dimension": DIMENSION, "kappa": kappa}
-        return Cell(
-            agent,
-            "none",
-            budget=0,
-            horizon=horizon,
-            world="hard-stochastic",
-            agent_settings=settings,
-            world_settings=world,
-        )
+    # The default λ = 1/B² is in the thousands here: every agent would play antipodes forever, whatever it is told.
+    settings, world = {"ridge": 1.0, "radius": 1.0 / kappa}, {"dimension": DIMENSION, "kappa": kappa}
+    cells = {
+        (agent, horizon): Cell(agent, "none", 0, horizon, "hard-stochastic", settings, world_settings=world)
+        for agent in LEARNERS_UNATTACKED
+        for horizon in HORIZONS
+    }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        times, confidence = {}, 1 - 0.05 / (len(LEARNERS_UNATTACKED) * len(HORIZONS))
-        for agent in LEARNERS_UNATTACKED:
-            for horizon in HORIZONS:
-                bound = stochastic_bound(DIMENSION, horizon) / kappa
-                times[agent, horizon] = mean(evidence.regret(cell(agent, horizon)) / bound, confidence)
+        confidence = 1 - 0.05 / len(cells)
+        times = {
+            (agent, horizon): mean(evidence.regret(cell) * kappa / stochastic_bound(DIMENSION, horizon), confidence)
+            for (agent, horizon), cell in cells.items()
+        }
         (agent, horizon), least = smallest(times, threshold=1.0)
         uniform = DIMENSION * math.sqrt(horizon) / 10 / stochastic_bound(DIMENSION, horizon)
         yield judged(
             f"No agent has less regret than about d√T/(58κ) on the first hard instance with κ = {kappa:g}",
             "Theorem kappa",
-            f"at least {interval(least, '.2f')} times the bound ({title_of(agent)} at T = {horizon}); uniform play has "
-            f"{uniform:.2f} times, so no agent learns much here (d = {DIMENSION}, T = "
+            f"at least {interval(least, '.2f')} times the bound ({title_of(agent)} at T = {horizon}); uniform play, "
+            f"which learns nothing, has {uniform:.2f} times (d = {DIMENSION}, T = "
             f"{', '.join(map(str, HORIZONS))}, ridge 1, radius {1 / kappa:g})",
             least,
             above=1.0,
             can_fail=False,
         )
 
-    return Claim(judge, [cell(agent, horizon) for agent in LEARNERS_UNATTACKED for horizon in HORIZONS], one_in=5)
+    return Claim(judge, [*cells.values()], one_in=5)
 
 
 def second_instance(kappa: float) -> Claim:
     """Claim regret of order dC/κ if the adversary hides the best of d actions."""
     bound = corrupted_bound(HIDDEN_DIMENSION, HIDDEN_FLIPS) / kappa
 
-    def cell(agent: str, attack: str) -> Cell:
-        return Cell(
-            agent,
-            attack,
-            budget=HIDDEN_FLIPS,
-            horizon=HIDDEN_HORIZON,
-            world="hard-corrupted",
-            world_settings={"dimension": HIDDEN_DIMENSION, "kappa": kappa},
-        )
+    world = {"dimension": HIDDEN_DIMENSION, "kappa": kappa}
+    cells = {
+        (agent, attack): Cell(agent, attack, HIDDEN_FLIPS, HIDDEN_HORIZON, "hard-corrupted", world_settings=world)
+        for agent in LEARNERS
+        for attack in ("hiding", "none")
+    }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
-        found = {agent: mean(evidence.regret(cell(agent, "hiding")), 1 - 0.05 / len(LEARNERS)) for agent in LEARNERS}
+        regret = {key: evidence.regret(cell) for key, cell in cells.items()}
+        found = {agent: mean(regret[agent, "hiding"], 1 - 0.05 / len(LEARNERS)) for agent in LEARNERS}
         agent, least = smallest(found, threshold=bound)
-        added = {
-            name: mean(evidence.regret(cell(name, "hiding")) - evidence.regret(cell(name, "none"))).value
-            for name in LEARNERS
-        }
+        added = {name: mean(regret[name, "hiding"] - regret[name, "none"]).value for name in LEARNERS}
         by_agent = ", ".join(f"{title_of(name)} {value:+.0f}" for name, value in added.items())
         yield judged(
             f"No agent has less regret than about dC/(32κ) on the second hard instance with κ = {kappa:g}",
             "Theorem kappa",
             f"at least {interval(least, '.0f')} ({title_of(agent)}), while the proof gives {bound:.0f}; the adversary "
-            f"adds only {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, T = {HIDDEN_HORIZON})",
+            f"adds {by_agent} (d = {HIDDEN_DIMENSION}, C = {HIDDEN_FLIPS}, T = {HIDDEN_HORIZON})",
             least,
             above=bound,
             can_fail=False,
             added=added,
         )
 
-    return Claim(judge, [cell(agent, attack) for agent in LEARNERS for attack in ("hiding", "none")], one_in=5)
+    return Claim(judge, [*cells.values()], one_in=5)

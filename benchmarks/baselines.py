@@ -1,4 +1,4 @@
-"""Plain NumPy and SciPy versions of what fairduel compiles: the obvious code, whole history, no tricks."""
+"""Plain NumPy and SciPy versions of what fairduel compiles: the obvious code on the whole history."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -6,7 +6,7 @@ from scipy.special import expit
 
 
 def fit(differences, weights, outcomes, ridge, start):
-    """Solve eq. (MLE) by a general solver on all duels so far."""
+    """Solve eq. (MLE) with a general-purpose solver on all duels so far."""
 
     def loss(theta):
         margins = differences @ theta
@@ -17,20 +17,20 @@ def fit(differences, weights, outcomes, ridge, start):
 
 
 def pair_widths(actions, inverse):
-    """‖x_a − x_b‖_Σ⁻¹ of all pairs, by one large array."""
+    """Return ‖x_a − x_b‖_Σ⁻¹ of all pairs, from one large array."""
     gaps = actions[:, None, :] - actions[None, :, :]
     return np.sqrt(np.maximum(np.einsum("abi,ij,abj->ab", gaps, inverse, gaps), 0.0))
 
 
 def best_pair(actions, theta, inverse, radius, rng=None):  # noqa: ARG001
-    """argmax over all pairs (RCDB and MaxPairUCB)."""
+    """Return the argmax over all pairs (RCDB and MaxPairUCB)."""
     rewards = actions @ theta
     scores = rewards[:, None] + rewards[None, :] + radius * pair_widths(actions, inverse)
     return np.unravel_index(np.argmax(scores), scores.shape)
 
 
 def widest_pair(actions, theta, inverse, radius, rng=None):  # noqa: ARG001
-    """The widest pair of actions that no other is surely better than (MaxInP)."""
+    """Return the widest pair of actions that may still be best (MaxInP)."""
     rewards, widths = actions @ theta, pair_widths(actions, inverse)
     margins = rewards[:, None] - rewards[None, :] + radius * widths
     np.fill_diagonal(margins, np.inf)
@@ -42,7 +42,7 @@ def widest_pair(actions, theta, inverse, radius, rng=None):  # noqa: ARG001
 
 
 def perturbed_pair(actions, theta, inverse, radius, rng):
-    """The leader under noise and its toughest rival (CoLSTIM, all noise its own)."""
+    """Return the perturbed leader and its toughest rival (CoLSTIM, independent noise)."""
     rewards = actions @ theta
     noise = np.clip(rng.gumbel(size=len(actions)), -radius, radius)
     first = np.argmax(rewards + noise * np.sqrt(np.einsum("ai,ij,aj->a", actions, inverse, actions)))
@@ -51,7 +51,7 @@ def perturbed_pair(actions, theta, inverse, radius, rng):
 
 
 def run(choose, actions, theta_star, horizon, budget, rng, *, ridge, trust, radius):
-    """One run under the greedy attack, in the order of Algorithm 1's lines; return its regret."""
+    """Play one run under the greedy attack, in the order of Algorithm 1's lines, and return its regret."""
     dimension = actions.shape[1]
     information, theta = ridge * np.eye(dimension), np.zeros(dimension)
     history: list[tuple[np.ndarray, float, float]] = []
