@@ -13,7 +13,7 @@ def here(monkeypatch, capsys):
 
     def run(*arguments, cwd, terminal=False):
         monkeypatch.chdir(cwd)
-        monkeypatch.setenv("COLUMNS", "80" if terminal else "40")  # pipes have no width
+        monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
         monkeypatch.setattr(sys, "argv", ["fairduel", *map(str, arguments)])

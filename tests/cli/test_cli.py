@@ -108,21 +108,21 @@ def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
         (["tune", "wiwr"], ["wiwr", "--grid scale"]),
         (["simulate", "--agent", "json:Agent"], ["json", "Agent"]),
         (["simulate", "--agent", "json:loads"], ["loads"]),
-        (["simulate", "--agent", "rcdb-s", "--world", "hard-corrupted"], ["sigmoid"]),
+        (["simulate", "--agent", "rcdb-s", "--world", "hard-corrupted"], ["logistic", "use RCDB"]),
         (["simulate", "--seed", "999999"], ["tuning"]),
         (["simulate", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
         (["tune", "rcdb", "--grid", "radius"], ["grid"]),
         (["reproduce", "figure3"], ["figure3", "figure"]),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):
-    assert_one_sentence(fairduel(*arguments, cwd=tmp_path), *words)
+def test_what_is_wrong_is_said_in_one_sentence(here, arguments, words, tmp_path):
+    assert_one_sentence(here(*arguments, cwd=tmp_path), *words)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == []
 
 
-def test_a_negative_budget_is_refused(tmp_path):
-    done = fairduel("simulate", "--budget", "-1", cwd=tmp_path)
+def test_a_negative_budget_is_refused(here, tmp_path):
+    done = here("simulate", "--budget", "-1", cwd=tmp_path)
     assert done.returncode == 2
     assert "--budget" in done.stderr
 
@@ -158,10 +158,10 @@ def test_control_c_keeps_what_is_done(tmp_path):
     assert 0 < sum(len(pl.read_parquet(part)) for part in parts) < 40
 
 
-def test_help_is_there_on_every_level(tmp_path):
-    assert "reproduce" in fairduel("--help", cwd=tmp_path).stdout
+def test_help_is_there_on_every_level(here, tmp_path):
+    assert "reproduce" in here("--help", cwd=tmp_path).stdout
     for command in ("reproduce", "simulate", "tune", "verify"):
-        done = fairduel(command, "--help", cwd=tmp_path)
+        done = here(command, "--help", cwd=tmp_path)
         assert done.returncode == 0
         assert "--out" in done.stdout
 

@@ -165,8 +165,8 @@ def test_control_c_keeps_what_is_done(smaller, call, tmp_path):
         (["leaderboard", "--agent", "rcdb,radus=2"], ["radus", "'radius'"]),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):
-    done = fairduel("", *arguments, cwd=tmp_path)
+def test_what_is_wrong_is_said_in_one_sentence(here, arguments, words, tmp_path):
+    done = here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -175,12 +175,12 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments, words, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["leaderboard", "--runs", "0"], ["leaderboard", "--jobs", "0"]])
-def test_impossible_numbers_are_refused(arguments, tmp_path):
-    done = fairduel("", *arguments, cwd=tmp_path)
+def test_impossible_numbers_are_refused(here, arguments, tmp_path):
+    done = here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert arguments[1] in done.stderr
 
 
-def test_both_are_in_the_help(tmp_path):
-    assert "leaderboard" in fairduel("", "--help", cwd=tmp_path).stdout
-    assert "table1" in fairduel("", "reproduce", "--help", cwd=tmp_path).stdout
+def test_both_are_in_the_help(here, tmp_path):
+    assert "leaderboard" in here("--help", cwd=tmp_path).stdout
+    assert "table1" in here("reproduce", "--help", cwd=tmp_path).stdout
