@@ -100,6 +100,19 @@ def test_an_item_that_only_flagged_voters_met_has_no_rank_without_them():
     assert ["Newcomer", "2", "not compared", "–"] in [row[:4] for row in table.rows]
 
 
-def test_who_could_not_be_tested_is_said():
+def test_the_summary_says_that_pairs_were_not_compared(monkeypatch):
+    votes, _ = arena(liars={}, seed=0)
+    assert "Pairs of voters" not in " ".join(audit(votes, top=1).summary())
+    monkeypatch.setattr("fairduel.votes.collusion._MOST_COINCIDENCES", 10)
+    assert "Pairs of voters were not compared" in " ".join(audit(votes, top=1).summary())
+
+
+def test_there_is_no_other_ranking_if_every_voter_is_flagged():
+    found = audit(arena(voters=30, liars={}, seed=0)[0], top=1)
+    everyone = replace(found, evidence=replace(found.evidence, flagged=np.ones(30, dtype=bool)))
+    assert "every vote was cast by one of the 30 flagged voters" in everyone.summary()[0]
+
+
+def test_voters_who_could_not_be_tested_are_mentioned():
     votes = Votes.from_arrays("abc", [0] * 10, [1, 2] * 5, [1] * 10, voter=[0] * 9 + [1], voters="uv")
     assert "1 voter was not tested individually" in " ".join(audit(votes, top=1).summary())

@@ -69,7 +69,7 @@ def copied(seed: int, copies: int) -> Votes:
     scores = rng.standard_normal(8)
     results = (rng.random((30, 60)) < expit(scores[first] - scores[second])).astype(float)
     results[30 - copies :] = results[0]
-    turn = rng.random((30, 60)) < 0.5  # everybody sees the two on sides of his own
+    turn = rng.random((30, 60)) < 0.5  # every voter sees the two items on random sides
     return Votes.from_arrays(
         "abcdefgh",
         np.where(turn, second, first).ravel(),

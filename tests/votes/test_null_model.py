@@ -1,4 +1,4 @@
-"""The honest voter: consensus without him, against a real refit; and the bound that makes evidence valid."""
+"""The honest voter: leave-one-out consensus against a real refit, and the bound that makes evidence valid."""
 
 from dataclasses import replace
 
@@ -109,11 +109,11 @@ def test_contexts_are_learnt_from_other_voters_only():
     loss = [np.logaddexp(0, -v.sign * consensus(v, nobody)).mean() for v in (with_contexts, without)]
     assert loss[0] < loss[1] - 0.02
     z = consensus(with_contexts, nobody)
-    own = voter == 7  # turning his own votes changes what the others say of them only through their own residuals
+    own = voter == 7  # flipping a voter's own votes changes the others' consensus on them only through their residuals
     turned = Decisive.of(made(np.where(own, 1 - result, result), context))
     moved = np.abs(consensus(turned, nobody) - z)
     assert moved[own].mean() < 0.04
-    assert moved[~own].mean() > 0.04  # while it does change what he says of theirs
+    assert moved[~own].mean() > 0.04  # while it does change this voter's share of the consensus on other votes
     without_him = np.arange(voters) == 7
     np.testing.assert_allclose(consensus(turned, without_him), consensus(with_contexts, without_him), atol=1e-9)
 

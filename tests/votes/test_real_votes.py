@@ -29,7 +29,7 @@ def test_nobody_is_flagged_on_clean_votes(recorded, name):
     assert evidence.settings["voters_tested"] > 60
 
 
-def test_who_chooses_his_duels_is_seen_and_not_flagged(recorded):
+def test_voters_who_choose_their_duels_are_seen_and_not_flagged(recorded):
     evidence = audit_voters(recorded("mtbench_human"))  # three authors judged one model against all others
     assert evidence.settings["voters_who_choose_their_duels"] == 3
 

@@ -8,7 +8,7 @@ import pytest
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.stress import Attack, inject, rank_of, stress
+from fairduel.votes.stress import Attack, inject, rank_of, stress, summarise_stress
 from fairduel.votes.synthetic import arena
 
 VOTES, _ = arena(voters=60, liars={}, seed=0)
@@ -138,3 +138,16 @@ def test_an_omnipresent_attack_needs_duels_without_its_target():
     votes = Votes.from_arrays("abc", [0, 0], [1, 2], [1, 0])
     with pytest.raises(BadInputError, match="without its target"):
         inject(votes, "omnipresent", "a", size=1)
+
+
+def test_the_summary_says_how_far_the_target_moves_and_who_is_flagged():
+    frame = stress(VOTES, "promote", "Oak", sizes=[0, 300], voters=4, seed=5)
+    clean, worst = frame.to_dicts()
+    moved, flagged = summarise_stress(frame, "promote")
+    assert clean["rank_plain"] > worst["rank_plain"]
+    change = f"moves from rank {clean['rank_plain']} to {worst['rank_plain']} under plain Bradley–Terry"
+    assert moved.startswith(f"With 300 false votes (promote), Oak {change}")
+    assert flagged.startswith("Flagged: 4 of 4 simulated liars and ")
+    assert flagged.endswith(f"without them, Oak has rank {worst['rank_set_aside']}.")
+    [unmoved, _] = summarise_stress(stress(VOTES, "random flips", "Oak", sizes=[0]), "random flips")
+    assert "Oak stays at rank" in unmoved

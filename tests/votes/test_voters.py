@@ -93,7 +93,7 @@ def specialists(seed: int, share: float) -> Votes:
 
 
 @pytest.mark.parametrize("share", [0.03, 1.0])
-def test_who_chooses_his_duels_and_votes_like_everybody_is_no_liar(share):
+def test_voters_who_choose_their_duels_and_vote_like_everyone_are_not_flagged(share):
     chose = flags = 0
     for seed in range(4):
         evidence = audit_voters(specialists(seed, share))

@@ -201,18 +201,18 @@ def _voter_summary(found: Audit) -> list[str]:
     if evidence is None:
         return []
     flagged, tested = evidence.flagged_votes(found.votes), evidence.settings["voters_tested"]
-    level = f"{evidence.settings['level']:.0%}"
+    level = f"{100.0 * evidence.settings['level']:.3g}%"
     if flagged.any():
         count = int(evidence.flagged.sum())
         sentences = [
-            f"{count:,} of {tested:,} voters {'is' if count == 1 else 'are'} flagged: their votes differ from everyone "
-            f"else's by more than honest voting explains. They cast {int(flagged.sum()):,} of {len(found.votes):,} "
-            f"votes. If all voters were honest, the probability of any flag would be at most {level}."
+            f"{count:,} of {tested:,} voters {'is' if count == 1 else 'are'} flagged: their votes show patterns that "
+            f"honest voting is unlikely to produce. They cast {int(flagged.sum()):,} of {len(found.votes):,} votes. If "
+            f"all voters were honest, the probability of any flag would be at most {level}."
         ]
     else:
         sentences = [
-            f"None of the {tested:,} voters tested differs from everyone else by more than honest voting explains "
-            f"(level {level}). That does not prove all honest: a few false votes among many honest ones go unnoticed."
+            f"None of the {tested:,} voters tested shows a pattern that honest voting is unlikely to produce (level "
+            f"{level}). That does not prove that all are honest: a few false votes among many go unnoticed."
         ]
     if untested := evidence.settings["voters_not_tested"]:
         sentences.append(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
@@ -199,7 +199,8 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         result, found = _results(y, len(row) - earlier, classes if before is None else before.classes)
         counts = _check_sample_weight(sample_weight, result, dtype=np.float64, ensure_non_negative=True)
         counts = counted(counts, result, self.ties)
-        people = None if voters is None else _names_of(voters, len(result))
+        people = None if voters is None else column_or_1d(voters).astype(str)
+        check_consistent_length(result, people)
         if before is not None:
             result, counts, people = before.joined(result, counts, people)
         ensure_some_count(counts)
@@ -319,13 +320,6 @@ class _Told:
             raise BadInputError("voters must be given with all votes or with none of them.")
         people = None if voters is None or self.voters is None else np.concatenate([self.voters, voters])
         return np.concatenate([self.result, result]), np.concatenate([self.counts, counts]), people
-
-
-def _names_of(voters: ArrayLike, count: int) -> NDArray[np.str_]:
-    names: NDArray[np.str_] = column_or_1d(voters).astype(str)
-    if len(names) != count:
-        raise BadInputError(f"voters must have one entry per vote: got {len(names)} for {count} votes.")
-    return names
 
 
 def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vector, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Audit the voters: evidence that a voter's votes differ from honest voting, and flags based on it.
+"""Audit the voters: evidence that votes show patterns unlike honest voting, and flags based on it.
 
 Evidence is an e-value: for an honest voter (see ``null_model``) it is 1 on average, so E ≥ 1000 has a probability of at
 most 1 in 1000, however often one checks. Five patterns are tested, and a voter's evidence is the mean of the five:
@@ -61,8 +61,8 @@ _INVERTED = (0.5, 1.0, 2.0)  # −s of a voter who inverts
 class Evidence:
     """Evidence on each of ``V`` voters, and who is flagged. Logs are natural.
 
-    Created by :func:`audit_voters`. A flag means that a voter's votes differ from everyone else's by more than honest
-    voting explains; it is evidence, not proof.
+    Created by :func:`audit_voters`. A flag means that a voter's votes show a pattern that honest voting is unlikely to
+    produce; it is evidence, not proof.
 
     Args:
         voters: Names of the voters.
