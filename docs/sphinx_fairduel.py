@@ -16,6 +16,11 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 HOMES = ("fairduel.agents", "fairduel.adversaries", "fairduel.worlds", "fairduel.votes")
+_LONG_TYPES = {
+    r"[~\w.]*ndarray\[tuple\[[~\w.]*Any, \.\.\.\], [~\w.]*dtype\[[^\]]*\]\]": "ndarray",
+    r"[~\w.]*(_Buffer|_SupportsArray)\b.*_NestedSequence\[[^\[\]]*\]": "ArrayLike",
+    r"<factory>": "...",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -149,7 +154,7 @@ def _keep_colons(_app: Sphinx, what: str, _name: str, _obj: Any, _options: Any, 
 def _shorten_arrays(  # the arguments of the event
     _app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, signature: str | None, result: str | None
 ) -> tuple[str | None, str | None]:
-    """Write the type of an array as ``ndarray``: its shape stands in the docstring."""
-    long = re.compile(r"(?:~?numpy\.)?ndarray\[tuple\[(?:~?typing\.)?Any, \.\.\.\], (?:~?numpy\.)?dtype\[[^\]]*\]\]")
-    shortened = [text and long.sub("ndarray", text) for text in (signature, result)]
-    return shortened[0], shortened[1]
+    """Write the types of arrays by name; their shapes stand in the docstrings."""
+    for long, short in _LONG_TYPES.items():
+        signature, result = (text and re.sub(long, short, text) for text in (signature, result))
+    return signature, result
