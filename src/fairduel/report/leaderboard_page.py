@@ -101,7 +101,7 @@ def _heatmap(board: Board) -> Figure:
         axis.tick_params(length=0)
         for (i, j), ratio in np.ndenumerate(ratios):
             if np.isfinite(ratio):
-                colour = "white" if ratio > 6.0 else "#1b212c"
+                colour = "white" if ratio > 4.0 else "#1b212c"
                 axis.text(j, i, f"{ratio:.2f}", ha="center", va="center", fontsize=8, color=colour)
         return figure
 
