@@ -167,8 +167,11 @@ def test_help_is_there_on_every_level(here, tmp_path):
 
 
 def test_reproduce_runs_a_whole_experiment(tmp_path):
-    done = fairduel("reproduce", "figure2", "--runs", "3", "--jobs", "2", cwd=tmp_path)
+    done = fairduel("reproduce", "figure2", "--runs", "3", "--jobs", "2", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    [experiment] = json.loads(done.stdout)["experiments"]
+    assert experiment["conclusions"]
+    assert {row["x"] for row in experiment["rows"]} == set(range(20, 201, 20))
     page = (tmp_path / "results" / "figure2" / "report.html").read_text(encoding="utf-8")
     assert "R² = 0.9" in page
     assert "tuning seeds" in page
@@ -184,5 +187,5 @@ def test_verify_speaks_json_and_judges_every_claim(tmp_path):
     assert all({"value", "low", "high"} <= set(verdict["numbers"]) for verdict in verdicts)
     by_source = {verdict["source"] for verdict in verdicts}
     assert {"Figure 1", "Figure 2", "Lemma MLE", "Lemma cE", "Theorem main", "Theorem kappa"} <= by_source
-    page = (tmp_path / "results" / "verify" / "verify.html").read_text(encoding="utf-8")
+    page = (tmp_path / "results" / "verify" / "report.html").read_text(encoding="utf-8")
     assert "claims beyond the paper hold" in page

@@ -319,7 +319,9 @@ def test_results_are_drawn(folder, here):
     done = here("results", "plot", "serial", "--x", "attack", "--panel", "world", "--to", "f.svg", cwd=folder)
     assert "mix different horizon" in done.stdout
     assert (folder / "f.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
-    assert_one_sentence(here("results", "plot", "serial", "--x", "horizon", "--to", "f.pdf", cwd=folder), "f.pdf")
+    here("results", "plot", "serial", "--x", "horizon", "--to", "f.pdf", cwd=folder)
+    assert (folder / "f.pdf").read_bytes().startswith(b"%PDF")
+    assert_one_sentence(here("results", "plot", "serial", "--x", "horizon", "--to", "f.gif", cwd=folder), "f.gif")
 
 
 @pytest.mark.parametrize(
