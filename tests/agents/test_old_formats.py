@@ -24,7 +24,7 @@ CHANGED = {
     ("format-1-first", "CoLSTIM"),
     ("format-1-estimators", "CoLSTIM"),
     # Their radii have other constants since.
-    *((a.stem, n) for a in ARCHIVES[:-1] for n in ("WeightedOFUL", "MultiLevelOFUL", "CWOFUL", "COBE")),
+    *((a.stem, n) for a in ARCHIVES[:-2] for n in ("WeightedOFUL", "MultiLevelOFUL", "CWOFUL", "COBE")),
 }
 """Agents whose algorithm has changed since: what they had learned is compared, not what they ask next."""
 

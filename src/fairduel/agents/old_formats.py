@@ -3,7 +3,7 @@
 Format 1 kept duels in two tables, and beside them everything that the paper's five agents had learned. Format 2 has one
 record per pending duel or pull, and ``memory``. Format 3 added the root of the last Hessian. Format 4 names an agent's
 class by module, forgets cancelled duels, and adds a checksum. Format 5 replaced the ``note`` of a pending duel or pull,
-a list of numbers, by named fields, and keeps the state of an estimator together.
+a list of numbers, by named fields. Format 6 keeps the state of every estimator together.
 
 A setting given by name ("practical") means what it means today.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from fairduel.core.radius import rcdbs_ridge, rcdbs_trust
 from fairduel.errors import BadInputError
 
-FORMAT = 5
+FORMAT = 6
 """The format written today."""
 UNSEALED = (1, 2, 3)
 """Formats without a checksum."""
@@ -109,28 +109,13 @@ _NOTES = {
 """The field for each number of a note; ``first_features`` takes all the rest."""
 
 
-_ESTIMATOR = ("stale", "theta", "root", "outcomes", "fitted_at", "fitted_outcomes", "told", "curvature")
-
-
 def _from_4(state: State) -> State:
     names = _NOTES.get(state["agent"], ())
     pending = {number: _without_note(fields, names) for number, fields in state["pending"].items()}
     state = state | {"version": 5, "pending": pending}
-    if "told" in state:  # an agent with an estimator
-        bare = {name.removeprefix("_"): value for name, value in state["memory"].items()}
-        memory = {name: value for name, value in state["memory"].items() if name.removeprefix("_") not in _ESTIMATOR}
-        state = state | {"memory": memory, "estimator": _estimator({"outcomes": bare.get("rounds")} | state | bare)}
     if state["agent"] == "VACDB":  # which was told no ties
-        state["levels"] = {
-            number: level | {"estimator": _estimator(level), "tied": 0.0} for number, level in state["levels"].items()
-        }
+        state["levels"] = {number: level | {"tied": 0.0} for number, level in state["levels"].items()}
     return state
-
-
-def _estimator(known: State) -> State:
-    """Return the state of an estimator; FGTS and VACDB knew neither a root nor when they last fitted."""
-    missing = {"root": np.empty((0, 0)), "fitted_outcomes": 0, "fitted_at": -math.inf, "curvature": None}
-    return missing | {name: known[name] for name in _ESTIMATOR if name in known}
 
 
 def _without_note(fields: State, names: tuple[str, ...]) -> State:
@@ -149,4 +134,26 @@ def _without_note(fields: State, names: tuple[str, ...]) -> State:
     return rest | own
 
 
-_STEPS: tuple[Callable[[State], State], ...] = (_from_1, _from_2, _from_3, _from_4)
+_ESTIMATOR = ("stale", "theta", "root", "outcomes", "fitted_at", "fitted_outcomes", "told", "curvature")
+
+
+def _from_5(state: State) -> State:
+    state = state | {"version": 6}
+    if "told" in state:  # beside the rest of an estimator, which was in memory
+        bare = {name.removeprefix("_"): value for name, value in state["memory"].items()}
+        memory = {name: value for name, value in state["memory"].items() if name.removeprefix("_") not in _ESTIMATOR}
+        state |= {"memory": memory, "estimator": _estimator({"outcomes": bare.get("rounds")} | state | bare)}
+    if state["agent"] == "VACDB":
+        state["levels"] = {
+            number: level | {"estimator": _estimator(level)} for number, level in state["levels"].items()
+        }
+    return state
+
+
+def _estimator(known: State) -> State:
+    """Return the state of an estimator; FGTS and VACDB knew neither a root nor when they last fitted."""
+    missing = {"root": np.empty((0, 0)), "fitted_outcomes": 0, "fitted_at": -math.inf, "curvature": None}
+    return missing | {name: known[name] for name in _ESTIMATOR if name in known}
+
+
+_STEPS: tuple[Callable[[State], State], ...] = (_from_1, _from_2, _from_3, _from_4, _from_5)

@@ -182,14 +182,10 @@ class Local:
 
     def run(self, batches: Sequence[Batch]) -> Finished:
         """Run compiled batches in threads, which start instantly; then the others in processes."""
-        cells = {batch.key: batch.cell for batch in batches}
-        compiled = {key for key, cell in cells.items() if cell.is_compiled}
-        yield from self._threads([batch for batch in batches if batch.key in compiled])
-        yield from self._processes([batch for batch in batches if batch.key not in compiled])
-
-    def _threads(self, batches: Sequence[Batch]) -> Finished:
-        for number, runs in self._parallel("threading", dict(enumerate(batches))):
-            yield batches[number].key, runs
+        compiled = [batch for batch in batches if batch.cell.is_compiled]
+        for number, runs in self._parallel("threading", dict(enumerate(compiled))):
+            yield compiled[number].key, runs
+        yield from self._processes([batch for batch in batches if not batch.cell.is_compiled])
 
     def _processes(self, batches: Sequence[Batch]) -> Finished:
         """Run batches in processes; a killed process breaks its pool, so then every cell gets its own pool."""

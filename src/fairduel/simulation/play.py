@@ -126,7 +126,8 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     if horizon < 1:
         raise BadInputError(f"horizon must be at least 1, not {horizon}.")
     answer = referee(world, adversary)
-    columns = {name: np.full(horizon, np.nan) for name in ("regret", "weak", "corruption", "width", "slope", "norm")}
+    names = ("regret", "weak_regret", "corruption", "width", "slope", "estimate_norm")
+    columns = {name: np.full(horizon, np.nan) for name in names}
     weight, tied = np.ones(horizon), np.zeros(horizon, np.bool_)
     first, second = np.zeros(horizon, np.int32), np.zeros(horizon, np.int32)
     has_estimate = hasattr(agent, "estimate")
@@ -140,28 +141,16 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         agent.tell(asked, told)
         tied[t] = told is Outcome.TIE
 
-        columns["regret"][t], columns["weak"][t] = _regrets(offer.rewards, first[t], second[t])
+        columns["regret"][t], columns["weak_regret"][t] = _regrets(offer.rewards, first[t], second[t])
         weight[t] = getattr(asked, "weight", 1.0)
         columns["width"][t] = getattr(asked, "width", np.nan)
         columns["slope"][t] = getattr(asked, "slope", np.nan)
         if has_estimate:
             estimate = agent.estimate  # type: ignore[attr-defined]
-            columns["norm"][t] = np.sqrt(estimate @ estimate)
+            columns["estimate_norm"][t] = np.sqrt(estimate @ estimate)
             estimates[t] = estimate[: estimates.shape[1]]
-    return Trace(
-        regret=columns["regret"],
-        weak_regret=columns["weak"],
-        first=first,
-        second=second,
-        corruption=columns["corruption"],
-        tied=tied,
-        weight=weight,
-        width=columns["width"],
-        slope=columns["slope"],
-        estimate_norm=columns["norm"],
-        estimates=estimates,
-        seconds=time.thread_time() - began,
-    )
+    seconds = time.thread_time() - began
+    return Trace(**columns, first=first, second=second, tied=tied, weight=weight, estimates=estimates, seconds=seconds)
 
 
 def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
