@@ -68,6 +68,13 @@ def test_the_agent_with_the_lowest_regret_is_named(best, title, second):
     assert basis.startswith("10 runs each (seeds 0–9)")
 
 
+def test_a_world_without_attack_is_called_so():
+    cells = [Cell(agent, "none", budget=0, horizon=2000) for agent in ("rcdb", "colstim")]
+    assert conclusions(made_up(comparison(cells), lambda _: 100.0))[0].startswith("No attack: ")
+    [found] = tune_conclusions([Tuned({"agent": "rcdb", "attack": "none", "budget": 0}, (0, 1), [Trial({}, 1.0, 0.1)])])
+    assert found.startswith("RCDB, no attack, C = 0: ")
+
+
 def test_a_difference_within_the_noise_is_not_called_significant():
     [answer, _] = conclusions(made_up(compared("rcdb", "colstim"), lambda _: 100.0, noise=10.0))
     assert "but not significantly lower than" in answer
@@ -97,7 +104,7 @@ def test_figure1_says_where_rcdb_beats_every_tuned_baseline(worst, won, lost):
 
     answer = conclusions(made_up(EXPERIMENTS["figure1"](), regret))[0]
     assert f"lower regret than every tuned baseline in {won} panels" in answer
-    assert f"significantly higher regret than one in {lost} panels" in answer
+    assert f"significantly higher regret than at least one in {lost} panels" in answer
     assert "; 0 are undecided with 10 runs." in answer
 
 

@@ -1,5 +1,6 @@
 """Every kind of report in a real Chromium: nothing overflows, is clipped, unreadable or missing."""
 
+import math
 import re
 import shutil
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairduel import __version__
+from fairduel.report.figures import draw_means, image
+from fairduel.report.sweep_means import Point, SweepMeans
 from helpers.reports import REPORTS
 
 CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
@@ -75,6 +78,13 @@ def test_a_report_fits_every_screen_and_page(kind, tab, tmp_path):
         assert figure.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     for table in tmp_path.glob("table-*.csv"):
         assert table.with_suffix(".tex").read_text().count(r"\\") == len(table.read_text().splitlines())
+
+
+def test_a_figure_of_a_sweep_is_not_clipped(tab):
+    names = ["a_rather_long_module_name:WithALongAgentName", "rcdb"]
+    points = [Point(panel, name, name, x, 5.0, math.nan, 1) for panel in "ab" for name in names for x in names]
+    means = SweepMeans(points, mixed=[], x_label="agent", y_label="final regret (mean ± standard error)")
+    assert clipped(tab, image(draw_means(means), "svg").decode()) == []
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 _MAX_NAMES = 4
 """A sentence lists at most this many names; the rest are counted."""
-_CLOSE = 0.1
+_CLOSE_EXPONENT = 0.1
 """An exponent whose whole interval is this near to a rate is called close to it."""
 
 
@@ -167,8 +167,9 @@ def tune_conclusions(tunings: Sequence[Tuned]) -> list[str]:
 
 def _tuned_sentence(tuned: Tuned) -> str:
     best, problem = tuned.winner, tuned.problem
+    attack = "no attack" if problem["attack"] == "none" else f"{problem['attack']} attack"
     text = (
-        f"{title_of(problem['agent'])}, {problem['attack']} attack, C = {problem['budget']}: "
+        f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}: "
         f"{settings_text(best.settings)} has the lowest mean regret, {best.mean:,.0f} ± {best.standard_error:,.0f}, of "
         f"{len(tuned.trials)} settings on {tuned.seeds[1] - tuned.seeds[0] + 1} tuning seeds."
     )
@@ -216,7 +217,7 @@ def _counted(rankings: Collection[_Ranking], at: str, places: str) -> str:
 def _lowest_by_panel(results: Results) -> list[str]:
     """Conclude which entry has the lowest regret in each panel of the first view."""
     rankings = {panel: _rank(results, entries) for panel, entries in _panels(results).items()}
-    return [f"{_capitalized(panel)}: {_ranked(results, ranking)}" for panel, ranking in rankings.items()]
+    return [f"{_heading(panel)}: {_ranked(results, ranking)}" for panel, ranking in rankings.items()]
 
 
 def _ranked(results: Results, ranking: _Ranking) -> str:
@@ -247,7 +248,7 @@ def _figure1(results: Results) -> list[str]:
     warm = [_rank(results, entries) for entries in _panels(results, view=1).values()]
     return [
         f"RCDB has significantly lower regret than every tuned baseline in {_some(won, len(panels))}, and "
-        f"significantly higher regret than one in {_some(lost, len(panels))}; {undecided}.",
+        f"significantly higher regret than at least one in {_some(lost, len(panels))}; {undecided}.",
         *_lowest_by_panel(results),
         "With a warm-up for the baselines, " + _counted(warm, "in", "panels"),
     ]
@@ -259,7 +260,7 @@ Conclude = Callable[[Results], list[str]]
 def _in_each_panel(conclude: Callable[[Results, list[Entry]], list[str]]) -> Conclude:
     """Conclude panel by panel, from the entries in it."""
     return lambda results: [
-        f"{_capitalized(panel)}: {sentence}"
+        f"{_heading(panel)}: {sentence}"
         for panel, entries in _panels(results).items()
         for sentence in conclude(results, entries)
     ]
@@ -284,7 +285,7 @@ def _pace(results: Results, line: Sequence[Entry], rate: float, rate_name: str) 
         return "? (undefined: a run has no regret)"
     if math.isnan(found.low):
         words = ""
-    elif rate - _CLOSE <= found.low and found.high <= rate + _CLOSE:
+    elif rate - _CLOSE_EXPONENT <= found.low and found.high <= rate + _CLOSE_EXPONENT:
         words = f" (close to {rate_name})"
     elif found.low > rate or found.high < rate:
         words = f" ({'faster' if found.low > rate else 'slower'} than {rate_name})"
@@ -435,6 +436,10 @@ def _with_error(value: Mean, digits: int = 0) -> str:
 def _with_interval(value: Mean) -> str:
     interval = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
     return f"{value.value:.2f}{interval}"
+
+
+def _heading(panel: str) -> str:
+    return _capitalized("no attack" if panel == "none" else panel)
 
 
 def _capitalized(text: str) -> str:

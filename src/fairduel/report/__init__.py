@@ -1,1 +1,1 @@
-"""Reports: figures, tables and one self-contained page."""
+"""Reports: one self-contained page each, with its figures and tables."""

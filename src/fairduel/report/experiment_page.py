@@ -72,7 +72,7 @@ def _sections(results: Results, found: Sequence[str]) -> list[Section]:
         [
             *([experiment.question] if found else []),
             *experiment.notes,
-            f"Each number is a mean over {runs_text(results.seeds)} ± one standard error.",
+            f"Each row: {runs_text(results.seeds)}; mean ± one standard error.",
         ],
         tables,
         [_drawn(results, number, rows) for number in range(len(experiment.views))],

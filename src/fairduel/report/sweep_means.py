@@ -1,4 +1,4 @@
-"""Means over the runs of a sweep, as the points of a figure."""
+"""Means over a sweep's runs, as the points of a figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from fairduel.simulation.sweep import Grid
 
 @dataclass(frozen=True)
 class Point:
-    """The mean of some runs, and where it stands in a figure."""
+    """The mean of some runs and its place in a figure."""
 
     panel: str
     line: str
     agent: str
-    """Whose colour the line has; the same for all lines where agents are not told apart."""
+    """The agent whose colour the line gets; empty unless lines are split by agent."""
     x: float | str
     mean: float
     error: float
@@ -28,11 +28,11 @@ class Point:
 
 @dataclass(frozen=True)
 class SweepMeans:
-    """The points of a figure, and what its axes are called."""
+    """The points of a figure and its axis labels."""
 
     points: list[Point]
     mixed: list[str]
-    """Columns of the grid in which the runs of a point differ: a mean over two horizons is seldom meant."""
+    """Grid columns that vary within a point, which is rarely intended: a mean over two horizons, say."""
     x_label: str
     y_label: str
 
@@ -47,7 +47,7 @@ def sweep_means(
         if name not in types:
             raise unknown_name("column of runs", name, types)
     if types[y] not in _NUMBERS | {"BOOLEAN"}:
-        raise BadInputError(f"the mean of {y} cannot be drawn, because it is no number.")
+        raise BadInputError(f"cannot plot the mean of {y}: it is not a number.")
     chosen = list(dict.fromkeys([x, *by, *panel]))
     others = [name for name in (*CELL_COLUMNS, *grid.settings) if name not in chosen]
     measures = [f"avg({y}::DOUBLE)", f"stddev_samp({y}::DOUBLE) / sqrt(count({y}))", f"count({y})"]
@@ -73,7 +73,7 @@ def sweep_means(
             )
         )
     if not points:
-        raise BadInputError(f"there is nothing to draw: no run has a {x} and meets the condition {where}.")
+        raise BadInputError(f"nothing to plot: no run has a {x} and meets the condition {where}.")
     measure = f"final {_words(y, grid)}" if y.endswith("regret") else _words(y, grid)
     return SweepMeans(
         points,
@@ -87,12 +87,12 @@ _NUMBERS = {"BIGINT", "INTEGER", "DOUBLE", "FLOAT"}
 
 
 def _words(column: str, grid: Grid) -> str:
-    """A column in words; the setting ``agent_radius`` is "radius"."""
+    """Return a column's name in words: the setting ``agent_radius`` is "radius"."""
     return (grid.settings[column].name if column in grid.settings else column).replace("_", " ")
 
 
 def _label(names: Sequence[str], values: dict[str, Any], grid: Grid) -> str:
-    """What tells these runs from others: "RCDB, radius 4"."""
+    """Return what distinguishes these runs: "RCDB, radius 4"."""
     parts = []
     for name in names:
         if name == "agent":
