@@ -7,7 +7,8 @@ import pytest
 
 from fairduel import LOGISTIC, RCDB, RCDBS, Agent, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.core.estimators import _FITTED_OUTCOMES
-from fairduel.core.information import HIGH_DIMENSION, UPDATES
+from fairduel.core.estimators import UPDATES
+from fairduel.core.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
 from helpers.agents import ACTIONS, TRUTH, answer, made, played, same, sphere, sums
 
@@ -204,13 +205,13 @@ def test_an_unknown_estimator_is_answered_with_the_nearest(kind):
 
 def test_the_inverse_curvature_is_computed_afresh_after_1024_outcomes(kind):
     agent = made(kind, estimator="one-pass")
-    curvature = agent._estimator.arrays.curvature
-    curvature.marks[UPDATES] = 1022
-    curvature.inverse[:] *= 1 + 1e-6
+    arrays = agent._estimator.arrays
+    arrays.marks[UPDATES] = 1022
+    arrays.matrices[1] *= 1 + 1e-6
     for is_fresh in (False, True):
         duel = agent.ask(ACTIONS)
         while duel.is_self_duel:
             duel = agent.ask(ACTIONS)
         agent.tell(duel, Outcome.FIRST)
-        product = curvature.inverse @ curvature.matrix
+        product = arrays.matrices[1] @ arrays.matrices[0]
         assert np.allclose(product, np.eye(3), rtol=0, atol=1e-12) == is_fresh

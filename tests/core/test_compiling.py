@@ -64,6 +64,35 @@ def test_compiled_functions_read_nothing_from_files_that_the_cache_does_not_foll
     assert seen > 30
 
 
+# ---------------------------------------------------------------------- the notice
+
+NOTICE = "fairduel is compiling its numerical code for this machine"
+
+
+def compile_probability(folder, first="pass"):
+    """What a process prints on stderr that needs one small compiled function, cached in ``folder``."""
+    code = f"from fairduel.core.links import LOGISTIC; {first}; LOGISTIC.probability(0.0); LOGISTIC.slope(0.0)"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+
+
+def test_compiling_is_announced_once_and_loading_from_the_cache_is_not(tmp_path):
+    assert compile_probability(tmp_path).count(NOTICE) == 1
+    assert compile_probability(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import logging; logging.getLogger('fairduel').setLevel('ERROR')",
+        "from fairduel.core.compiling import skip_compile_notice; skip_compile_notice()",
+    ],
+)
+def test_the_notice_can_be_silenced(tmp_path, first):
+    assert compile_probability(tmp_path, first) == ""
+
+
 # ---------------------------------------------------------------------- where nothing can be written
 
 IMPORT = """
@@ -121,8 +150,8 @@ def import_sealed(folder):
 def test_without_a_place_for_it_compiled_code_is_kept_in_a_private_temporary_folder(sealed):
     warned, temporary = import_sealed(sealed)
     assert warned.count("UserWarning") == 1
-    assert f"cannot be written to {sealed}" in warned
-    assert f"is kept in {temporary} meanwhile: set NUMBA_CACHE_DIR" in warned
+    assert f"cannot write its compiled code to {sealed}" in warned
+    assert f"uses {temporary} for now; set NUMBA_CACHE_DIR" in warned
     assert temporary.stat().st_mode & 0o777 == 0o700
     assert list(temporary.rglob("*.nbc"))
 
@@ -130,5 +159,5 @@ def test_without_a_place_for_it_compiled_code_is_kept_in_a_private_temporary_fol
 def test_a_temporary_folder_that_others_can_write_to_is_not_used(sealed):
     (sealed / "tmp" / f"fairduel-{STRANGER if os.getuid() == 0 else os.getuid()}").mkdir(mode=0o755)
     warned, temporary = import_sealed(sealed)
-    assert "will not be kept: set NUMBA_CACHE_DIR" in warned
+    assert "will compile again in every process; set NUMBA_CACHE_DIR" in warned
     assert not list(temporary.rglob("*"))

@@ -426,3 +426,17 @@ def test_few_outcomes_in_many_dimensions_are_fitted_within_their_span(rows, ball
     assert np.abs(gradient).max() <= found.gradient + 1e-12
     assert found.gradient <= math.sqrt(rows) * TOLERANCE * (1 + told.weights.sum())
     assert np.linalg.norm(found.theta) <= ball * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 600])
+@pytest.mark.parametrize("dimension", [1, 8, 9, 20])
+def test_the_gradient_by_hand_and_by_blas_is_that_of_the_formula(dimension, count):
+    rng = np.random.default_rng(dimension)
+    theta, rows = rng.normal(size=dimension), rng.normal(size=(count, dimension))
+    weights = rng.random(count)
+    wins = weights * rng.random(count)
+    gradient, curvatures = np.empty(dimension), np.empty(count)
+    gradient_at(theta, problem_of(rows, weights, wins, 0.25, LOGISTIC), gradient, curvatures)
+    expected = 0.25 * theta + (weights * LOGISTIC.probability(rows @ theta) - wins) @ rows
+    np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(curvatures, weights * LOGISTIC.slope(rows @ theta), rtol=1e-11)

@@ -4,15 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from fairduel.core.information import UPDATES, Information
 from fairduel.core.links import LOGISTIC, PROBIT
 from fairduel.core.mirror_descent import STEP, _into_ball, mirror_step
-
-
-def arrays(matrix, inverse, updates=0):
-    kept = Information(len(matrix), 1.0).arrays
-    kept.marks[UPDATES] = updates
-    return kept._replace(matrix=matrix, inverse=inverse)
 
 
 def slow_step(theta, curvature, difference, weight, first_won, step, ball, link):
@@ -42,11 +35,11 @@ def test_a_step_is_the_minimiser_that_it_claims_to_be(seed, dimension, first_won
     difference *= rng.uniform(0.1, 2.0) / np.linalg.norm(difference)
     weight = rng.uniform(0.05, 1.0)
     expected, grown = slow_step(theta, curvature, difference, weight, first_won, STEP, ball, link)
-    kept = arrays(curvature.copy(), np.linalg.inv(curvature))
-    found = mirror_step(theta, kept, difference, weight, float(first_won), STEP, ball, link.numbers)
+    inverse = np.linalg.inv(curvature)
+    found = mirror_step(theta, curvature, inverse, 1, difference, weight, float(first_won), STEP, ball, link.numbers)
     np.testing.assert_allclose(found, expected, atol=2e-5)
-    np.testing.assert_allclose(kept.matrix, grown, atol=1e-4)
-    np.testing.assert_allclose(kept.inverse @ kept.matrix, np.eye(dimension), atol=1e-8)
+    np.testing.assert_allclose(curvature, grown, atol=1e-4)
+    np.testing.assert_allclose(inverse @ curvature, np.eye(dimension), atol=1e-8)
 
 
 def test_a_point_outside_is_brought_to_the_sphere_along_the_metric():
@@ -57,27 +50,28 @@ def test_a_point_outside_is_brought_to_the_sphere_along_the_metric():
 
 
 def test_an_outcome_moves_the_estimate_towards_itself():
-    theta, curvature = np.zeros(2), 0.25 * np.eye(2)
     phi = np.array([1.0, 0.0])
-    for first_won, sign in ((True, 1), (False, -1)):
-        kept = arrays(curvature.copy(), 4 * np.eye(2))
-        moved = mirror_step(theta, kept, phi, 1.0, float(first_won), 5.0, 2.0, LOGISTIC.numbers)
+    for share, sign in ((1.0, 1), (0.0, -1)):
+        moved = mirror_step(
+            np.zeros(2), 0.25 * np.eye(2), 4 * np.eye(2), 1, phi, 1.0, share, 5.0, 2.0, LOGISTIC.numbers
+        )
         assert np.sign(moved[0]) == sign
 
 
 def test_in_high_dimension_the_ball_is_kept_too():
     rng = np.random.default_rng(0)
     d = 80
-    theta, kept = np.zeros(d), arrays(0.25 * np.eye(d), 4 * np.eye(d))
-    for _ in range(59):
+    theta, curvature, inverse = np.zeros(d), 0.25 * np.eye(d), 4 * np.eye(d)
+    for outcomes in range(1, 60):
         phi = rng.normal(size=d)
         phi /= np.linalg.norm(phi)
-        theta = mirror_step(theta, kept, phi, 1.0, 1.0, 5.35, 2.0, LOGISTIC.numbers)
+        theta = mirror_step(theta, curvature, inverse, outcomes, phi, 1.0, 1.0, 5.35, 2.0, LOGISTIC.numbers)
         assert np.linalg.norm(theta) <= 2.0 + 1e-9
 
 
 @pytest.mark.parametrize(("updates", "is_fresh"), [(1023, False), (1024, True)])
 def test_an_error_in_the_inverse_curvature_is_gone_after_every_1024th_step(updates, is_fresh):
-    kept = arrays(0.25 * np.eye(2), (4 + 1e-6) * np.eye(2), updates - 1)
-    mirror_step(np.zeros(2), kept, np.array([1.0, 0.5]), 1.0, 1.0, STEP, 2.0, LOGISTIC.numbers)
-    assert np.allclose(kept.inverse @ kept.matrix, np.eye(2), rtol=0, atol=1e-12) == is_fresh
+    curvature, inverse = 0.25 * np.eye(2), (4 + 1e-6) * np.eye(2)
+    phi = np.array([1.0, 0.5])
+    mirror_step(np.zeros(2), curvature, inverse, updates, phi, 1.0, 1.0, STEP, 2.0, LOGISTIC.numbers)
+    assert np.allclose(inverse @ curvature, np.eye(2), rtol=0, atol=1e-12) == is_fresh

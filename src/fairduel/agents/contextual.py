@@ -244,10 +244,10 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _steps(self) -> Steps:
         return steps(self._choose, self._weigh)
 
-    def _now(self) -> tuple[Plan, Vector, Known]:
+    def _now(self) -> tuple[Any, ...]:
         """What every step of the next round needs."""
-        known = Known(self._information.arrays, self._local_information.arrays, self._estimator.theta)
-        return self._plan, np.array(self._numbers_at(self._asked + 1), dtype=np.float64), known
+        numbers = np.array(self._numbers_at(self._asked + 1), dtype=np.float64)
+        return self._plan, numbers, self._information.arrays, self._local_information.arrays, self._estimator.theta
 
     def plan_run(self, horizon: int) -> RunPlan | None:
         """What a compiled run of this agent needs, or ``None`` where the agent has asked already.

@@ -112,7 +112,9 @@ def forget_gram(known: Known) -> None:
 def commit_step(
     plan: Plan,
     numbers: Vector,
-    known: Known,
+    information: InformationArrays,
+    local: InformationArrays,
+    theta: Vector,
     pair: tuple[int, int],
     difference: Vector,
 ) -> tuple[float, float, float]:
@@ -121,7 +123,6 @@ def commit_step(
     Algorithm 1, lines 8 and 3; Algorithm 2, lines 12 to 15, 4 and 6.
     """
     first, second = pair
-    information, local, theta = known
     width = width_between(information, difference, first, second)
     weight, slope = weigh(plan, numbers, theta, difference, width)
     if first != second:
@@ -132,10 +133,16 @@ def commit_step(
 
 
 def ask_step(
-    plan: Plan, numbers: Vector, known: Known, actions: Matrix, is_warmup: bool, rng: np.random.Generator
+    plan: Plan,
+    numbers: Vector,
+    information: InformationArrays,
+    local: InformationArrays,
+    theta: Vector,
+    actions: Matrix,
+    is_warmup: bool,
+    rng: np.random.Generator,
 ) -> Choice:
     """Choose the next duel among ``actions`` (K, d): by Λ if the agent has one, else by Σ."""
-    information, local, theta = known
     gram, inverse, marks = information.gram, information.inverse, information.marks
     if local.matrix.size:
         gram, inverse, marks = local.gram, local.inverse, local.marks
@@ -147,7 +154,7 @@ def ask_step(
     if rng.random() < 0.5:
         first, second = second, first
     difference = actions[first] - actions[second]
-    weight, width, slope = commit_step(plan, numbers, known, (first, second), difference)
+    weight, width, slope = commit_step(plan, numbers, information, local, theta, (first, second), difference)
     return Choice(first, second, difference, weight, width, slope)
 
 

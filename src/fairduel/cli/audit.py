@@ -5,17 +5,8 @@ from typing import Annotated
 
 import typer
 
+from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
-from fairduel.cli.output import (
-    Record,
-    print_table,
-    progress_bar,
-    record,
-    say,
-    say_report,
-    typed_command,
-    write_record,
-)
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_tables import flagged_cells, fragility_cells
 from fairduel.votes.audit import Audit, audit, tops
@@ -41,7 +32,7 @@ def audit_command(
     top: Top = 5,
     strict: recorded.Strict = False,
     out: recorded.Out = None,
-) -> Record:
+) -> output.Record:
     """Audit a vote file: suspicious voters, fragile results.
 
     Flags voters whose votes no honest person would cast, with the evidence
@@ -52,33 +43,28 @@ def audit_command(
     is deleted.
     """
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
-    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415
 
-    folder = out or recorded.default_folder("audit", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = recorded.read_and_set_aside(votes, "audit", folder, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "audit", out, strict=strict, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
-    with progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
+    with output.progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = audit(
             reading.votes, level=level, duels_assigned=not voters_choose_duels, ties=ties.value, top=top, progress=done
         )
     settings = {**recorded.file_settings(votes, reading), **found.settings}
     _write_voters(found, folder)
-    written = record(settings=settings, **found.record())
-    write_record(folder / "audit.json", written)
-    page, summary, problems = folder / "report.html", found.summary(), recorded.problem_sentences(reading)
-    write_votes_report(
-        page,
-        title=f"Audit of {votes.name}",
-        summary=[*summary, *problems],
-        sections=audit_sections(found),
-        settings=settings,
-        command=typed_command(),
+    written = recorded.write_report(
+        folder,
+        "audit",
+        f"Audit of {votes.name}",
+        reading,
+        audit_sections(found),
+        {"settings": settings, **found.record()},
     )
-    say(*summary)
+    output.say(*found.summary())
     _print_audit(found, folder)
-    say_report(page, *problems, *found.advice())
-    return {**written, "report": str(page)}
+    output.say_report(written["report"], *recorded.problem_sentences(reading), *found.advice())
+    return written
 
 
 def _write_voters(found: Audit, folder: Path) -> None:
@@ -94,11 +80,11 @@ def _write_voters(found: Audit, folder: Path) -> None:
 def _print_audit(found: Audit, folder: Path) -> None:
     if found.voters is not None and found.voters["flagged"].any():
         if found.crowd:
-            say(found.crowd)
+            output.say(found.crowd)
         flagged = flagged_cells(found.voters)
         table = TextTable.of(flagged[:_MAX_ROWS], _VOTER_COLUMNS, "Flagged voters")
-        print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")
+        output.print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")
         if len(flagged) > _MAX_ROWS:
-            say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
+            output.say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
     table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, "Votes that change the ranking")
-    print_table(table, text=["what changes", "votes are"])
+    output.print_table(table, text=["what changes", "votes are"])

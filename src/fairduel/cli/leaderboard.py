@@ -7,19 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fairduel.cli import options
+from fairduel.cli import options, output
 from fairduel.cli.folders import claim
-from fairduel.cli.output import (
-    Record,
-    compile_first,
-    notices,
-    notify,
-    print_table,
-    progress_bar,
-    say,
-    say_report,
-    typed_command,
-)
 from fairduel.experiments import leaderboard as board
 from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.report.tables import with_error
@@ -41,7 +30,7 @@ def leaderboard(
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/leaderboard"),
-) -> Record:
+) -> output.Record:
     """Compare all dueling agents, untuned, on many scenarios.
 
     An agent's ratio on a scenario is its regret divided by that of the best
@@ -57,19 +46,19 @@ def leaderboard(
     cells = board.report_cells(added)
     claim(out, "leaderboard")
     store = Store(out)
-    compile_first(cells)
-    with notices.status("Estimating the time …"):
+    output.compile_first(cells)
+    with output.notices.status("Estimating the time …"):
         work = board.estimate(store, seeds, added, jobs=jobs)
     if work.runs:
         minutes, workers = math.ceil(work.minutes), "1 job" if jobs == 1 else f"{jobs} jobs"
-        notify(f"{work.runs:,} runs to do, about {minutes:,} min on {workers}.")
-    with progress_bar("Leaderboard", work.runs) as progress:
+        output.notify(f"{work.runs:,} runs to do, about {minutes:,} min on {workers}.")
+    with output.progress_bar("Leaderboard", work.runs) as progress:
         result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
     from fairduel.report.leaderboard_page import write_leaderboard  # noqa: PLC0415  # plotting is slow
 
-    page = write_leaderboard(out, result, seeds, typed_command())
+    page = write_leaderboard(out, result, seeds, output.typed_command())
     concluded = leaderboard_conclusions(result)
-    say(*concluded)
+    output.say(*concluded)
     rows = [
         [
             standing.contender.title,
@@ -81,7 +70,7 @@ def leaderboard(
     ]
     caption = f"{len(board.SCENARIOS)} scenarios, {runs} runs each; ratio ± standard error"
     table = TextTable(("agent, untuned", "worst ratio", "where", "geometric mean"), rows, caption)
-    print_table(table, text=["agent, untuned", "where"], optional=["where"], file=out / "leaderboard.json")
-    say_report(page)
+    output.print_table(table, text=["agent, untuned", "where"], optional=["where"], file=out / "leaderboard.json")
+    output.say_report(page)
     record = json.loads((out / "leaderboard.json").read_bytes())
     return {**record, "conclusions": concluded, "report": str(page)}

@@ -12,6 +12,7 @@ from fairduel.agents import AGENTS
 from fairduel.cli.output import PANEL
 from fairduel.errors import BadInputError
 from fairduel.experiments.tuning import refuse_tuning_seeds
+from fairduel.simulation import Cell
 from fairduel.worlds import WORLDS
 
 CORES = os.cpu_count() or 1
@@ -26,10 +27,12 @@ AGENT_NAMES = _known(list(AGENTS))
 Runs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs, one seed each.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed; run i uses seed + i.")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Number of parallel jobs.", show_default="all cores")]
-Out = Annotated[
-    Path,
-    typer.Option(metavar="DIR", rich_help_panel=PANEL, help="Output folder; finished runs in it are reused."),
-]
+OUT_OPTION: dict[str, Any] = {
+    "metavar": "DIR",
+    "rich_help_panel": PANEL,
+    "help": "Output folder; finished runs in it are reused.",
+}
+Out = Annotated[Path, typer.Option(**OUT_OPTION)]
 Budget = Annotated[int, typer.Option(min=0, metavar="C", help="Flip budget of the attack, told to the agents.")]
 Horizon = Annotated[int, typer.Option(min=1, metavar="T", help="Number of rounds.")]
 World = Annotated[
@@ -91,6 +94,21 @@ def value_of(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def cell_of(agent: str, attack: str, world: str, budget: int, horizon: int) -> Cell:
+    """Return the cell of an agent, an attack and a world, each with its settings."""
+    one, other, place = map(Named.parse, (agent, attack, world))
+    return Cell(
+        agent=one.name,
+        attack=other.name,
+        budget=budget,
+        horizon=horizon,
+        world=place.name,
+        agent_settings=one.settings,
+        attack_settings=other.settings,
+        world_settings=place.settings,
+    )
 
 
 def report_seeds(first: int, runs: int) -> range:

@@ -28,6 +28,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
 from fairduel.report.text_table import TextTable
@@ -53,6 +54,7 @@ def reporting(command: Callable[..., Record]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*, as_json: bool, quiet: bool, **arguments: Any) -> None:
         console.quiet, notices.quiet = as_json or quiet, quiet
+        skip_compile_notice()  # compile_first has its own
         found = command(**arguments)
         if as_json:
             typer.echo(_json(found))
@@ -104,7 +106,7 @@ def notify(sentence: str) -> None:
     _say(notices, sentence)
 
 
-def say_report(path: Path, *closing: str) -> None:
+def say_report(path: Path | str, *closing: str) -> None:
     """End with some sentences, if any, and where the report is."""
     if closing:
         say("", *closing)

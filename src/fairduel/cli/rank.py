@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
-from fairduel.cli.output import Record, print_table, record, say, say_report, typed_command, write_record
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_tables import standing_cells
 from fairduel.votes.features import read_features
@@ -59,7 +59,7 @@ def rank_command(
     lies: Lies = None,
     strict: recorded.Strict = False,
     out: recorded.Out = None,
-) -> Record:
+) -> output.Record:
     """Rank the items of a vote file, with confidence ranges.
 
     A vote names two items and the winner: first, second, tie or both-bad
@@ -72,36 +72,27 @@ def rank_command(
     Writes report.html, ranking.csv, ranking.json and, if rows are unusable,
     set-aside.csv with each row and the reason.
     """
-    from fairduel.report.votes_page import ranking_sections, write_votes_report  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.votes_page import ranking_sections  # noqa: PLC0415  # plotting is slow
 
-    folder = out or recorded.default_folder("rank", votes)
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading = recorded.read_and_set_aside(votes, "rank", folder, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "rank", out, strict=strict, **columns, time=time, weight=weight)
     table = None if features is None else read_features(features, reading.votes, array=array)
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
     recorded.write_csv(folder / "ranking.csv", ranking.frame())
     settings = {**recorded.file_settings(votes, reading), **ranking.settings}
-    summary, problems = summarise(ranking), recorded.problem_sentences(reading)
-    found = record(settings=settings, summary=summary, notes=ranking.notes, ranking=ranking.records())
-    write_record(folder / "ranking.json", found)
-    page = folder / "report.html"
-    write_votes_report(
-        page,
-        title=f"Ranking of {votes.name}",
-        summary=[*summary, *problems],
-        sections=ranking_sections(ranking, reading.votes),
-        settings=settings,
-        command=typed_command(),
-    )
-    say(*summary)
+    summary = summarise(ranking)
+    found = {"settings": settings, "summary": summary, "notes": ranking.notes, "ranking": ranking.records()}
+    sections = ranking_sections(ranking, reading.votes)
+    written = recorded.write_report(folder, "ranking", f"Ranking of {votes.name}", reading, sections, found)
+    output.say(*summary)
     _print_ranking(ranking, folder / "ranking.csv")
-    say_report(page, *problems, *ranking.notes)
-    return {**found, "report": str(page)}
+    output.say_report(written["report"], *recorded.problem_sentences(reading), *ranking.notes)
+    return written
 
 
 def _print_ranking(ranking: Ranking, file: Path) -> None:
     groups = ("group",) if any(standing.component > 1 for standing in ranking.standings) else ()
     cells = (standing_cells(standing, digits=3) for standing in ranking.standings[:_MAX_ROWS])
-    print_table(TextTable.of(cells, (*groups, *_COLUMNS)), text=["item"], optional=_LEAST_USEFUL, file=file)
+    output.print_table(TextTable.of(cells, (*groups, *_COLUMNS)), text=["item"], optional=_LEAST_USEFUL, file=file)
     if len(ranking.standings) > _MAX_ROWS:
-        say(f"Only the first {_MAX_ROWS} of {len(ranking.standings)} items are shown (see {file}).")
+        output.say(f"Only the first {_MAX_ROWS} of {len(ranking.standings)} items are shown (see {file}).")

@@ -1,17 +1,21 @@
 """What the commands on recorded votes share: options, reading, and what they say about the file."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
 from fairduel.cli.folders import claim
-from fairduel.cli.output import PANEL
+from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
 from fairduel.files import write_atomically
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
+
+if TYPE_CHECKING:
+    from fairduel.report.page import Section
 
 NO_REPORT = "no report was written."
 
@@ -65,20 +69,24 @@ def default_folder(command: str, file: Path) -> Path:
     return Path("results") / command / file.name[: len(file.name) - len(ending)]
 
 
-def read_and_set_aside(path: Path, command: str, out: Path, *, strict: bool, **columns: str | None) -> Reading:
-    """Read votes, claim the output folder, and write unusable rows to ``set-aside.csv`` or remove an old one.
+def read_into(
+    path: Path, command: str, out: Path | None, *, strict: bool, **columns: str | None
+) -> tuple[Reading, Path]:
+    """Read votes, claim the output folder, and write unusable rows to its ``set-aside.csv`` or remove an old one.
 
-    ``columns`` are options: a name, ``"none"`` if there is no such column, or None to find it.
+    ``out`` is None for the default folder. Each of the ``columns`` is a name, ``"none"`` if there is no such column, or
+    None to find it.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     reading = read_votes(path, columns=named, strict=strict)
-    claim(out, command)
-    skipped = out / "set-aside.csv"
+    folder = out or default_folder(command, path)
+    claim(folder, command)
+    skipped = folder / "set-aside.csv"
     if len(reading.set_aside):
         write_csv(skipped, reading.set_aside)
     else:
         skipped.unlink(missing_ok=True)
-    return reading
+    return reading, folder
 
 
 def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
@@ -108,6 +116,25 @@ def problem_sentences(reading: Reading) -> list[str]:
             f"{reasons}."
         )
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
+
+
+def write_report(
+    folder: Path, name: str, title: str, reading: Reading, sections: Sequence["Section"], found: Record
+) -> Record:
+    """Write a record as NAME.json, and the page; return the record with the page's path."""
+    from fairduel.report.votes_page import write_votes_report  # noqa: PLC0415  # plotting is slow
+
+    written, page = record(**found), folder / "report.html"
+    write_record(folder / f"{name}.json", written)
+    write_votes_report(
+        page,
+        title=title,
+        summary=[*found["summary"], *problem_sentences(reading)],
+        sections=sections,
+        settings=found["settings"],
+        command=typed_command(),
+    )
+    return {**written, "report": str(page)}
 
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:

@@ -7,20 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fairduel.cli import options
+from fairduel.cli import options, output
 from fairduel.cli.folders import claim
-from fairduel.cli.output import (
-    PANEL,
-    Record,
-    compile_first,
-    notices,
-    print_table,
-    progress_bar,
-    record,
-    say,
-    say_report,
-    typed_command,
-)
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment, Lines, replay, table1
 from fairduel.experiments.conclusions import conclusions, table1_conclusions
@@ -51,16 +39,8 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help=f"Recorded votes for {REPLAY}.", show_default=False)
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=PANEL,
-            help="Output folder; finished runs in it are reused.",
-            show_default="results/EXPERIMENT",
-        ),
-    ] = None,
-) -> Record:
+    out: Annotated[Path | None, typer.Option(**options.OUT_OPTION, show_default="results/EXPERIMENT")] = None,
+) -> output.Record:
     """Reproduce a figure or table of the paper, or go beyond it.
 
     [bold]figure1[/bold]         RCDB against tuned baselines under four attacks (paper)
@@ -93,26 +73,28 @@ def reproduce(
     return run_and_report([EXPERIMENTS[name]() for name in names], "reproduce", folder, seeds, jobs)
 
 
-def run_and_report(experiments: Sequence[Experiment], command: str, folder: Path, seeds: range, jobs: int) -> Record:
+def run_and_report(
+    experiments: Sequence[Experiment], command: str, folder: Path, seeds: range, jobs: int
+) -> output.Record:
     """Run experiments for a command, print what they found and write the report."""
     cells = [entry.cell for experiment in experiments for entry in experiment.entries]
     for cell in cells:
         cell.check()
     claim(folder, command)
     store = Store(folder)
-    compile_first(cells)
+    output.compile_first(cells)
     all_results = []
     for experiment in experiments:
         missing = count_missing(store, [entry.cell for entry in experiment.entries], seeds)
-        with progress_bar(experiment.name, missing) as progress:
+        with output.progress_bar(experiment.name, missing) as progress:
             results = run_experiment(experiment, store, seeds, jobs=jobs, progress=progress)
         all_results.append(results)
         _print_results(results)
-    with notices.status("Drawing …"):
+    with output.notices.status("Drawing …"):
         from fairduel.report.experiment_page import write_report  # noqa: PLC0415  # plotting is slow
 
-        page = write_report(folder, all_results, typed_command())
-    say_report(page)
+        page = write_report(folder, all_results, output.typed_command())
+    output.say_report(page)
     found = [
         {
             "name": results.experiment.name,
@@ -122,35 +104,37 @@ def run_and_report(experiments: Sequence[Experiment], command: str, folder: Path
         }
         for results in all_results
     ]
-    return record(seeds=[seeds[0], seeds[-1]], experiments=found, report=str(page))
+    return output.record(seeds=[seeds[0], seeds[-1]], experiments=found, report=str(page))
 
 
-def _report_table1(folder: Path, seeds: range, jobs: int) -> Record:
+def _report_table1(folder: Path, seeds: range, jobs: int) -> output.Record:
     claim(folder, "reproduce")
     store, cells = Store(folder), table1.all_cells()
-    compile_first(cells)
-    with progress_bar("Table 1", count_missing(store, cells, seeds)) as progress:
+    output.compile_first(cells)
+    with output.progress_bar("Table 1", count_missing(store, cells, seeds)) as progress:
         rows = table1.measure(store, seeds, jobs=jobs, progress=progress)
     from fairduel.report.table1_page import texts, write_table1  # noqa: PLC0415  # plotting is slow
 
-    page = write_table1(folder, rows, seeds, typed_command())
+    page = write_table1(folder, rows, seeds, output.typed_command())
     found = table1_conclusions(rows)
-    say(*found)
+    output.say(*found)
     columns = {"growth in T": "in_horizon", "in C": "in_budget", "regret": "reference", "as published": "published"}
     cells_of = [
         [row.algorithm.title, row.algorithm.guarantee.bound, *(texts(row)[name] for name in columns.values())]
         for row in rows
     ]
     table = TextTable(("algorithm", "bound", *columns), cells_of, "Measured (mean ± standard error)")
-    print_table(table, text=["algorithm", "bound"], optional=["as published", "bound"], file=folder / "table1.json")
-    say_report(page)
+    output.print_table(
+        table, text=["algorithm", "bound"], optional=["as published", "bound"], file=folder / "table1.json"
+    )
+    output.say_report(page)
     return {**json.loads((folder / "table1.json").read_bytes()), "conclusions": found, "report": str(page)}
 
 
 def _print_results(results: Results) -> None:
     """Print the conclusions and one line per entry."""
-    say("", results.experiment.title, style="bold")
-    say(*conclusions(results))
+    output.say("", results.experiment.title, style="bold")
+    output.say(*conclusions(results))
     rows = summary(results)
     x_label = next((view.x_label for view in results.experiment.views if isinstance(view, Lines)), "")
     lines: list[list[str]] = []
@@ -161,7 +145,7 @@ def _print_results(results: Results) -> None:
             lines.append([panel])
         lines.append(_cells(row, has_x=bool(x_label)))
     columns = ["agent (settings)", *([x_label] if x_label else []), "regret", "minus reference", "locked in"]
-    print_table(TextTable(columns, lines), text=["agent (settings)"], optional=["locked in"])
+    output.print_table(TextTable(columns, lines), text=["agent (settings)"], optional=["locked in"])
 
 
 def _cells(row: dict[str, Any], *, has_x: bool) -> list[str]:

@@ -10,19 +10,8 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
+from fairduel.cli import output
 from fairduel.cli.help import Command, Group
-from fairduel.cli.output import (
-    PANEL,
-    Record,
-    console,
-    fits,
-    print_records,
-    print_table,
-    record,
-    reporting,
-    say,
-    say_report,
-)
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.report.sweep_means import sweep_means
@@ -47,8 +36,8 @@ def results() -> None:
 def query_command(
     folder: Folder,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT statement in DuckDB's SQL.")],
-    as_csv: Annotated[bool, typer.Option("--csv", rich_help_panel=PANEL, help="Print all rows as CSV.")] = False,
-) -> Record:
+    as_csv: Annotated[bool, typer.Option("--csv", rich_help_panel=output.PANEL, help="Print all rows as CSV.")] = False,
+) -> output.Record:
     """Query a sweep with SQL.
 
     [bold]runs[/bold] has one row per run: agent, attack, budget, world, horizon,
@@ -67,7 +56,7 @@ def query_command(
       "SELECT agent_settings->>'trust', regret FROM runs LIMIT 5"
       "DESCRIBE runs"
     """
-    if as_csv and console.quiet:
+    if as_csv and output.console.quiet:
         raise BadInputError("--csv cannot be combined with --json or --quiet.")
     answer = query(folder, sql)
     if as_csv:
@@ -75,8 +64,8 @@ def query_command(
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
         return {}
-    if console.quiet:
-        return record(rows=[dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
+    if output.console.quiet:
+        return output.record(rows=[dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     rows = list(itertools.islice(answer.rows, _MAX_ROWS))
     _print_rows(answer.columns, rows, more=next(answer.rows, None) is not None)
     return {}
@@ -100,10 +89,13 @@ def plot(
     to: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=PANEL, help="PNG, SVG or PDF file to write.", show_default="DIR/plot.png"
+            metavar="FILE",
+            rich_help_panel=output.PANEL,
+            help="PNG, SVG or PDF file to write.",
+            show_default="DIR/plot.png",
         ),
     ] = None,
-) -> Record:
+) -> output.Record:
     """Plot means and standard errors of a sweep.
 
     Columns are those of  runs  in  fairduel results query. Runs without a
@@ -120,15 +112,17 @@ def plot(
 
     write_atomically(path, image(draw_means(means), cast("Literal['png', 'svg', 'pdf']", kind)))
     runs = sorted({point.runs for point in means.points})
-    say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs.")
+    output.say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs.")
     if means.mixed:
-        say(f"Points mix different {', '.join(means.mixed)}: separate with --by or --panel, or filter with --where.")
-    say_report(path)
-    return record(points=[asdict(point) for point in means.points], mixed=means.mixed, report=str(path))
+        output.say(
+            f"Points mix different {', '.join(means.mixed)}: separate with --by or --panel, or filter with --where."
+        )
+    output.say_report(path)
+    return output.record(points=[asdict(point) for point in means.points], mixed=means.mixed, report=str(path))
 
 
-app.command("query", cls=Command)(reporting(query_command))
-app.command("plot", cls=Command)(reporting(plot))
+app.command("query", cls=Command)(output.reporting(query_command))
+app.command("plot", cls=Command)(output.reporting(plot))
 
 
 def _print_rows(columns: list[str], rows: list[tuple[Any, ...]], *, more: bool) -> None:
@@ -136,14 +130,14 @@ def _print_rows(columns: list[str], rows: list[tuple[Any, ...]], *, more: bool) 
     numbers = [all(isinstance(row[place], (int, float, type(None))) for row in rows) for place in range(len(columns))]
     text = [name for name, is_number in zip(columns, numbers, strict=True) if not is_number]
     table = TextTable(columns, [[_text(value) for value in row] for row in rows])
-    if fits(table, text):
-        print_table(table, text=text)
+    if output.fits(table, text):
+        output.print_table(table, text=text)
         if more:
-            say(f"Only the first {_MAX_ROWS} rows are shown; --csv or --json prints all.")
+            output.say(f"Only the first {_MAX_ROWS} rows are shown; --csv or --json prints all.")
         return
-    print_records(columns, table.rows[:_MAX_RECORDS])
+    output.print_records(columns, table.rows[:_MAX_RECORDS])
     shown = f"Only the first {_MAX_RECORDS} rows are shown. " if more or len(rows) > _MAX_RECORDS else ""
-    say("", f"{shown}The terminal is too narrow for a table: SELECT fewer columns, or use --csv or --json.")
+    output.say("", f"{shown}The terminal is too narrow for a table: SELECT fewer columns, or use --csv or --json.")
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,6 @@ from fairduel.cli import options
 from fairduel.cli.output import Record, notify
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments.experiment import comparison
-from fairduel.simulation import Cell
 
 
 def simulate(
@@ -48,24 +47,11 @@ def simulate(
       fairduel simulate --agent rcdb,radius=2 --agent rcdb,radius=theory
       fairduel simulate --attack greedy --attack random,probability=0.1
     """
-    place = options.Named.parse(world)
-    attacks, agents = (list(map(options.Named.parse, dict.fromkeys(texts))) for texts in (attack, agent))
-    cells = [
-        Cell(
-            agent=player.name,
-            attack=attacker.name,
-            budget=budget,
-            horizon=horizon,
-            world=place.name,
-            agent_settings=player.settings,
-            attack_settings=attacker.settings,
-            world_settings=place.settings,
-        )
-        for attacker, player in itertools.product(attacks, agents)
-    ]
+    pairs = itertools.product(dict.fromkeys(attack), dict.fromkeys(agent))
+    cells = [options.cell_of(player, attacker, world, budget, horizon) for attacker, player in pairs]
     for cell in cells:
         cell.check()
-    for kind in dict.fromkeys(loaded_class(player.name) for player in agents):
+    for kind in dict.fromkeys(loaded_class(cell.agent) for cell in cells):
         if kind is not None and kind.assumes:
             notify(f"{kind.title} assumes {kind.assumes}.")
     return run_and_report([comparison(cells)], "simulate", out, options.report_seeds(seed, runs), jobs)

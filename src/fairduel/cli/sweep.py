@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fairduel.cli import options, output
 from fairduel.cli.folders import claim
-from fairduel.cli.options import CORES, Jobs, report_seeds
-from fairduel.cli.output import PANEL, Record, compile_first, progress_bar, record, say, typed_command
 from fairduel.simulation import Store, count_missing, run_cells
 from fairduel.simulation.cluster import Cluster
 from fairduel.simulation.sweep import read_grid
@@ -16,21 +15,13 @@ from fairduel.simulation.sweep import read_grid
 
 def sweep(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="TOML file that declares the grid.")],
-    jobs: Jobs = CORES,
+    jobs: options.Jobs = options.CORES,
     dask: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: --dask tcp://10.0.0.1:8786.", show_default=False),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=PANEL,
-            help="Output folder; finished runs in it are reused.",
-            show_default="results/GRID",
-        ),
-    ] = None,
-) -> Record:
+    out: Annotated[Path | None, typer.Option(**options.OUT_OPTION, show_default="results/GRID")] = None,
+) -> output.Record:
     r"""Run every combination that a TOML file declares.
 
     A list is a grid over its values. Every agent meets every attack in
@@ -57,22 +48,22 @@ def sweep(
     same results. Look at them with  fairduel results.
     """
     declared = read_grid(grid)
-    seeds = report_seeds(declared.seeds.start, len(declared.seeds))
+    seeds = options.report_seeds(declared.seeds.start, len(declared.seeds))
     folder = out or Path("results") / grid.stem
     cells = list(declared.cells.values())
     with Cluster(dask) if dask else nullcontext() as cluster:
         claim(folder, "sweep")
         store = Store(folder)
         missing = count_missing(store, cells, seeds)
-        declared.save(folder, typed_command())
+        declared.save(folder, output.typed_command())
         if missing and cluster is None:
-            compile_first(cells)
-        with progress_bar(grid.stem, missing) as progress:
+            output.compile_first(cells)
+        with output.progress_bar(grid.stem, missing) as progress:
             run_cells(cells, seeds, store, jobs=jobs, workers=cluster, progress=progress)
     example = "SELECT agent, attack, avg(regret) FROM runs GROUP BY ALL ORDER BY ALL"
-    say(
+    output.say(
         f"Finished {len(cells)} cells of {len(seeds)} runs each ({missing} new), in {folder / 'cells'}.",
         f'Query them: fairduel results query {folder} "{example}"',
         f"Plot them: fairduel results plot {folder} --x budget",
     )
-    return record(folder=str(folder), cells=len(cells), runs_per_cell=len(seeds), new_runs=missing)
+    return output.record(folder=str(folder), cells=len(cells), runs_per_cell=len(seeds), new_runs=missing)

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from fairduel.agents import AGENTS
-from fairduel.cli import options
+from fairduel.cli import options, output
 from fairduel.cli.folders import claim
-from fairduel.cli.output import Record, compile_first, print_table, progress_bar, record, say, say_report, typed_command
 from fairduel.errors import BadInputError
 from fairduel.experiments.conclusions import tune_conclusions
 from fairduel.experiments.experiment import settings_text
@@ -25,7 +24,7 @@ from fairduel.experiments.tuning import (
 )
 from fairduel.files import write_atomically
 from fairduel.report.text_table import TextTable
-from fairduel.simulation import Cell, Store, count_missing
+from fairduel.simulation import Store, count_missing
 
 
 def tune(
@@ -54,7 +53,7 @@ def tune(
     runs: Annotated[int, typer.Option(min=2, metavar="N", help="Runs per grid point.")] = TUNING_RUNS,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/tune"),
-) -> Record:
+) -> output.Record:
     """Find an agent's best settings on a grid, using tuning seeds.
 
     Without --grid, tries radii from 1/8 to 32 (and, for CoLSTIM, both
@@ -66,37 +65,27 @@ def tune(
     if agent == "all":
         problems = paper_problems()
     else:
-        tuned, attacker, place = map(options.Named.parse, (agent, attack, world))
-        cell = Cell(
-            agent=tuned.name,
-            attack=attacker.name,
-            budget=budget,
-            horizon=horizon,
-            world=place.name,
-            agent_settings=tuned.settings,
-            attack_settings=attacker.settings,
-            world_settings=place.settings,
-        )
-        problems = [(cell, _given_grid(grid_of) if grid_of else grid(tuned.name))]
+        cell = options.cell_of(agent, attack, world, budget, horizon)
+        problems = [(cell, _given_grid(grid_of) if grid_of else grid(cell.agent))]
     cells = trial_cells(problems)
     for trial in cells:
         trial.check()
     claim(out, "tune")
     store = Store(out)
-    compile_first(cells)
-    with progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
+    output.compile_first(cells)
+    with output.progress_bar("Tuning", count_missing(store, cells, tuning_seeds(runs))) as progress:
         tunings = tune_all(problems, store, runs, jobs=jobs, progress=progress)
     path, found = out / "tuned.json", [tuned.as_json() for tuned in tunings]
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
     from fairduel.report.tune_page import write_tuning  # noqa: PLC0415  # plotting is slow
 
-    page = write_tuning(out, tunings, typed_command())
+    page = write_tuning(out, tunings, output.typed_command())
     concluded = tune_conclusions(tunings)
     for sentence, tuning in zip(concluded, tunings, strict=True):
-        say(sentence)
+        output.say(sentence)
         _print_trials(tuning)
-    say_report(page, f"Tuned settings: {path}")
-    return record(conclusions=concluded, tunings=found, settings=str(path), report=str(page))
+    output.say_report(page, f"Tuned settings: {path}")
+    return output.record(conclusions=concluded, tunings=found, settings=str(path), report=str(page))
 
 
 def _given_grid(texts: list[str]) -> list[dict[str, Any]]:
@@ -119,4 +108,4 @@ def _print_trials(tuned: Tuned) -> None:
         ]
         for trial in tuned.trials
     ]
-    print_table(TextTable(("settings", "regret on tuning seeds"), rows), text=["settings"])
+    output.print_table(TextTable(("settings", "regret on tuning seeds"), rows), text=["settings"])

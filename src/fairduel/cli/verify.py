@@ -5,19 +5,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from fairduel.cli import options
+from fairduel.cli import options, output
 from fairduel.cli.folders import claim
-from fairduel.cli.output import (
-    Record,
-    compile_first,
-    console,
-    progress_bar,
-    record,
-    say,
-    say_report,
-    typed_command,
-    write_record,
-)
 from fairduel.experiments import claims
 from fairduel.experiments.conclusions import verify_conclusions
 from fairduel.simulation import Store
@@ -35,7 +24,7 @@ def verify(
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
     out: options.Out = Path("results/verify"),
-) -> Record:
+) -> output.Record:
     """Measure each claim of the paper and say whether it holds.
 
     A claim [green]holds[/green] if its 95 % interval lies on the claimed side, [red]does not
@@ -47,22 +36,22 @@ def verify(
     seeds = options.report_seeds(seed, runs)
     claim(out, "verify")
     store = Store(out, traces=False)
-    compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
-    with progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
+    output.compile_first(cell for claim in claims.all_claims() for cell in claim.cells)
+    with output.progress_bar("Measuring", claims.count_runs(store, seeds)) as progress:
         verdicts = claims.verify(store, seeds, jobs=jobs, progress=progress)
     concluded = verify_conclusions(verdicts)
-    found = record(
+    found = output.record(
         seeds=[seeds[0], seeds[-1]], conclusions=concluded, verdicts=[asdict(verdict) for verdict in verdicts]
     )
-    write_record(out / "verify.json", found)
+    output.write_record(out / "verify.json", found)
     from fairduel.report.verify_page import write_verify  # noqa: PLC0415  # plotting is slow
 
-    page = write_verify(out, verdicts, seeds, typed_command())
-    say(*concluded, f"Up to {runs} runs per claim, 95 % intervals.")
+    page = write_verify(out, verdicts, seeds, output.typed_command())
+    output.say(*concluded, f"Up to {runs} runs per claim, 95 % intervals.")
     for verdict in verdicts:
         status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])
         line = Text.assemble("\n", status, ": ", (verdict.claim, "bold"), f" ({verdict.source})")
-        console.print(line, soft_wrap=not console.is_terminal)
-        say(verdict.measured)
-    say_report(page)
+        output.console.print(line, soft_wrap=not output.console.is_terminal)
+        output.say(verdict.measured)
+    output.say_report(page)
     return {**found, "report": str(page)}

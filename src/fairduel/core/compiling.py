@@ -1,7 +1,8 @@
-"""How the hot mathematics is compiled: once, the same way everywhere."""
+"""How the numerical code is compiled with Numba, and where the machine code is cached."""
 
 import functools
 import hashlib
+import logging
 import multiprocessing
 import os
 import stat
@@ -14,20 +15,51 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _PACKAGE = Path(__file__).parent.parent
 
 
+def _is_main_process() -> bool:
+    return multiprocessing.current_process().name == "MainProcess"
+
+
+class _CompileNotice(event.Listener):
+    """Logs one line when Numba starts to compile a fairduel function that is not in the cache."""
+
+    is_due = _is_main_process()  # workers stay silent
+
+    def on_start(self, event: Any) -> None:
+        if self.is_due and getattr(event.data["dispatcher"], "is_own", False):
+            self.is_due = False
+            logging.getLogger("fairduel").warning(
+                "fairduel is compiling its numerical code for this machine; this can take half a minute, but only the first time"
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing; Numba requires the method."""
+
+
+_compile_notice = _CompileNotice()
+event.register("numba:compile", _compile_notice)
+
+
+def skip_compile_notice() -> None:
+    """Log no notice in this process, because the caller tells the user itself."""
+    _compile_notice.is_due = False
+
+
 this: Any = None
 later: Any = None
 place = 0
-"""What a template of :func:`one_of` imports: the function to call if number ``place`` is asked for, and otherwise."""
+"""Stand-ins that a template of :func:`one_of` imports: it calls ``this`` if its arguments ask for number ``place``, and
+``later`` otherwise."""
 
 
 def compiled(function: Function) -> Function:
-    """Compile ``function`` at its first call; machine code of fairduel's own functions is kept on disk.
+    """Compile ``function`` on its first call, and cache fairduel's own functions on disk.
 
     The code releases the GIL, so that runs can share one process. Floating-point operations keep their
     written order (no fast-math), because the same seed must give the same duels everywhere.
@@ -36,22 +68,22 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """The same for glue, which becomes part of the compiled functions that call it; that takes less time to compile."""
+    """Compile ``function`` as part of each compiled function that calls it, which takes less time to compile."""
     return cast("Function", _compile(function, is_own=_is_own(function), inline="always"))
 
 
 def specialised(template: Function, **functions: Callable[..., object]) -> Function:
-    """Compile ``template`` with these compiled ``functions`` in place of the globals of these names.
+    """Compile ``template`` with its globals of these names replaced by these compiled ``functions``.
 
-    So one text serves many agents and attacks. If one of the functions is plain Python, so is the result.
+    One template serves many agents and attacks. If one of the functions is plain Python, so is the result.
     """
     return cast("Function", _filled(template, functions))
 
 
 def one_of(template: Function, functions: Sequence[Callable[..., Any]]) -> Function:
-    """Compile a function that calls the one of these compiled ``functions`` which its arguments ask for.
+    """Compile a function that calls the one of these compiled ``functions`` that its arguments ask for.
 
-    The ``template`` has the arguments of the functions. It calls ``this`` if they ask for number ``place``, else
+    The ``template`` takes the arguments of the functions, and calls ``this`` if they ask for number ``place``, else
     ``later``.
     """
     *others, chosen = functions
@@ -61,7 +93,7 @@ def one_of(template: Function, functions: Sequence[Callable[..., Any]]) -> Funct
 
 
 def _filled(template: Any, functions: Mapping[str, Callable[..., object]], **constants: int) -> Any:
-    """Compile a template; its name, under which machine code is kept, says what was filled in."""
+    """Compile a template; its name, which keys the cache, identifies what was filled in."""
     parts = [f"{function.__module__}.{function.__qualname__}" for function in functions.values()]
     mark = hashlib.sha256(repr([parts, constants]).encode()).hexdigest()[:12]
     filled = types.FunctionType(template.__code__, {**template.__globals__, **functions, **constants})
@@ -72,15 +104,15 @@ def _filled(template: Any, functions: Mapping[str, Callable[..., object]], **con
 
 
 def _is_own(function: Any) -> bool:
-    """Whether a function is fairduel's, and so are those that were filled into it."""
+    """Whether a function, and every function filled into it, is part of fairduel."""
     if hasattr(function, "is_own"):
         return bool(function.is_own)
     return _PACKAGE in Path(function.__code__.co_filename).parents
 
 
 def _compile(function: Callable[..., object], *, is_own: bool, inline: Literal["never", "always"]) -> Any:
-    # Numba looks at a function's own file only, and would go on with old code of the functions that it calls:
-    # so the cache has a folder for each state of the files with compiled code. The decorator reads it when it runs.
+    # Numba only checks whether a function's own file changed, and would keep using outdated code of its callees. So
+    # each version of the compiled sources has a cache folder of its own. The decorator reads the setting when it runs.
     config: Any = numba.config
     folder = _cache_folder()
     others, config.CACHE_DIR = config.CACHE_DIR, folder or config.CACHE_DIR
@@ -95,9 +127,9 @@ def _compile(function: Callable[..., object], *, is_own: bool, inline: Literal["
 
 @functools.cache
 def _cache_folder() -> str:
-    """Where machine code is kept: where NUMBA_CACHE_DIR says, else beside the package, else in the user's cache.
+    """The folder for machine code: NUMBA_CACHE_DIR, else beside the package, else in the user's cache.
 
-    Where none of these can be written to, a warning says so, and it is a temporary folder of the user's, or none ("").
+    If none is writable, warn and use a private temporary folder, or none ("").
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     bases = [Path(given)] if given else [_PACKAGE / "__pycache__", *_user_cache()]
@@ -106,11 +138,11 @@ def _cache_folder() -> str:
         if _can_write(base / name):
             return str(base / name)
     temporary = _private_temporary_folder()
-    if multiprocessing.current_process().name == "MainProcess":  # its workers need not say it again
-        instead = f"is kept in {temporary} meanwhile" if temporary else "will not be kept"
+    if _is_main_process():  # workers need not repeat it
+        instead = f"uses {temporary} for now" if temporary else "will compile again in every process"
         warnings.warn(
-            f"fairduel's compiled code cannot be written to {' or '.join(map(str, bases))} and {instead}: set "
-            "NUMBA_CACHE_DIR to a folder for it.",
+            f"fairduel cannot write its compiled code to {' or '.join(map(str, bases))} and {instead}; set "
+            "NUMBA_CACHE_DIR to a writable folder.",
             stacklevel=2,
         )
     return str(temporary / name) if temporary else ""
@@ -120,7 +152,7 @@ def _user_cache() -> list[Path]:
     given = os.environ.get("XDG_CACHE_HOME")
     try:
         return [(Path(given) if given else Path.home() / ".cache") / "fairduel"]
-    except RuntimeError:  # this user has no home
+    except RuntimeError:  # no home directory
         return []
 
 
@@ -133,9 +165,9 @@ def _can_write(folder: Path) -> bool:
 
 
 def _private_temporary_folder() -> Path | None:
-    """A folder that only this user can write to, since machine code found there is run; ``None`` if there is none."""
+    """A temporary folder that only this user can write to, since code found there is executed; or ``None``."""
     try:
-        user = os.getuid() if sys.platform != "win32" else "user"  # Windows has a temporary folder for each user
+        user = os.getuid() if sys.platform != "win32" else "user"  # Windows has one per user
         folder = Path(tempfile.gettempdir()) / f"fairduel-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -148,7 +180,7 @@ def _private_temporary_folder() -> Path | None:
 
 
 def _compiled_sources() -> list[Path]:
-    """Every file with a compiled function in it: these call each other, and nothing else."""
+    """Every file with a compiled function in it; these call only each other."""
     mark = f"from {__name__} import"
     users = [path for path in _PACKAGE.rglob("*.py") if mark in path.read_text(encoding="utf-8")]
     return [Path(__file__), *users]

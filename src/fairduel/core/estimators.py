@@ -8,10 +8,11 @@ import math
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairduel.checks import boolean, ensure, integer
 from fairduel.core.compiling import inlined
-from fairduel.core.information import Information, InformationArrays, checked_array
+from fairduel.core.information import Information, checked_array
 from fairduel.core.likelihood import (
     Comparisons,
     Problem,
@@ -48,17 +49,16 @@ class EstimatorArrays(NamedTuple):
 
     theta: Vector
     """θ, shape (d,)."""
-    root: Matrix
-    """L of the Hessian LLᵀ at the last exact fit, if there is one, shape (d, d); (0, 0) for one-pass estimates."""
+    matrices: NDArray[np.float64]
+    """Exact and lazy: L of the Hessian LLᵀ at the last fit, shape (1, d, d). One-pass: H and H⁻¹, shape (2, d, d)."""
     told: ToldRows
-    curvature: InformationArrays
-    """H of one-pass estimates."""
     marks: Vector
     """How many outcomes were told, and had been at the last fit; log det Σ at the last fit; whether outcomes came
-    since, and whether there is a root; the gradient's excess over its tolerance; the problem's size; shape (7,)."""
+    since, and whether there is a root; the gradient's excess over its tolerance; the problem's size; updates of H;
+    shape (8,)."""
 
 
-_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE = range(7)
+_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UPDATES = range(8)
 
 
 @inlined
@@ -84,15 +84,26 @@ def tell_step(
         return
     arrays.marks[_OUTCOMES] += 1
     if plan.kind == _ONE_PASS:
+        arrays.marks[UPDATES] += 1
+        curvature, inverse = arrays.matrices[0], arrays.matrices[1]
         arrays.theta[:] = mirror_step(
-            arrays.theta, arrays.curvature, difference, weight, share, plan.step, plan.ball, plan.link
+            arrays.theta,
+            curvature,
+            inverse,
+            int(arrays.marks[UPDATES]),
+            difference,
+            weight,
+            share,
+            plan.step,
+            plan.ball,
+            plan.link,
         )
         return
     add_outcome(arrays.told, difference, weight, share)
     arrays.marks[_SIZE] += weight * longest_of(difference)
     arrays.marks[_IS_STALE] = 1
     if plan.kind == _EXACT and arrays.marks[_HAS_ROOT]:
-        arrays.theta[:] = predicted(arrays.theta, arrays.root, difference, weight, share, plan.link)
+        arrays.theta[:] = predicted(arrays.theta, arrays.matrices[0], difference, weight, share, plan.link)
 
 
 @inlined
@@ -109,7 +120,7 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
         return
     told = arrays.told
     rows = told.size[0]
-    differences, weights, wins = told.differences[:rows], told.weights[:rows], told.wins[:rows]
+    differences, weights, wins = told.differences[:rows], told.sums[0, :rows], told.sums[1, :rows]
     problem = Problem(differences, weights, wins, plan.ridge, plan.link, marks[_SIZE])
     estimate = solve(arrays.theta, problem, plan.ball)
     marks[EXCESS] = estimate.gradient / estimate.tolerance
@@ -118,7 +129,7 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
     arrays.theta[:] = estimate.theta
     marks[_HAS_ROOT] = estimate.root.size > 0
     if marks[_HAS_ROOT]:
-        arrays.root[:] = estimate.root
+        arrays.matrices[0] = estimate.root
     marks[_IS_STALE] = 0
     marks[_FITTED_AT], marks[_FITTED_OUTCOMES] = log_determinant, marks[_OUTCOMES]
 
@@ -140,14 +151,11 @@ class Estimator:
         one_pass = kind == _ONE_PASS
         self.plan = EstimatorPlan(kind, ridge, ball, STEP, link.numbers)
         self._told = Comparisons(dimension, 1 if one_pass else room)
-        self._curvature = Information(dimension if one_pass else 0, ridge)
-        side = 0 if one_pass else dimension
         self._arrays = EstimatorArrays(
             theta=np.zeros(dimension),
-            root=np.zeros((side, side)),
+            matrices=np.array([ridge * np.eye(dimension), np.eye(dimension) / ridge][: 1 + one_pass]),
             told=self._told.rows,
-            curvature=self._curvature.arrays,
-            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0, 1.0]),
+            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0, 1.0, 0.0]),
         )
 
     @property
@@ -188,14 +196,16 @@ class Estimator:
 
     def state(self) -> dict[str, Any]:
         """Everything that :meth:`restore` needs, as JSON values and arrays."""
-        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _ = self._arrays.marks.tolist()
-        curvature = self._curvature.state()
-        del curvature["log_determinant"]  # mirror descent has no use for it
+        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _, updates = self._arrays.marks.tolist()
+        matrices = self._arrays.matrices.copy()
+        curvature = None
+        if self.plan.kind == _ONE_PASS:
+            curvature = {"matrix": matrices[0], "inverse": matrices[1], "updates": int(updates)}
         return {
             "theta": self.theta.copy(),
-            "root": self._arrays.root.copy() if has_root else np.empty((0, 0)),
+            "root": matrices[0] if has_root else np.empty((0, 0)),
             "told": self._told.state(),
-            "curvature": curvature if self.plan.kind == _ONE_PASS else None,
+            "curvature": curvature,
             "outcomes": int(outcomes),
             "fitted_outcomes": int(fitted_outcomes),
             "fitted_at": fitted_at,
@@ -207,7 +217,8 @@ class Estimator:
         dimension = len(self.theta)
         theta = checked_array("θ", state["theta"], (dimension,))
         has_root = np.shape(state["root"]) != (0, 0)
-        shape = self._arrays.root.shape if has_root else (0, 0)
+        one_pass = self.plan.kind == _ONE_PASS
+        shape = (dimension, dimension) if has_root and not one_pass else (0, 0)
         root = checked_array("the Hessian's root", state["root"], shape)
         outcomes = integer("the number of outcomes", state["outcomes"])
         fitted_outcomes = integer("the number of outcomes at the last fit", state["fitted_outcomes"])
@@ -217,14 +228,16 @@ class Estimator:
         ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is no number")
         ensure((root.diagonal() > 0).all(), "the Hessian's root is not one")
         told = Comparisons.from_state(state["told"], dimension)
-        if self.plan.kind == _ONE_PASS:
-            self._curvature = Information.from_state(state["curvature"], dimension)
-        else:
-            self._told = told
-        self._arrays.theta[:] = theta
-        if has_root:
-            self._arrays.root[:] = root
         is_stale = boolean("stale", state["stale"])
         size = size_of(told.differences, told.weights)
-        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0, size
-        self._arrays = self._arrays._replace(curvature=self._curvature.arrays)
+        updates = 0
+        if one_pass:
+            curvature = Information.from_state(state["curvature"], dimension)
+            self._arrays.matrices[0], self._arrays.matrices[1] = curvature.matrix, curvature.inverse
+            updates = state["curvature"]["updates"]
+        else:
+            self._told = told
+        if has_root:
+            self._arrays.matrices[0] = root
+        self._arrays.theta[:] = theta
+        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0, size, updates

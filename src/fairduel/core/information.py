@@ -16,7 +16,7 @@ HIGH_DIMENSION = 64
 """From this dimension on updates of Σ wait while the Gram matrix of a fixed set answers; compiled runs stay below."""
 FEW = 128
 """Of so few actions, or of up to d, the Gram matrix is always worth having."""
-_BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
+BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
 _AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
 _CONSISTENT = 1e-3  # relative: rounding leaves 3e-7 at the very worst, and no agent that was saved may be refused
 _LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
@@ -29,7 +29,7 @@ def multiply(inverse: Matrix, direction: Vector) -> Vector:
     It adds multiples of whole rows, so that the order of operations, and with it every last bit, is the
     same on every machine.
     """
-    result = np.zeros_like(direction)
+    result = np.zeros(direction.size)
     for i in range(direction.size):
         for j in range(direction.size):
             result[j] += direction[i] * inverse[i, j]
@@ -48,23 +48,11 @@ def dot(first: Vector, second: Vector) -> float:
 @compiled
 def products(rows: Matrix, vector: Vector) -> Vector:
     """Return xᵀv of each of the ``rows`` (n, d), shape (n,)."""
-    if vector.size > _BY_HAND:
+    if vector.size > BY_HAND:
         return rows @ vector
     result = np.empty(len(rows))
     for i in range(result.size):
         result[i] = dot(rows[i], vector)
-    return result
-
-
-@compiled
-def combination(factors: Vector, rows: Matrix) -> Vector:
-    """Return Σ_i f_i x_i of the ``rows`` (n, d), shape (d,)."""
-    if rows.shape[1] > _BY_HAND:
-        return factors @ rows
-    result = np.zeros(rows.shape[1])
-    for i in range(factors.size):
-        for j in range(result.size):
-            result[j] += factors[i] * rows[i, j]
     return result
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairduel.checks import ensure
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import HIGH_DIMENSION, checked_array, combination, dot, products
+from fairduel.core.information import BY_HAND, HIGH_DIMENSION, checked_array, dot
 from fairduel.core.links import Link, LinkNumbers, potential, probability_and_slope
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
@@ -64,23 +64,49 @@ def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: V
 
     One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
     """
-    differences, weights, wins, ridge, link, _ = problem
+    if theta.size > BY_HAND:
+        _add_rows_by_blas(theta, problem, gradient, curvatures)
+    else:
+        _add_rows_by_hand(theta, problem, gradient, curvatures)
+    largest = 0.0
     for j in range(theta.size):
-        gradient[j] = ridge * theta[j]
+        gradient[j] += problem.ridge * theta[j]
+        largest = max(largest, abs(gradient[j]))
+    return largest
+
+
+# Neither function may make an array where there are few features: with one to free, Numba counts the references
+# to all others too, which takes as long as the sums.
+
+
+@compiled
+def _add_rows_by_hand(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> None:
+    differences, weights, wins, _, link, _ = problem
+    for j in range(theta.size):
+        gradient[j] = 0.0
+    for i in range(weights.size):
+        margin = 0.0
+        for j in range(theta.size):
+            margin += differences[i, j] * theta[j]
+        p, s = probability_and_slope(link.kind, link.scale, margin)
+        residual = weights[i] * p - wins[i]
+        curvatures[i] = weights[i] * s
+        for j in range(theta.size):
+            gradient[j] += residual * differences[i, j]
+
+
+@compiled
+def _add_rows_by_blas(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> None:
+    differences, weights, wins, _, link, _ = problem
+    gradient[:] = 0.0
     for start in range(0, weights.size, _BLOCK):
         rows = differences[start : start + _BLOCK]
-        residuals = products(rows, theta)
+        residuals = rows @ theta
         for i in range(residuals.size):
             p, s = probability_and_slope(link.kind, link.scale, residuals[i])
             residuals[i] = weights[start + i] * p - wins[start + i]
             curvatures[start + i] = weights[start + i] * s
-        sums = combination(residuals, rows)
-        for j in range(theta.size):
-            gradient[j] += sums[j]
-    largest = 0.0
-    for entry in gradient:
-        largest = max(largest, abs(entry))
-    return largest
+        gradient += residuals @ rows
 
 
 @compiled
@@ -186,15 +212,16 @@ def newton(start: Vector, problem: Problem) -> Estimate:
             hessian = hessian_of(problem.differences, curvatures, problem.ridge)
             root = np.linalg.cholesky(hessian)  # type: ignore[assignment]  # it stays float64
             root_is_here = True
-        step = solve_by_root(root, gradient)
-        candidate = theta - step
+        candidate = solve_by_root(root, gradient)
+        for j in range(theta.size):
+            candidate[j] = theta[j] - candidate[j]
         next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
         is_full = next_largest <= max(0.5 * smallest, tolerance)
         if not is_full and not root_is_here:
             needs_root = True
             continue
         if not is_full:
-            candidate = _shortened(theta, step, gradient, problem)
+            candidate = _shortened(theta, solve_by_root(root, gradient), gradient, problem)
             next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
         needs_root = not (is_full and next_largest * next_largest <= tolerance * largest)
         root_is_here = False
@@ -271,8 +298,8 @@ class ToldRows(NamedTuple):
     """The arrays of :class:`Comparisons`, with room for more rows than there are."""
 
     differences: Matrix
-    weights: Vector
-    wins: Vector
+    sums: Matrix
+    """Σw and Σw·o of each row, shape (2, n)."""
     slots: NDArray[np.int64]
     """A hash table of the rows, −1 where free; more of them than rows."""
     size: NDArray[np.int64]
@@ -315,11 +342,11 @@ def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float)
     place = slot_of(rows.slots, differences, count)
     if rows.slots[place] < 0:
         rows.slots[place] = count
-        rows.weights[count] = rows.wins[count] = 0.0
+        rows.sums[0, count] = rows.sums[1, count] = 0.0
         rows.size[0] += 1
     row = rows.slots[place]
-    rows.weights[row] += weight
-    rows.wins[row] += weight * (share if sign > 0.0 else 1.0 - share)
+    rows.sums[0, row] += weight
+    rows.sums[1, row] += weight * (share if sign > 0.0 else 1.0 - share)
 
 
 class Comparisons:
@@ -334,7 +361,7 @@ class Comparisons:
 
     def __init__(self, dimension: int, room: int = 64) -> None:
         self.rows = ToldRows(
-            np.empty((room, dimension)), np.empty(room), np.empty(room), np.full(2 * room, -1), np.zeros(1, np.int64)
+            np.empty((room, dimension)), np.empty((2, room)), np.full(2 * room, -1), np.zeros(1, np.int64)
         )
 
     def __len__(self) -> int:
@@ -348,12 +375,12 @@ class Comparisons:
     @property
     def weights(self) -> Vector:
         """Σw of each row, shape (n,)."""
-        return self.rows.weights[: len(self)]
+        return self.rows.sums[0, : len(self)]
 
     @property
     def wins(self) -> Vector:
         """Σw·o of each row, shape (n,)."""
-        return self.rows.wins[: len(self)]
+        return self.rows.sums[1, : len(self)]
 
     def add(self, difference: Vector, *, weight: float, share: float) -> None:
         """Add one outcome of a duel with this difference (d,); o = ``share`` is 1, 0, or ½ of a tie."""
@@ -362,7 +389,7 @@ class Comparisons:
 
     def make_room(self) -> None:
         """See that another row fits in."""
-        room = len(self.rows.weights)
+        room = self.rows.sums.shape[1]
         if len(self) == room:
             larger = Comparisons(self.rows.differences.shape[1], 2 * room)
             larger._fill(self.differences, self.weights, self.wins)

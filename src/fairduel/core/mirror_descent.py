@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from fairduel.core.compiling import compiled
-from fairduel.core.information import HIGH_DIMENSION, InformationArrays, add_direction, dot, multiply
+from fairduel.core.information import HIGH_DIMENSION, dot, multiply, rank_one
 from fairduel.core.likelihood import solve_by_root
 from fairduel.core.links import LinkNumbers, probability_and_slope, slope
 from fairduel.duel import Matrix, Vector
@@ -27,7 +27,9 @@ STEP = 2.0
 @compiled
 def mirror_step(
     theta: Vector,
-    curvature: InformationArrays,
+    curvature: Matrix,
+    inverse: Matrix,
+    outcomes: int,
     difference: Vector,
     weight: float,
     share: float,
@@ -35,9 +37,9 @@ def mirror_step(
     ball: float,
     link: LinkNumbers,
 ) -> Vector:
-    """Return θ (d,) after one outcome, ``share`` = o, and add it to the ``curvature`` H, in place."""
+    """Return θ (d,) after one more outcome, ``share`` = o, and add it to H = ``curvature`` and its inverse, in place."""
     p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
-    image = multiply(curvature.inverse, difference)
+    image = multiply(inverse, difference)
     # H̃⁻¹φ by Sherman–Morrison, so that H̃ itself is needed only for a projection.
     image /= 1.0 + step * weight * s * dot(difference, image)
     result = theta - step * weight * (p - share) * image
@@ -45,14 +47,14 @@ def mirror_step(
     if norm > ball and theta.size >= HIGH_DIMENSION:
         result *= ball / norm  # the projection in H̃'s norm would cost d³
     elif norm > ball:
-        tilted = curvature.matrix.copy()
+        tilted = curvature.copy()
         for i in range(theta.size):
             for j in range(theta.size):
                 tilted[i, j] += step * weight * s * (difference[i] * difference[j])
         result = _into_ball(result, tilted, ball)
     margin = dot(difference, result)
     gain = weight * slope(link.kind, link.scale, margin)
-    add_direction(curvature.matrix, curvature.inverse, curvature.marks, difference, gain)
+    rank_one(curvature, inverse, difference, gain, outcomes)
     return result
 
 

@@ -84,13 +84,12 @@ def pair_widths(gram: Matrix) -> Matrix:
 
 
 @compiled
-def widths_in_row(gram: Matrix, first: int) -> Vector:
-    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,), from the lower triangle of the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    result = np.empty(len(gram))
-    for i in range(result.size):
-        result[i] = math.sqrt(_squared(gram[i, i], gram[first, first], gram[max(i, first), min(i, first)]))
-    result[first] = 0.0
-    return result
+def _width(gram: Matrix, first: int, second: int) -> float:
+    """‖x_first − x_second‖_Σ⁻¹ from the lower triangle of the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
+    if first == second:
+        return 0.0
+    high, low = max(first, second), min(first, second)
+    return math.sqrt(_squared(gram[first, first], gram[second, second], gram[high, low]))
 
 
 @compiled
@@ -134,10 +133,11 @@ def symmetric_pair(view: View, radius: float, self_duels: bool, tie: float) -> t
 def _best_pair_among_few(gram: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
     """argmax over (a, b) of r_a + r_b + β‖x_a − x_b‖_Σ⁻¹, for the Gram matrix XΣ⁻¹Xᵀ (K, K) and r (K,)."""
     first = int(np.argmax(rewards))
-    scores = (rewards + rewards[first]) + radius * widths_in_row(gram, first)
-    if not self_duels:
-        scores[first] = -np.inf
-    squares, best = np.diag(gram).copy(), np.max(scores)
+    squares, best = np.empty(rewards.size), -np.inf
+    for i in range(rewards.size):
+        squares[i] = gram[i, i]
+        if self_duels or i != first:
+            best = max(best, (rewards[i] + rewards[first]) + radius * _width(gram, i, first))
     found, values, start = [0], [-np.inf], int(np.int64(0))  # a literal 0 would be compiled for itself
     _look_at(gram, start, squares, rewards, radius, self_duels, best, found, values)
     return _pair_of(_tied(found, values, tie))
@@ -161,7 +161,9 @@ def _look_at(
     ``TIE`` of the best so far are added to ``found``, their scores to ``values``; returns the best then. Most rows have
     no such pair, which is seen without a square root or a branch.
     """
-    steepness, largest = radius * radius, np.max(np.abs(rewards))
+    steepness, largest = radius * radius, 0.0
+    for i in range(rewards.size):
+        largest = max(largest, abs(rewards[i]))
     for a in range(start, start + len(block)):
         needed = _tie_level(best) - _SLACK * (abs(best) + largest) - rewards[a]
         hopeful = 0
@@ -276,6 +278,12 @@ def _best_pair_of_all(
 def _tied(found: list[int], values: list[float], tie: float) -> int:
     """One of the places whose value is within ``TIE`` of the largest, in the order of the triangle, by ``tie``."""
     least = _tie_level(max(values))
+    ties = one = 0
+    for i in range(len(found)):
+        if values[i] >= least:
+            ties, one = ties + 1, found[i]
+    if ties == 1:
+        return one
     level = np.array([found[i] for i in range(len(found)) if values[i] >= least])
     level.sort()
     return int(level[int(tie * level.size)])
@@ -319,19 +327,22 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
     return np.flatnonzero(result)
 
 
-@inlined
-def widths_of(view: View, first: int) -> Vector:
-    """‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,)."""
-    if view.gram.size:
-        return widths_in_row(view.gram, first)
-    return widths_from(view.points, view.points[first])
+@compiled
+def _rival_scores(gram: Matrix, rewards: Vector, radius: float, first: int) -> Vector:
+    scores = np.empty(rewards.size)
+    for i in range(rewards.size):
+        scores[i] = (rewards[i] - rewards[first]) + radius * _width(gram, i, first)
+    return scores
 
 
 @inlined
 def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
-    rewards = view.rewards
-    scores = rewards - rewards[first] + radius * widths_of(view, first)
+    rewards, gram, points = view
+    if gram.size:
+        scores = _rival_scores(gram, rewards, radius, first)
+    else:
+        scores = rewards - rewards[first] + radius * widths_from(points, points[first])
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -365,19 +376,20 @@ def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) ->
 
     Without ``own`` noise all actions share the first.
     """
-    noise = np.empty_like(draws)
-    for i in range(draws.size if own else 1):
-        value = draws[i] if gaussian else -np.log(-np.log(draws[i]))
+    noise = np.empty(draws.size)
+    for i in range(draws.size):
+        if i and not own:
+            noise[i] = noise[0]
+            continue
+        value = draws[i] if gaussian else -math.log(-math.log(draws[i]))
         noise[i] = min(max(value, -threshold), threshold)
-    if not own:
-        noise[1:] = noise[0]
     return noise
 
 
 @compiled
 def _perturbed(rewards: Vector, noise: Vector, gram: Matrix) -> Vector:
     """x_iᵀθ + ε_i‖x_i‖_Σ⁻¹ for all i, shape (K,), from the Gram matrix XΣ⁻¹Xᵀ (K, K)."""
-    result = np.empty_like(rewards)
+    result = np.empty(rewards.size)
     for i in range(result.size):
         result[i] = rewards[i] + noise[i] * math.sqrt(max(gram[i, i], 0.0))
     return result

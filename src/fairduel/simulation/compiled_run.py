@@ -72,12 +72,12 @@ class Record(NamedTuple):
     """How many flips were spent, and the largest excess of a gradient over its tolerance, shape (2,)."""
 
 
-@inlined
+@compiled
 def _chances(world: WorldPlan, current: int, rewards: Vector, low: int, high: int) -> tuple[float, float]:
     """P(low wins) and P(tie) for two actions of the current set."""
     if world.chance_starts.size:
-        row = world.chances[world.chance_starts[current] + low * rewards.size + high]
-        return row[0], row[1]
+        row = world.chance_starts[current] + low * rewards.size + high
+        return world.chances[row, 0], world.chances[row, 1]
     p = probability(world.link.kind, world.link.scale, rewards[low] - rewards[high])
     return win_and_tie(world.ties, p)
 
@@ -102,7 +102,8 @@ def _play(
     For then the reference counts of all its arrays would be changed in every round.
     """
     columns, estimates, pairs, marked, totals = record
-    plan, estimator_plan, marks = agent.plan, agent.plan.estimator, known.information.marks
+    plan, estimator_plan = agent.plan, agent.plan.estimator
+    information, local, theta = known
     begin, end = world.starts[current], world.starts[current + 1]
     actions, rewards = world.actions[begin:end], world.rewards[begin:end]
     best_reward = np.max(rewards)
@@ -112,7 +113,7 @@ def _play(
             rewards = rewards_of(actions, world.parameter)
             best_reward = np.max(rewards)
             forget_gram(known)
-        duel = ask_step(plan, agent.schedule[t], known, actions, t < agent.warmup, agent_rng)
+        duel = ask_step(plan, agent.schedule[t], information, local, theta, actions, t < agent.warmup, agent_rng)
         first, second = duel.first, duel.second
         low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
         share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
@@ -122,7 +123,7 @@ def _play(
             totals[0] += marked[0, t]
         told = 1.0 - share if marked[0, t] else share
         tell_step(estimator_plan, estimator, (first, second), duel.difference, duel.weight, told)
-        refit(estimator_plan, estimator, marks[LOG_DETERMINANT])
+        refit(estimator_plan, estimator, information.marks[LOG_DETERMINANT])
 
         pairs[0, t], pairs[1, t], marked[1, t] = first, second, share == 0.5
         columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)
