@@ -251,7 +251,7 @@ class DividesByItsBudget(RCDB):
     ("agent", "finding"),
     [
         (NoTell, "^interface: the agent has no method 'tell'"),
-        (Forgetful, "^determinism: two agents that were made alike and told alike asked differently"),
+        (Forgetful, "^determinism: two agents with the same seed and the same answers asked differently"),
         (TooFar, "^determinism: ask returned .0, 5., out of 5 actions"),
         (ThreeAtOnce, "^determinism: ask must return a pair of indices, not .0, 1, 2."),
         (Fractions, "^determinism: ask must return a pair of indices, or an object with them"),
@@ -265,12 +265,12 @@ class DividesByItsBudget(RCDB):
         (maker(HalfRefuses), "^told twice: telling the same twice was refused, but it changed the agent"),
         (maker(BelievesStrangers), "^never asked: telling what was never asked was not refused"),
         (maker(CancelsOften), "^cancel: cancelling twice was not refused"),
-        (maker(KeepsTheCancelled), "^cancel: what was cancelled is still pending"),
-        (maker(ForgetsItsStream), "^resume: the agent that was saved and loaded asked something else"),
+        (maker(KeepsTheCancelled), "^cancel: a cancelled duel or pull is still pending"),
+        (maker(ForgetsItsStream), "^resume: after saving and loading, the agent asks something different"),
         (KnowsTwoOutcomes, "^ties: the agent raised KeyError: <Outcome.TIE"),
-        (maker(TieIsALoss), "^ties: told nothing but ties, the agent estimates rewards of "),
-        (maker(DividesByWins), "^ties: told ties, the agent has the estimate .*nan"),
-        (maker(ForgetsTies), "^ties: the agent that was saved and loaded asked something else"),
+        (maker(TieIsALoss), "^ties: after nothing but ties, the estimated rewards differ: "),
+        (maker(DividesByWins), "^ties: after ties, the estimate is .*nan"),
+        (maker(ForgetsTies), "^ties: after saving and loading, the agent asks something different"),
         (maker(DividesByItsBudget), "^budget 0: the agent raised ZeroDivisionError"),
     ],
     ids=lambda value: getattr(value, "func", value).__name__ if callable(value) else "",
@@ -286,7 +286,7 @@ def test_pending_must_be_what_was_not_told():
         def pending(self):
             return super().pending[1:]
 
-    with pytest.raises(AssertionError, match=r"^delay: pending is not what was asked and not told yet"):
+    with pytest.raises(AssertionError, match=r"^delay: pending differs from what was asked but not yet told"):
         check_agent(maker(Lists))
 
 

@@ -1,4 +1,4 @@
-"""Settings as plain Python values, or one clear sentence."""
+"""Validation of settings: return a plain Python value, or raise :class:`BadInputError`."""
 
 import math
 import operator
@@ -55,7 +55,7 @@ def finite(name: str, value: Any) -> float:
 
 
 def fraction(name: str, value: Any) -> float:
-    """Return ``value`` as a float between 0 and 1, neither of them included.
+    """Return ``value`` as a float strictly between 0 and 1.
 
     >>> fraction("failure_probability", 0.05)
     0.05
@@ -67,7 +67,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def number_or_name(name: str, value: Any, names: Iterable[str]) -> float | str:
-    """Return ``value`` as a finite float of at least 0, or as it is if it is one of the ``names``.
+    """Return ``value`` as a finite float of at least 0, or unchanged if it is one of the ``names``.
 
     >>> [number_or_name("radius", value, ("practical", "theory")) for value in (1, "theory")]
     [1.0, 'theory']
@@ -80,7 +80,7 @@ def number_or_name(name: str, value: Any, names: Iterable[str]) -> float | str:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Return ``value``, Python's or NumPy's, as a bool; text and numbers are refused.
+    """Return a Python or NumPy bool as a bool; reject text and numbers.
 
     >>> boolean("self_duels", np.bool_(False))
     False
@@ -91,14 +91,14 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def ensure(condition: object, problem: str) -> None:
-    """Raise ``problem``, the rest of a sentence about a saved agent, unless the condition holds."""
+    """Raise an error about a saved agent unless the condition holds."""
     if not condition:
         raise BadInputError(f"{problem}.")
 
 
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """Say how to install what is imported within, if it is missing.
+    """Explain how to install an optional dependency whose import fails in this block.
 
     >>> with needs_extra("votes"):
     ...     import no_such_library

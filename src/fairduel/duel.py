@@ -1,4 +1,4 @@
-"""The words of every round: a duel or a pull that was asked, and the outcome of a duel."""
+"""Shared vocabulary: duels and pulls that an agent asked, and the outcome of a duel."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ Matrix = NDArray[np.float64]  # (d, d), (K, d), …
 
 
 class Outcome(Enum):
-    """Who won a duel, if anybody did."""
+    """Who won a duel: ``FIRST``, ``SECOND``, or neither (``TIE``)."""
 
     FIRST = "first"
     SECOND = "second"
@@ -24,7 +24,7 @@ class Outcome(Enum):
 
     @property
     def flipped(self) -> "Outcome":
-        """What an adversary turns it into; a tie stays a tie.
+        """The outcome after an adversary flips it; a tie stays a tie.
 
         >>> Outcome.FIRST.flipped
         <Outcome.SECOND: 'second'>
@@ -33,7 +33,7 @@ class Outcome(Enum):
 
     @property
     def first_share(self) -> float:
-        """How much of a win it is for the first: 1, 0, or ½ of a tie.
+        """The first action's share of the win: 1, 0, or ½ for a tie.
 
         >>> Outcome.TIE.first_share
         0.5
@@ -42,10 +42,10 @@ class Outcome(Enum):
 
 
 class Asked:
-    """What an agent asked. Keep it and hand it back to ``tell`` of that agent, at any time and in any order.
+    """What an agent asked. Keep it and pass it back to that agent's ``tell``, at any time and in any order.
 
-    An agent that must know more when it is told declares a subclass of :class:`Duel` or :class:`Pull` with fields of
-    its own, and names it in ``_asks``. A field is an ``int`` from 0 on, or ``int | None``; a ``bool``; a ``float``; or
+    An agent that needs more information in ``tell`` declares a subclass of :class:`Duel` or :class:`Pull` with extra
+    fields, and names it in ``_asks``. A field is a non-negative ``int``, or ``int | None``; a ``bool``; a ``float``; or
     an array of floats, declared with ``compare=False``.
     """
 
@@ -53,11 +53,11 @@ class Asked:
     number: int
 
     def same_as(self, other: Self) -> bool:
-        """Whether the other is equal, arrays included."""
+        """Whether ``other`` is equal, arrays included."""
         return self == other and all(np.array_equal(array, getattr(other, name)) for name, array in self._arrays())
 
     def copied(self) -> Self:
-        """A twin whose arrays are its own and cannot be written to."""
+        """Return a copy whose arrays are its own and read-only."""
         twin = dataclasses.replace(self, **{name: array.copy() for name, array in self._arrays()})  # type: ignore[type-var]
         for _, array in twin._arrays():  # noqa: SLF001
             array.setflags(write=False)
@@ -69,7 +69,7 @@ class Asked:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """What gave ``state``; NaN is allowed only in what the agent has no use for (``width``, ``slope``)."""
+        """Rebuild the object from :meth:`state`; only ``width`` and ``slope``, which agents may ignore, can be NaN."""
         types = {field.name: field.type for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: _checked_field(name, types[name], value) for name, value in state.items()})
 
@@ -81,7 +81,7 @@ class Asked:
 
 
 def _checked_field(name: str, kind: Any, value: Any) -> Any:
-    """Return one saved field of a duel or a pull, if it is of its ``kind``."""
+    """Return a saved field of a duel or a pull after checking its type."""
     if kind is bool:
         return boolean(f"a pending {name}", value)
     if kind in (int, int | None):
@@ -101,34 +101,36 @@ def _no_features() -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Duel(Asked):
-    """One comparison that an agent asked, with what it knew at that moment.
+    """One comparison that an agent asked, with what the agent knew at that moment.
+
+    Args:
+        number: Running number among the agent's duels, from 0.
+        first: Index of the first action; 0 if the actions cannot be numbered, and then ``second`` is 1.
+        second: Index of the second action; equal to ``first`` in a self-duel.
+        difference: φ = x_first − x_second, shape (d,); empty for an agent without features.
+        weight: w of eq. (weight), fixed when the duel was asked.
+        width: ‖φ‖ in the norm of Σ⁻¹ when the duel was asked.
+        slope: How much the duel informs: κ, 1, or v_t of RCDB-S.
+        features: The two actions, shape (2, d), if they come from an implicit action set; otherwise empty.
+        gap: How far the pair's score can be from the best score of an implicit set; 0 if it is the best.
 
     >>> Duel(number=0, first=3, second=5).is_self_duel
     False
     """
 
     number: int
-    """Running number among the duels of its agent, from 0."""
     first: int
-    """Index of the first action; in a set that cannot be numbered 0, and the second's is 1."""
     second: int
-    """Index of the second action; equal to ``first`` in a self-duel."""
     difference: Vector = field(default_factory=_no_features, repr=False, compare=False)
-    """φ = x_first − x_second, shape (d,); empty for an agent without features."""
     weight: float = 1.0
-    """w of eq. (weight), frozen when the duel was asked."""
     width: float = field(default=math.nan, compare=False)
-    """‖φ‖ in the norm of Σ⁻¹ when the duel was asked."""
     slope: float = field(default=math.nan, compare=False)
-    """How much the duel informs: κ, 1, or v_t of RCDB-S."""
     features: Matrix = field(default_factory=_no_features, repr=False, compare=False)
-    """The two actions themselves, shape (2, d), if they come from a set that is not listed; else empty."""
     gap: float = 0.0
-    """How far the pair's score can be from the best one's of such a set, at most; 0 if it is the best."""
 
     @property
     def is_self_duel(self) -> bool:
-        """Whether one action was asked against itself, which carries no information."""
+        """Whether an action duels itself, which carries no information."""
         return self.first == self.second
 
     def __str__(self) -> str:
@@ -137,22 +139,24 @@ class Duel(Asked):
 
 @dataclass(frozen=True, slots=True)
 class Pull(Asked):
-    """One action that an agent tries, to be told its reward.
+    """One action that an agent pulls in order to learn its reward.
+
+    Args:
+        number: Running number among the agent's pulls, from 0.
+        action: Index of the action.
+        features: x of the action, shape (d,); empty for an agent without features.
+        weight: How much the agent will trust the reward.
+        width: ‖x‖ in the norm of Σ⁻¹ when the pull was asked.
 
     >>> print(Pull(number=0, action=3))
     pull 0 (of 3)
     """
 
     number: int
-    """Running number among the pulls of its agent, from 0."""
     action: int
-    """Index of the action."""
     features: Vector = field(default_factory=_no_features, repr=False, compare=False)
-    """x of the action, shape (d,); empty for an agent without features."""
     weight: float = 1.0
-    """How much the agent will trust the reward."""
     width: float = field(default=math.nan, compare=False)
-    """‖x‖ in the norm of Σ⁻¹ when it was asked."""
 
     def __str__(self) -> str:
         return f"pull {self.number} (of {self.action})"

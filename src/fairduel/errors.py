@@ -1,35 +1,35 @@
-"""What fairduel raises: every message is one sentence that says what was wrong and what to do."""
+"""Errors and warnings. Every message says in one sentence what is wrong and what to do."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class FairduelError(Exception):
-    """Base of every error that fairduel raises on purpose."""
+    """Base class of all fairduel errors."""
 
 
 class BadInputError(FairduelError, ValueError):
-    """An argument, a feature matrix or a file is not usable; nothing was changed."""
+    """An argument, feature matrix or file is invalid; nothing was changed."""
 
 
 class UnknownDuelError(FairduelError, LookupError):
-    """A duel was told or cancelled that the agent does not wait for."""
+    """A duel was told or cancelled that the agent is not waiting for."""
 
 
 class ConvergenceError(FairduelError, RuntimeError):
-    """The maximum-likelihood estimate could not be certified by its gradient."""
+    """The maximum-likelihood estimate did not converge."""
 
 
 class LockInWarning(UserWarning):
-    """An agent duels one action against itself again and again, and so learns nothing more."""
+    """An agent keeps dueling an action against itself and so learns nothing."""
 
 
 class DamageWarning(UserWarning):
-    """A file of stored runs was damaged; its runs are made again."""
+    """A file of stored runs was damaged; its runs will be repeated."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> BadInputError:
-    """Return the error for a name that nobody has, with the nearest known one.
+    """Return the error for an unknown name, suggesting the closest known one.
 
     >>> str(unknown_name("agent", "rcbd", ["rcdb", "maxinp"]))
     "unknown agent 'rcbd': did you mean 'rcdb'? Known: maxinp, rcdb."

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes."""
 
 import functools
 import os
@@ -9,18 +9,18 @@ from fairduel.errors import BadInputError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
+    """Write a file so that a reader or a crash never sees a part of the new content.
 
-    A file that is there keeps its mode.
+    An existing file keeps its mode.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        # Made with that mode, so that nobody reads what they must not before it is set.
+        # Created with that mode, so that it is never readable by others in between.
         make = functools.partial(os.open, mode=0o666 if mode is None else mode)
         with open(temporary, "wb", opener=make) as file:
             if mode is not None:
-                temporary.chmod(mode)  # which the umask may have narrowed
+                temporary.chmod(mode)  # the umask may have narrowed it
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

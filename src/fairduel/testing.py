@@ -1,4 +1,4 @@
-"""Checks that every agent passes, fairduel's and your own: :func:`check_agent`."""
+"""Checks for agents, fairduel's and your own: :func:`check_agent`."""
 
 import inspect
 import math
@@ -19,19 +19,28 @@ from fairduel.errors import LockInWarning, unknown_name
 
 Kind = Literal["duel", "reward"]
 ACTIONS: Matrix = np.array([[0.9, 0.0, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9], [-0.6, 0.3, 0.5], [0.1, -0.2, 0.3]])
-"""What an agent is asked about where you give no actions: five of them, with three features."""
+"""The default actions of :func:`check_agent`: five, with three features."""
 _BUDGETS = ("flip_budget", "corruption_budget")
 
 
 def check_agent(
     make: Callable[..., Any], *, kind: Kind = "duel", actions: ArrayLike = ACTIONS, rounds: int = 60
 ) -> list[str]:
-    """Put an agent through all checks; raise ``AssertionError`` at the first it fails, return what was skipped and why.
+    """Run all checks on an agent.
 
-    ``make()`` returns a new agent, always the same one: give it its seed. It may be any object with ``ask`` and
-    ``tell``, as in a run; a check of something that it does not have (``save``, ``cancel``, ``pending``) is skipped. If
-    ``make`` takes ``flip_budget`` or ``corruption_budget``, it is also made with 0. ``actions`` (K, d) is what it can
-    choose from, ``rounds`` how long each check plays.
+    Args:
+        make: Returns a new agent with a fixed seed: any object with ``ask`` and ``tell``. If it takes ``flip_budget``
+            or ``corruption_budget``, the agent is also checked with a budget of 0.
+        kind: ``"duel"`` or ``"reward"``: what the agent learns from.
+        actions: The actions to choose from, shape (K, d).
+        rounds: The number of rounds that each check plays.
+
+    Returns:
+        The checks that were skipped, with the reason: a check of a method that the agent does not have (``save``,
+        ``cancel``, ``pending``).
+
+    Raises:
+        AssertionError: The agent fails a check.
 
     >>> from functools import partial
     >>> from fairduel import RCDB
@@ -60,7 +69,7 @@ def check_agent(
 
 
 class _Game:
-    """An agent's maker, with a hidden truth to answer by: the later action is the better."""
+    """The function that makes agents, and a hidden truth: an action with a higher index is better."""
 
     def __init__(self, make: Callable[..., Any], kind: Kind, actions: Matrix, rounds: int) -> None:
         self.make, self.kind, self.actions, self.rounds = make, kind, actions, rounds
@@ -69,12 +78,12 @@ class _Game:
         self.budgets = {name: 0 for name in _BUDGETS if name in takes}
 
     def ask(self, agent: Any, actions: Matrix | None = None) -> Any:
-        """Ask, and look at what was asked."""
+        """Ask, and check the result."""
         table = self.actions if actions is None else actions
-        return self.looked_at(agent.ask(table.copy()))
+        return self.checked(agent.ask(table.copy()))
 
-    def looked_at(self, asked: Any) -> Any:
-        """Return what was asked, if it is among the actions and finite."""
+    def checked(self, asked: Any) -> Any:
+        """Return what was asked after checking its indices and numbers."""
         self.indices(asked)
         for name in ("difference", "features", "weight"):
             value = getattr(asked, name, 0.0)
@@ -82,7 +91,7 @@ class _Game:
         return asked
 
     def indices(self, asked: Any) -> tuple[int, ...]:
-        """Which actions were asked."""
+        """The indices of the actions that were asked."""
         expected = "a pair of indices" if self.kind == "duel" else "an index"
         try:
             if self.kind == "reward":
@@ -98,7 +107,7 @@ class _Game:
         return numbers
 
     def answer(self, asked: Any, rng: np.random.Generator, ties: float = 0.0) -> Any:
-        """A noisy answer; of a duel, a tie with probability ``ties``."""
+        """A noisy answer; for a duel, a tie with probability ``ties``."""
         numbers = self.indices(asked)
         if ties and rng.random() < ties:
             return Outcome.TIE
@@ -108,7 +117,7 @@ class _Game:
         return Outcome.FIRST if rng.random() < 1.0 / (1.0 + math.exp(-2.0 * margin)) else Outcome.SECOND
 
     def play(self, agent: Any, rounds: int, seed: int = 0, ties: float = 0.0) -> list[tuple[int, ...]]:
-        """Play with answers at once; return the indices that were asked."""
+        """Play with immediate answers; return the indices that were asked."""
         rng = np.random.default_rng(seed)
         history = []
         for _ in range(rounds):
@@ -118,11 +127,11 @@ class _Game:
         return history
 
     def refuses(self, agent: Any, what: str, act: Callable[[], Any]) -> None:
-        """``act`` must raise, and leave the agent as it was."""
+        """Check that ``act`` raises and leaves the agent unchanged."""
         before = agent.state() if hasattr(agent, "state") else None
         try:
             act()
-        except Exception:  # noqa: BLE001  # whichever error an agent refuses by
+        except Exception:  # noqa: BLE001  # an agent may raise any error
             if before is not None:
                 assert _same(agent.state(), before), f"{what} was refused, but it changed the agent."
             return
@@ -132,12 +141,12 @@ class _Game:
 def _determinism(game: _Game) -> None:
     one, other = game.make(), game.make()
     assert game.play(one, game.rounds) == game.play(other, game.rounds), (
-        "two agents that were made alike and told alike asked differently: draw all randomness from the seed."
+        "two agents with the same seed and the same answers asked differently; draw all randomness from the seed."
     )
 
 
 def _resume(game: _Game, ties: float = 0.0) -> None:
-    for rounds in (3, game.rounds):  # early, when everything is open, and late
+    for rounds in (3, game.rounds):  # early and late
         agent = game.make()
         game.play(agent, rounds, ties=ties)
         waiting = game.ask(agent)
@@ -149,7 +158,7 @@ def _resume(game: _Game, ties: float = 0.0) -> None:
         for each in (agent, again):
             each.tell(waiting, answer)
         assert game.play(agent, game.rounds, 2, ties) == game.play(again, game.rounds, 2, ties), (
-            "the agent that was saved and loaded asked something else than the one that went on."
+            "after saving and loading, the agent asks something different."
         )
 
 
@@ -158,12 +167,14 @@ def _delay(game: _Game) -> None:
     waiting = []
     for _ in range(game.rounds):
         waiting.append(game.ask(agent))
-        if len(waiting) > 10:  # whoever answers next; ten never do
+        if len(waiting) > 10:  # in random order; ten are never answered
             asked = waiting.pop(int(rng.integers(len(waiting))))
             agent.tell(asked, game.answer(asked, rng))
     if hasattr(agent, "pending"):
         left = sorted(asked.number for asked in agent.pending)
-        assert left == sorted(asked.number for asked in waiting), "pending is not what was asked and not told yet."
+        assert left == sorted(asked.number for asked in waiting), (
+            "pending differs from what was asked but not yet told."
+        )
 
 
 def _cancel(game: _Game) -> None:
@@ -172,7 +183,7 @@ def _cancel(game: _Game) -> None:
         lost, asked = game.ask(agent), game.ask(agent)
         agent.cancel(lost)
         agent.tell(asked, game.answer(asked, rng))
-    assert not getattr(agent, "pending", ()), "what was cancelled is still pending."
+    assert not getattr(agent, "pending", ()), "a cancelled duel or pull is still pending."
     game.refuses(agent, "telling what was cancelled", lambda: agent.tell(lost, game.answer(lost, rng)))
     game.refuses(agent, "cancelling twice", lambda: agent.cancel(lost))
 
@@ -187,7 +198,7 @@ def _bad_actions(game: _Game) -> None:
     except Exception:  # noqa: BLE001
         assert before is None or _same(agent.state(), before), "NaN features were refused, but they changed the agent."
     else:
-        game.looked_at(asked)  # an agent that uses no features may go on
+        game.checked(asked)  # an agent without features may accept them
 
 
 def _bad_answers(game: _Game) -> None:
@@ -216,21 +227,21 @@ def _never_asked(game: _Game) -> None:
 
 def _equal_actions(game: _Game) -> None:
     agent, rng = game.make(), np.random.default_rng(9)
-    alike = np.tile(game.actions[0], (len(game.actions), 1))
+    equal = np.tile(game.actions[0], (len(game.actions), 1))
     for _ in range(game.rounds):
-        asked = game.ask(agent, alike)
+        asked = game.ask(agent, equal)
         agent.tell(asked, game.answer(asked, rng))
 
 
 def _ties(game: _Game) -> None:
-    for ties in (1.0, 0.4):  # nothing else, and some
+    for ties in (1.0, 0.4):  # only ties, and some ties
         agent = game.make()
         game.play(agent, game.rounds, ties=ties)
         estimate = np.asarray(getattr(agent, "estimate", 0.0))
-        assert np.isfinite(estimate).all(), f"told ties, the agent has the estimate {estimate}."
+        assert np.isfinite(estimate).all(), f"after ties, the estimate is {estimate}."
         if ties == 1.0 and estimate.shape == game.actions.shape[1:]:
             rewards = game.actions @ estimate
-            assert np.ptp(rewards) <= 1e-6, f"told nothing but ties, the agent estimates rewards of {rewards}."
+            assert np.ptp(rewards) <= 1e-6, f"after nothing but ties, the estimated rewards differ: {rewards}."
         if hasattr(agent, "save") and hasattr(agent, "load"):
             _resume(game, ties)
 
@@ -253,15 +264,15 @@ _CHECKS: dict[str, tuple[Callable[[_Game], None], tuple[str, ...]]] = {
     "ties": (_ties, ()),
     "budget 0": (_budget, ()),
 }
-"""Every check by name, and what an agent must have for it."""
+"""Every check by name, and the attributes that it needs."""
 
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Put the check's name before what it found; an agent's own error is a finding too."""
+    """Prefix failures with the check's name; an error raised by the agent is a failure too."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LockInWarning)  # sixty rounds prove nothing
+            warnings.simplefilter("ignore", LockInWarning)  # expected in so few rounds
             yield
     except AssertionError as error:
         raise AssertionError(f"{name}: {error}") from error

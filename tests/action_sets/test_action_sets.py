@@ -247,16 +247,16 @@ def test_a_set_that_is_not_listed_is_asked_like_its_list():
 @pytest.mark.parametrize("kind", [MaxInP, CoLSTIM])
 def test_agents_that_look_at_each_action_say_so(kind):
     agent = kind(dimension=4, norm_bound=2.0, horizon=100)
-    with pytest.raises(BadInputError, match="one by one"):
+    with pytest.raises(BadInputError, match="needs listed actions"):
         agent.ask(HypercubeSet(4))
     assert agent.asked == 0
-    with pytest.raises(BadInputError, match="one by one"):
+    with pytest.raises(BadInputError, match="needs listed actions"):
         kind(dimension=4, norm_bound=2.0, horizon=100, warmup=5).ask(HypercubeSet(4))
 
 
 def test_another_dimension_is_refused():
     agent = RCDB(dimension=4, norm_bound=2.0, horizon=100)
-    with pytest.raises(BadInputError, match="4 features and the set's actions have 5"):
+    with pytest.raises(BadInputError, match="4 features but the set's actions have 5"):
         agent.ask(HypercubeSet(5))
 
 

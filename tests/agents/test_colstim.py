@@ -95,9 +95,9 @@ def test_the_mixing_probability_decides_between_own_and_shared(coupling, share, 
     monkeypatch.setattr("fairduel.agents.colstim.perturbations", recorded)
     for seed in range(400):  # d = 1, T = 2: p_1 = log 2
         agent = CoLSTIM(dimension=1, norm_bound=2.0, horizon=2, seed=seed, coupling=coupling)
-        plan, numbers, known = agent._now()
+        plan, numbers, information, _, theta = agent._now()
         actions = np.array([[1.0], [-1.0]])
-        choose.py_func(plan, numbers, view_by(known.information.inverse, actions, known.theta), agent._rng)
+        choose.py_func(plan, numbers, view_by(information.inverse, actions, theta), agent._rng)
     assert stats.binomtest(sum(seen), 400, share).pvalue > 0.01
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, RCDB, RCDBS, Agent, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
-from fairduel.core.estimators import _FITTED_OUTCOMES
-from fairduel.core.estimators import UPDATES
+from fairduel.core.estimators import _FITTED_OUTCOMES, UPDATES
 from fairduel.core.information import HIGH_DIMENSION
 from fairduel.simulation import Cell
 from helpers.agents import ACTIONS, TRUTH, answer, made, played, same, sphere, sums

@@ -60,7 +60,7 @@ def test_a_duel_that_was_never_asked_is_refused(kind, number):
     agent.ask(ACTIONS)
     before = agent.state()
     invented = Duel(number, 2, 1, ACTIONS[2] - ACTIONS[1], weight=1.0, width=1.0, slope=1.0)
-    with pytest.raises(UnknownDuelError, match=rf"duel {number} \(2 against 1\) was never asked here"):
+    with pytest.raises(UnknownDuelError, match=rf"duel {number} \(2 against 1\) was never asked by this agent"):
         agent.tell(invented, Outcome.FIRST)
     assert same(agent.state(), before)
 
@@ -69,7 +69,7 @@ def test_a_duel_of_another_agent_is_refused(kind):
     agent, stranger = made(kind), made(kind, seed=8)
     rng = np.random.default_rng(0)
     mine, foreign = agent.ask(sphere(rng)), stranger.ask(sphere(rng))
-    with pytest.raises(UnknownDuelError, match="never asked here"):
+    with pytest.raises(UnknownDuelError, match="never asked by this agent"):
         agent.tell(foreign, Outcome.FIRST)
     assert agent.pending == (mine,)
 

@@ -332,12 +332,16 @@ def test_a_class_of_the_users_called_rcdb_is_another(tmp_path, classes):
     small(mine).save(tmp_path / "mine.npz")
     assert type(RCDB.load(tmp_path / "fairduel.npz")) is RCDB
     assert type(Agent.load(tmp_path / "mine.npz")) is mine
-    with pytest.raises(BadInputError, match=r"it holds an agent of class mine:RCDB, not fairduel\.agents\.rcdb:RCDB"):
+    with pytest.raises(
+        BadInputError, match=r"it contains an agent of class mine:RCDB, not fairduel\.agents\.rcdb:RCDB"
+    ):
         RCDB.load(tmp_path / "mine.npz")
     old = original.state() | {"version": 3, "agent": "RCDB"}  # a bare name is fairduel's own
     assert type(Agent.from_state(old)) is RCDB
     del classes["mine:RCDB"]
-    with pytest.raises(BadInputError, match=r"mine\.npz: the class mine:RCDB .* is not defined: import the module"):
+    with pytest.raises(
+        BadInputError, match=r"mine\.npz: the saved agent's class mine:RCDB is not defined; import its module"
+    ):
         Agent.load(tmp_path / "mine.npz")
 
 

@@ -133,7 +133,7 @@ def test_an_agent_is_loaded_only_as_what_it_is(tmp_path):
     made(MaxInP).save(tmp_path / "agent.npz")
     assert type(MaxInP.load(tmp_path / "agent.npz")) is MaxInP
     with pytest.raises(
-        BadInputError, match=r"cannot load .*agent\.npz: it holds an agent of class fairduel.agents.maxinp:MaxInP"
+        BadInputError, match=r"cannot load .*agent\.npz: it contains an agent of class fairduel.agents.maxinp:MaxInP"
     ):
         RCDB.load(tmp_path / "agent.npz")
 

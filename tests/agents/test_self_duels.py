@@ -81,3 +81,14 @@ def test_self_duels_can_be_forbidden(kind):
         duel = agent.ask(ACTIONS)
         assert not duel.is_self_duel
         agent.tell(duel, answer(duel, rng.random()))
+
+
+def test_an_agent_that_asks_people_never_warns_when_it_has_found_the_best():
+    agent = RCDB(dimension=2, norm_bound=2.0, flip_budget=10, horizon=500, seed=0, self_duels=False)
+    actions = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(500):
+            duel = agent.ask(actions)
+            agent.tell(duel, Outcome.FIRST if duel.first > duel.second else Outcome.SECOND)
+    assert agent.recommend(actions) == 2

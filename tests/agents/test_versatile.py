@@ -114,6 +114,6 @@ def test_bad_settings_are_refused():
 
 def test_another_number_of_actions_is_refused():
     agent = VersatileDB(arms=3)
-    with pytest.raises(BadInputError, match="3 arms, and 4 actions came"):
+    with pytest.raises(BadInputError, match="has 3 arms but got 4 actions"):
         agent.ask(np.eye(4))
     assert isinstance(agent.ask(np.eye(3)), Duel)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel.core.information import (
-    FEW,
     HIGH_DIMENSION,
+    SMALL_SET,
     WAITING,
     Information,
     add_difference,
@@ -129,12 +129,11 @@ def test_removing_nearly_all_of_a_direction_loses_only_what_the_sum_lost(coeffic
 
 
 @given(any_seed)
-def test_width_and_norm_are_the_two_dual_norms(seed):
+def test_a_width_is_the_norm_in_the_inverse(seed):
     information = filled(seed)
     vector = np.random.default_rng(seed).uniform(-2, 2, 3)
     matrix = information.matrix
     assert information.width(vector) == pytest.approx(math.sqrt(vector @ np.linalg.solve(matrix, vector)), rel=1e-9)
-    assert information.norm(vector) == pytest.approx(math.sqrt(vector @ matrix @ vector), rel=1e-12)
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 8, 9, 40])
@@ -185,8 +184,8 @@ def test_its_state_is_a_copy():
 def looked_at(dimension=HIGH_DIMENSION, count=7):
     actions = np.random.default_rng(1).uniform(-1, 1, (count, dimension)) / math.sqrt(dimension)
     information = Information(dimension, 0.25)
-    information.look_at(actions)
-    information.look_at(actions)
+    information.set_actions(actions)
+    information.set_actions(actions)
     return information, actions
 
 
@@ -197,7 +196,7 @@ def test_a_set_asked_again_has_its_gram_matrix_kept_up_to_date():
         a, b = rng.choice(7, 2, replace=False)
         direction = actions[a] - actions[b]
         add_difference(information.arrays, direction, 0.5, a, b)
-        information.look_at(actions)
+        information.set_actions(actions)
     gram = actions @ np.linalg.inv(information.matrix) @ actions.T
     np.testing.assert_allclose(information.gram, gram, rtol=1e-9, atol=1e-12)
     difference = actions[2] - actions[5]
@@ -218,14 +217,14 @@ def test_a_kept_gram_matrix_hides_nothing_from_the_matrix():
 def test_a_gram_matrix_is_dropped_with_its_set_or_an_update_from_elsewhere():
     information, actions = looked_at()
     assert information.gram is not None
-    information.look_at(actions[:5])
+    information.set_actions(actions[:5])
     np.testing.assert_allclose(information.gram, actions[:5] @ information.inverse @ actions[:5].T, rtol=1e-9)
-    information.look_at(None)
+    information.set_actions(None)
     assert information.gram is None
     information, actions = looked_at()
     information.add(np.ones(HIGH_DIMENSION), 1.0)
     assert information.gram is None
-    information.look_at(actions)
+    information.set_actions(actions)
     gram = actions @ np.linalg.inv(information.matrix) @ actions.T
     np.testing.assert_allclose(information.gram, gram, rtol=1e-9)
 
@@ -233,7 +232,7 @@ def test_a_gram_matrix_is_dropped_with_its_set_or_an_update_from_elsewhere():
 def test_a_changed_table_is_not_taken_for_the_old_one():
     information, actions = looked_at()
     actions[0] *= 0.5
-    information.look_at(actions)
+    information.set_actions(actions)
     np.testing.assert_allclose(information.gram, actions @ information.inverse @ actions.T, rtol=1e-9)
 
 
@@ -242,7 +241,7 @@ def test_in_low_dimension_no_update_waits_and_only_few_actions_have_a_gram_matri
     add_difference(information.arrays, actions[0] - actions[1], 0.5, 0, 1)
     assert information.arrays.marks[WAITING] == 0
     np.testing.assert_allclose(information.gram, actions @ information.inverse @ actions.T, rtol=1e-9, atol=1e-12)
-    assert looked_at(dimension=HIGH_DIMENSION - 1, count=FEW + 1)[0].gram is None
+    assert looked_at(dimension=HIGH_DIMENSION - 1, count=SMALL_SET + 1)[0].gram is None
 
 
 def test_features_in_single_precision_give_nearly_the_same_widths():
@@ -252,7 +251,7 @@ def test_features_in_single_precision_give_nearly_the_same_widths():
     for row in rows[:20]:
         information.add(row, 1.0)
     exact = [information.width(rows[0] - other) for other in rows[1:]]
-    information.look_at(rows.astype(np.float32))
+    information.set_actions(rows.astype(np.float32))
     assert information.gram is not None
     assert information.gram.dtype == np.float64
     single = [width_between(information.arrays, rows[0] - other, 0, i + 1) for i, other in enumerate(rows[1:])]

@@ -387,7 +387,7 @@ def test_within_the_ball_the_estimate_is_scipys(seed, link, ball):
 def test_an_estimate_that_cannot_be_certified_is_refused():
     told = Comparisons(1)
     told.add(np.array([1.0]), weight=math.nan, share=1.0)
-    with pytest.raises(ConvergenceError, match="not reached"):
+    with pytest.raises(ConvergenceError, match="did not converge"):
         maximum_likelihood(told, ridge=0.25, link=LOGISTIC, start=np.zeros(1))
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from fairduel.action_sets import hypercube
 from fairduel.core import selection
-from fairduel.core.information import FEW
+from fairduel.core.information import SMALL_SET
 from fairduel.core.selection import (
     View,
     _best_pair_among_many,
@@ -340,6 +340,6 @@ def test_many_promising_actions_give_the_widest_pair():
     margins = rewards[:, None] - rewards[None, :] + radius * widths
     np.fill_diagonal(margins, np.inf)
     candidates = np.flatnonzero((margins > 0).all(axis=1))
-    assert FEW < len(candidates) < 500
+    assert SMALL_SET < len(candidates) < 500
     first, second = informative_pair(actions, theta, inverse, radius, True, 0.5)
     assert widths[first, second] == pytest.approx(widths[np.ix_(candidates, candidates)].max(), abs=2e-9)

@@ -1,7 +1,7 @@
-"""The sets of actions that agents choose from: listed, or too large for that.
+"""Action sets: listed, or implicit where they are too large to list.
 
-Each set that is not listed answers the paper's argmax over pairs (Algorithm 1, line 6) with a :class:`Pair`, found by
-mathematics instead of search; its ``gap`` says how far its score can be from the best: 0 where it is exact.
+Each implicit set solves the paper's argmax over pairs (Algorithm 1, line 6) without enumerating its actions. The
+``gap`` of the returned :class:`Pair` bounds how far its score is from the best; it is 0 where the pair is exact.
 
 >>> import numpy as np
 >>> cube = HypercubeSet(20)  # a million actions

@@ -25,30 +25,30 @@ class BallSet(ActionSet):
         self.dimension = integer("the dimension of a ball", dimension, least=2)
 
     def best(self, direction: Vector) -> Vector:
-        """The action along ``direction``; the first axis if that is 0."""
+        """Return the action along ``direction``, or the first axis if that is 0."""
         length = float(np.linalg.norm(direction))
         if length == 0.0:
             return np.asarray(np.eye(1, self.dimension)[0])
         return np.asarray(direction / (length * (1.0 + ROUNDING)))
 
     def random(self, rng: np.random.Generator) -> Vector:
-        """Uniform on the sphere: inner points inform less."""
+        """Draw uniformly from the sphere, because inner points inform less."""
         return self.best(rng.standard_normal(self.dimension))
 
     def index(self, action: Vector) -> int:  # noqa: ARG002
-        """Refused: a ball has no numbers."""
-        raise BadInputError("the actions of a ball cannot be numbered: take best(agent.estimate) instead.")
+        """Raise an error, since a ball cannot be numbered."""
+        raise BadInputError("the actions of a ball cannot be numbered; use best(agent.estimate) instead.")
 
     def best_pair(
         self, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, *, self_duels: bool = True
     ) -> Pair:
-        """See the class; ties of the eigenvalue are broken at random."""
+        """Return the best pair, as the class explains; ties of the eigenvalue are broken at random."""
         if radius == 0.0 and self_duels:
             best = self.best(theta)
             return Pair(best, best, pair_score(best, best, theta, inverse, 0.0), 0.0)
         values, vectors = np.linalg.eigh(inverse)
         spread = max(radius, ROUNDING) * np.sqrt(np.maximum(values, 0.0))  # w = spread · v in the eigenbasis
-        # Which pair is best does not change with the scale of θ and w together: 1 makes ties a matter of rounding.
+        # The best pair does not depend on the joint scale of θ and w; at scale 1, ties show up as rounding errors.
         scale = math.sqrt(float(theta @ theta) + float(spread[-1] ** 2)) or 1.0
         spread, centre = spread / scale, vectors.T @ theta / scale
         along = spread * centre  # θᵀw = alongᵀv
@@ -60,7 +60,7 @@ class BallSet(ActionSet):
         def excess(c: float) -> float:
             return float(np.linalg.eigvalsh(form(c))[-1] - c * c / 4.0 + c * squared / 2.0)
 
-        # q = 0 would give c = 2(t + p); w along the longest axis gives a value that can be had.
+        # q = 0 would give c = 2(t + p), an upper bound; w along the longest axis is attainable, a lower bound.
         longest = float(spread[-1] ** 2)
         high = 2.0 * (squared + longest) * (1.0 + 1e-6)
         low = squared + longest + math.sqrt(max((squared + longest) ** 2 - 4.0 * along[-1] ** 2, 0.0))
@@ -74,7 +74,7 @@ class BallSet(ActionSet):
 
 
 def ball_gap(theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, score: float) -> float:
-    """How far ``score`` is from the ball's best, which no set within the ball exceeds."""
+    """How far ``score`` is from the ball's best score, which bounds every set within the ball."""
     if len(theta) == 1:
         return math.inf
     ball = BallSet(len(theta)).best_pair(theta, inverse, radius, rng)

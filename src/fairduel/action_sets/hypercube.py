@@ -12,10 +12,14 @@ from fairduel.duel import Matrix, Vector
 
 
 class HypercubeSet(ActionSet):
-    """All 2^d vertices of {±1/√d}^d, in the order of :func:`fairduel.action_sets.listed.hypercube`, never listed.
+    """All 2^d vertices of {±1/√d}^d, in the order of :func:`fairduel.action_sets.listed.hypercube`.
 
-    The best pair is exact if branch and bound (:mod:`fairduel.action_sets.sign_search`) ends within ``nodes`` steps;
-    else the gap says what may be missing.
+    The best pair is exact if branch and bound (:mod:`fairduel.action_sets.sign_search`) finishes within ``nodes``
+    steps; otherwise its gap bounds the error.
+
+    Args:
+        dimension: d.
+        nodes: The maximum number of branch-and-bound nodes per pair.
     """
 
     def __init__(self, dimension: int, nodes: int = 1_000_000) -> None:
@@ -25,21 +29,21 @@ class HypercubeSet(ActionSet):
         self._side = 1.0 / math.sqrt(self.dimension)
 
     def best(self, direction: Vector) -> Vector:
-        """The vertex with the signs of ``direction``."""
+        """Return the vertex with the signs of ``direction``."""
         return np.where(direction < 0.0, -self._side, self._side)
 
     def random(self, rng: np.random.Generator) -> Vector:
-        """A vertex by d coins."""
+        """Draw a vertex uniformly at random."""
         return np.where(rng.random(self.dimension) < 0.5, -self._side, self._side)
 
     def index(self, action: Vector) -> int:
-        """The signs read as a binary number."""
+        """Return the signs read as a binary number."""
         return int("".join("1" if value > 0.0 else "0" for value in action), 2)
 
     def best_pair(
         self, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, *, self_duels: bool = True
     ) -> Pair:
-        """Climb from the eigenvectors and from random vertices, then prove."""
+        """Return the best pair, by local search followed by branch and bound."""
         cost = np.abs(theta)
         matrix = np.ascontiguousarray(inverse)
         starts = [np.where(v < 0.0, -1.0, 1.0) for v in np.linalg.eigh(matrix)[1].T[::-1][:STARTS]]

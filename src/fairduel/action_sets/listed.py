@@ -1,4 +1,4 @@
-"""The sets of actions that an agent chooses from, and their checks."""
+"""Listed action sets, and their validation."""
 
 import itertools
 import math
@@ -29,7 +29,13 @@ def _first_bad_row(actions: Matrix) -> int:
 def checked_actions(actions: ArrayLike, dimension: int, *, single: bool = False) -> Matrix:
     """Return ``actions`` as a float array (K, d) after checking Assumption 1: finite, ‖x‖ ≤ 1, K ≥ 2.
 
-    With ``single``, single precision is kept where products with Σ⁻¹ are what a round costs: in high dimension.
+    Args:
+        actions: One row of features per action.
+        dimension: d.
+        single: Keep single precision in high dimension, where products with Σ⁻¹ dominate a round.
+
+    Raises:
+        BadInputError: The actions do not fit.
     """
     try:
         given = np.asarray(actions)
@@ -44,15 +50,15 @@ def checked_actions(actions: ArrayLike, dimension: int, *, single: bool = False)
             f"actions must have shape (K, {dimension}), one row of features per action, not {array.shape}."
         )
     if len(array) < 2:
-        raise BadInputError(f"there must be at least two actions to choose from, and {len(array)} came.")
+        raise BadInputError(f"there must be at least two actions, not {len(array)}.")
     if not array.flags.writeable:
-        array = array.copy()  # compiled functions know one kind of array only
+        array = array.copy()  # compiled functions are specialised to writable arrays
     bad = _first_bad_row(array)
     if bad >= 0:
         if not np.isfinite(array[bad]).all():
             raise BadInputError(f"action {bad} has a feature that is NaN or infinite.")
         raise BadInputError(
-            f"action {bad} has norm {np.linalg.norm(array[bad]):.6g}, and at most 1 is allowed: divide all "
+            f"action {bad} has norm {np.linalg.norm(array[bad]):.6g}, but at most 1 is allowed; divide all "
             "features by the largest norm."
         )
     return array

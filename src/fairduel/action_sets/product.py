@@ -1,4 +1,4 @@
-"""A choice from each of several sets."""
+"""Products of action sets."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 
-_CONVERGED = 1e-6  # where an ascent ends; what it may miss is within the gap
+_CONVERGED = 1e-6  # an ascent stops at this relative gain; the gap covers the rest
 
 
 class ProductSet(ActionSet):
@@ -22,6 +22,9 @@ class ProductSet(ActionSet):
     The pair is found by alternating ascent from several starts: given the direction u = M(a − b)/‖a − b‖_M, the best a
     maximises aᵀ(θ + βu), each part by itself, and the best b bᵀ(θ − βu); no step lowers the score. The gap is to the
     smaller of two bounds: the sum of the parts' own best pairs (‖Σ_j z_j‖ ≤ Σ_j ‖z_j‖), and the ball's.
+
+    Args:
+        parts: The sets or lists of actions to choose from.
     """
 
     def __init__(self, parts: Sequence["ActionSet | ArrayLike"]) -> None:
@@ -36,16 +39,16 @@ class ProductSet(ActionSet):
         self._slices = [slice(int(end) - part.dimension, int(end)) for end, part in zip(ends, self.parts, strict=True)]
 
     def best(self, direction: Vector) -> Vector:
-        """The best of each part."""
+        """Return the best action of each part."""
         chosen = [part.best(direction[where]) for part, where in zip(self.parts, self._slices, strict=True)]
         return self._scale * np.concatenate(chosen)
 
     def random(self, rng: np.random.Generator) -> Vector:
-        """Each part at random."""
+        """Draw each part at random."""
         return self._scale * np.concatenate([part.random(rng) for part in self.parts])
 
     def index(self, action: Vector) -> int:
-        """The parts' numbers as digits, the first part's the highest."""
+        """Return the parts' indices read as digits, the first part's the most significant."""
         number = 0
         for part, where in zip(self.parts, self._slices, strict=True):
             digit = part.index(action[where] / self._scale)
@@ -55,7 +58,7 @@ class ProductSet(ActionSet):
     def best_pair(
         self, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, *, self_duels: bool = True
     ) -> Pair:
-        """See the class."""
+        """Return a good pair and its gap, as the class explains."""
         own = [self._own_pair(j, theta, inverse, radius, rng, self_duels=True) for j in range(len(self.parts))]
         starts = [(self._joined(own, 0), self._joined(own, 1)), (self.best(theta), self.best(theta))]
         axes = np.linalg.eigh(inverse)[1].T[::-1][:STARTS]
@@ -75,7 +78,7 @@ class ProductSet(ActionSet):
     def _own_pair(
         self, j: int, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator, *, self_duels: bool
     ) -> Pair:
-        """The best pair of part j as if the others were not there."""
+        """The best pair of part j, ignoring the other parts."""
         where, scale = self._slices[j], self._scale
         matrix = np.ascontiguousarray(inverse[where, where])
         return self.parts[j].best_pair(scale * theta[where], scale**2 * matrix, radius, rng, self_duels=self_duels)
@@ -101,7 +104,7 @@ class ProductSet(ActionSet):
     def _distinct(
         self, theta: Vector, inverse: Matrix, radius: float, rng: np.random.Generator
     ) -> list[tuple[Vector, Vector]]:
-        """The best of each part, but for one in which the two differ."""
+        """Pairs that take the best action of each part, except for one part in which they differ."""
         pairs = []
         for j, where in enumerate(self._slices):
             pair = self._own_pair(j, theta, inverse, radius, rng, self_duels=False)
@@ -118,7 +121,7 @@ class _ListedSet(ActionSet):
         try:
             shape = np.shape(actions)
         except ValueError:
-            shape = ()  # rows of several lengths, which the check tells
+            shape = ()  # ragged rows, reported by the check below
         self._actions = checked_actions(actions, shape[-1] if shape else 0).copy()
         self.count, self.dimension = self._actions.shape
 

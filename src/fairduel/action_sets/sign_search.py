@@ -5,12 +5,13 @@ a given ε has the score 2s·f(ε),
 
     f(ε) = Σ_{i: ε_i = 0} |θ_i| + β √(εᵀMε),    M = Σ⁻¹,
 
-and f(ε) = f(−ε). A local search finds a good ε, and branch and bound proves it best, or says by how much at most it is
-not. The bound: if D is diagonal and D − M is positive semidefinite, then with F the fixed coordinates and h = Mε_F
+and f(ε) = f(−ε). A local search finds a good ε; branch and bound proves that it is the best, or bounds how far it is
+from the best. The bound: if D is diagonal and D − M is positive semidefinite, then with F the fixed coordinates and
+h = Mε_F
 
     εᵀMε ≤ ε_FᵀMε_F + Σ_{j free} |ε_j|(2|h_j| + D_j),
 
-and √y ≤ (y + y₀)/(2√y₀) for every y₀ > 0 leaves a sum over the free j, each of which is maximised by itself.
+and √y ≤ (y + y₀)/(2√y₀) for every y₀ > 0 leaves a sum over the free j whose terms can be maximised separately.
 """
 
 import math
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from fairduel.core.compiling import compiled
 from fairduel.duel import Matrix, Vector
 
-_TANGENTS = 4  # how often y₀ is chosen anew
+_TANGENTS = 4  # how often y₀ is updated
 _DUAL_STEPS = 15
 _EQUAL = 1e-12  # a gain below this is rounding
 
@@ -77,9 +78,9 @@ def climb(signs: Vector, matrix: Matrix, cost: Vector, radius: float) -> float: 
 
 @compiled
 def diagonal_over(matrix: Matrix) -> Vector:
-    """Some D (d,) with diag(D) − M positive semidefinite and a small sum.
+    """Return D (d,) with diag(D) − M positive semidefinite and a small sum.
 
-    For every t, D = t + λ_max(M − diag t) is one; a few subgradient steps on its sum improve t = 0.
+    D = t + λ_max(M − diag t) is valid for every t; a few subgradient steps on its sum improve t = 0.
     """
     d = len(matrix)
     shift = np.zeros(d)
@@ -100,7 +101,7 @@ def diagonal_over(matrix: Matrix) -> Vector:
 
 
 class _Problem(NamedTuple):
-    """What f is made of: M (d, d), |θ| (d,) and β."""
+    """The parameters of f: M (d, d), |θ| (d,) and β."""
 
     matrix: Matrix
     cost: Vector
@@ -108,10 +109,10 @@ class _Problem(NamedTuple):
 
 
 class _Tree(NamedTuple):
-    """How far the search is: the first coordinates in its order are fixed, as many as it is deep."""
+    """The state of the depth-first search: at depth k the first k coordinates of ``order`` are fixed."""
 
     order: NDArray[np.int64]
-    """In which order coordinates are fixed, shape (d,)."""
+    """The order in which coordinates are fixed, shape (d,)."""
     over: Matrix
     """A diagonal over M restricted to the coordinates that are free at each depth, shape (d + 1, d)."""
     trial: Vector
@@ -125,16 +126,16 @@ class _Tree(NamedTuple):
     values: Matrix
     """The three values of the coordinate fixed next, the most promising first, for each depth, shape (d, 3)."""
     bounds: Matrix
-    """The most that f can be with each of these, shape (d, 3)."""
+    """An upper bound on f for each of these, shape (d, 3)."""
     tried: NDArray[np.int64]
-    """How many of these were tried, shape (d,); −1 if they are not bounded yet."""
+    """How many of these were tried, shape (d,); −1 before they are bounded."""
 
 
 @compiled
 def _bound(
     problem: _Problem, over: Vector, free: NDArray[np.int64], image: Vector, quadratic: float, kept: float
 ) -> float:
-    """The most that f can be, whatever the free coordinates become."""
+    """An upper bound on f over all values of the free coordinates."""
     lowest, tangent = np.inf, max(quadratic, 0.0) + 1.0
     for _ in range(_TANGENTS):
         half = problem.radius / (2.0 * math.sqrt(tangent))
@@ -155,7 +156,7 @@ def _bound(
 
 @compiled
 def _root(matrix: Matrix) -> _Tree:
-    """A search in which nothing is fixed yet."""
+    """Return the search tree before any coordinate is fixed."""
     d = len(matrix)
     order = np.argsort(-np.diag(matrix))
     over = np.zeros((d + 1, d))
@@ -172,9 +173,9 @@ def _root(matrix: Matrix) -> _Tree:
 
 @compiled
 def _branch(tree: _Tree, depth: int, problem: _Problem, self_duels: bool) -> int:
-    """Bound f for each value of the coordinate that is fixed next, in place; return how many were looked at."""
+    """Bound f for each value of the next coordinate, in place; return the number of bounds computed."""
     j, d, looked = tree.order[depth], len(tree.order), 0
-    is_first = not np.any(tree.trial[tree.order[:depth]])  # ε and −ε are alike: the first sign is +
+    is_first = not np.any(tree.trial[tree.order[:depth]])  # f(ε) = f(−ε), so the first sign is +
     values, bounds = np.array([1.0, 0.0, -1.0]), np.full(3, -np.inf)
     for number, value in enumerate(values):
         if value < 0.0 and is_first:
@@ -197,10 +198,10 @@ def _branch(tree: _Tree, depth: int, problem: _Problem, self_duels: bool) -> int
 def prove(
     signs: Vector, matrix: Matrix, cost: Vector, radius: float, self_duels: bool, nodes: int
 ) -> tuple[float, float]:
-    """Improve ε, in place, by branch and bound; return f(ε) and the most that any other ε can have.
+    """Improve ε, in place, by branch and bound; return f(ε) and an upper bound on f.
 
-    Depth first, the most promising value of a coordinate first, until all is searched or ``nodes`` were looked at.
-    Without ``self_duels`` ε = 0 does not count.
+    The search is depth first, the most promising value first, and stops when it is complete or after ``nodes`` bounds.
+    Without ``self_duels``, ε = 0 is excluded.
     """
     best = sign_score(signs, matrix, cost, radius)
     if nodes == 0:

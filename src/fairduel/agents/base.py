@@ -1,4 +1,4 @@
-"""The books that all agents keep: what was asked, what is waited for, and how to resume."""
+"""Bookkeeping shared by all agents: what was asked, what is pending, saving and loading."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ from fairduel.duel import Asked, Duel, Matrix, Outcome, Pull
 from fairduel.errors import BadInputError, UnknownDuelError
 
 Actions = ArrayLike | ActionSet | None
-"""What an agent chooses from: rows of features (K, d), a set that is not listed, or nothing for an agent of K arms."""
+"""What an agent chooses from: features (K, d), an implicit set, or ``None`` for a K-armed agent."""
 AskedT = TypeVar("AskedT", bound=Asked)
 DuelT = TypeVar("DuelT", bound=Duel)
 PullT = TypeVar("PullT", bound=Pull)
@@ -35,42 +35,44 @@ def _full_name(kind: type) -> str:
 
 @dataclass(kw_only=True, eq=False)
 class Agent(ABC, Generic[AskedT, Answer]):
-    """Asks, and is told; any time later, in any order, each once.
+    """Base class of all agents: ``ask`` for a duel or a pull, then ``tell`` its answer, later and in any order.
 
-    A subclass writes :meth:`_ask`, :meth:`_tell` and :meth:`recommend`, and names in ``_memory`` the attributes that
-    a saved agent must have; :meth:`_cancel` only if it has something to take back, and :meth:`_check_restored` and
-    :meth:`_check_pending` if not every value of its memory makes sense.
+    A subclass implements :meth:`_ask`, :meth:`_tell` and :meth:`recommend`, and lists in ``_memory`` the attributes to
+    save. It overrides :meth:`_cancel` if there is something to undo, and :meth:`_check_restored` and
+    :meth:`_check_pending` if some saved values would be invalid.
+
+    Args:
+        horizon: T, the planned number of rounds; ``None`` uses the current round instead, where an agent can.
+        seed: Seed of the agent's random stream.
     """
 
     title: ClassVar[str]
-    """Its name as papers write it; by default ``module:Class``, the name it is run by. Not inherited."""
+    """The name used in papers; ``module:Class`` by default. Not inherited."""
     full_title: ClassVar[str] = ""
-    """The same in full for Table 1, where that is longer."""
+    """A longer name for Table 1, if needed."""
     colour: ClassVar[str | None]
-    """Of its lines in figures, as ``"#D55E00"``; ``None`` leaves the choice to the figure. Not inherited."""
+    """Line colour in figures, such as ``"#D55E00"``; ``None`` lets the figure choose. Not inherited."""
     guarantee: ClassVar[Guarantee | None] = None
-    """What its publication promises of regret under corruption: its row in Table 1."""
+    """The published regret bound under corruption: the agent's row in Table 1."""
     assumes: ClassVar[str] = ""
-    """What its guarantee does not hold without, said before it runs."""
+    """An assumption of the guarantee that is stated before a run."""
     published_settings: ClassVar[Mapping[str, Any]] = {}
-    """The settings that give it the constants as published, where the defaults are others."""
+    """Settings that restore the published constants where the defaults differ."""
     tuned_choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-    """Values of settings that tuning tries beside the radius."""
+    """Settings other than the radius that tuning varies, with their values."""
 
     _classes: ClassVar[dict[str, type["Agent[Any, Any]"]]] = {}
     _asks: ClassVar[type[Asked]]
-    """What it asks: :class:`Duel`, :class:`Pull`, or a subclass with more that it must know when it is told."""
+    """What ``ask`` returns: :class:`Duel`, :class:`Pull`, or a subclass with more fields."""
     _memory: ClassVar[tuple[str, ...]] = ()
-    """Attributes (numbers, text, lists of them, arrays) that make the agent what it became by being told.
+    """The learned attributes that are saved: numbers, text, lists of these, and arrays.
 
-    A new agent has them all. A saved one is loaded only if they are of the same types, and arrays of the same shapes;
-    an axis that is empty in a new agent may have any length, and ``None`` may have become anything.
+    A new agent has all of them. Loaded values must have the same types, and arrays the same shapes; an axis of length
+    0 in a new agent may have any length, and ``None`` may become anything.
     """
 
     horizon: int | None = None
-    """T, the number of rounds planned; ``None`` puts the current round in its place, where an agent can do that."""
     seed: int = 0
-    """Seed of the agent's own random stream."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -81,7 +83,7 @@ class Agent(ABC, Generic[AskedT, Answer]):
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, np.generic):  # JSON knows Python's own numbers only
+            if isinstance(value, np.generic):  # JSON supports only Python's own numbers
                 setattr(self, field.name, value.item())
         self.horizon = None if self.horizon is None else integer("horizon", self.horizon, least=1)
         self.seed = integer("seed", self.seed)
@@ -89,61 +91,74 @@ class Agent(ABC, Generic[AskedT, Answer]):
         self._pending: dict[int, AskedT] = {}
         self._rng = np.random.Generator(np.random.PCG64(self.seed))
 
-    # ------------------------------------------------------------------ what users call
+    # ------------------------------------------------------------------ public methods
 
     def ask(self, actions: Actions = None) -> AskedT:
-        """Choose what to try next among ``actions``: shape (K, d) with norms ≤ 1, or a set that is not listed.
+        """Choose what to try next.
 
-        An agent of K arms needs none.
+        Args:
+            actions: The features of the actions, shape (K, d) with norms ≤ 1, or an implicit action set. A K-armed
+                agent needs none.
+
+        Returns:
+            A duel or a pull, to be passed to :meth:`tell` or :meth:`cancel`.
         """
         kept = self._ask(actions)
         self._pending[kept.number] = kept
         self._asked += 1
-        # The agent keeps arrays of its own: what the caller does to these is not learned.
+        # The agent keeps its own arrays, so that callers cannot change what it learns from.
         return kept.copied()
 
     def ask_many(self, actions: Actions, count: int) -> list[AskedT]:
-        """Ask ``count`` times at once; each takes into account what the ones before it will tell."""
+        """Ask ``count`` times; each choice takes the pending ones before it into account."""
         return [self.ask(actions) for _ in range(integer("count", count, least=1))]
 
     def tell(self, asked: AskedT, answer: Answer) -> None:
-        """Learn the answer to what was asked earlier; any time, any order, once."""
+        """Learn the answer to a duel or a pull that :meth:`ask` returned.
+
+        Args:
+            asked: What :meth:`ask` returned; answers may arrive late and in any order, but only once.
+            answer: An :class:`~fairduel.Outcome` for a duel, a reward for a pull.
+
+        Raises:
+            UnknownDuelError: The agent is not waiting for this answer.
+        """
         checked = self._checked_answer(answer)
         self._tell(self._release(asked), checked)
 
     def cancel(self, asked: AskedT) -> None:
-        """Take back what will never be told."""
+        """Withdraw a duel or a pull that will never be answered."""
         self._cancel(self._release(asked))
 
     @abstractmethod
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action that is best by all that was told."""
+        """Return the index of the action that is best according to everything learned so far."""
 
     @property
     def asked(self) -> int:
-        """How often it asked, what was cancelled included."""
+        """How many times the agent has asked, including what was cancelled."""
         return self._asked
 
     @property
     def pending(self) -> tuple[AskedT, ...]:
-        """What was asked and is neither told nor cancelled yet; copies that cannot be written to."""
+        """Read-only copies of what was asked but neither told nor cancelled."""
         return tuple(kept.copied() for kept in self._pending.values())
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
+        """Every setting as given, plus resolved values, ready for JSON."""
         return self._given()
 
     def _given(self) -> dict[str, Any]:
-        """Every setting as given, a link by its name."""
+        """Every setting as given, with links by name."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: str(value) if isinstance(value, Link) else value for name, value in values.items()}
 
-    # ------------------------------------------------------------------ what a subclass writes
+    # ------------------------------------------------------------------ for subclasses
 
     @abstractmethod
     def _ask(self, actions: Actions) -> AskedT:
-        """Choose; what is returned carries the number ``self._asked``."""
+        """Choose, and return an object with the number ``self._asked``."""
 
     @abstractmethod
     def _tell(self, asked: AskedT, answer: Answer) -> None:
@@ -151,25 +166,25 @@ class Agent(ABC, Generic[AskedT, Answer]):
 
     @abstractmethod
     def _checked_answer(self, answer: Answer) -> Answer:
-        """Return the answer, or refuse it."""
+        """Return the answer if it is valid."""
 
     def _cancel(self, asked: AskedT) -> None:
-        """Forget what was asked; nothing to do for an agent that learns only when it is told."""
+        """Undo what ``_ask`` changed; nothing by default."""
 
     def _planned_horizon(self) -> int:
-        """The horizon, for an agent that cannot do without one."""
+        """The horizon, for an agent that requires one."""
         if self.horizon is None:
-            raise BadInputError(f"{type(self).__name__} plans its epochs or levels by the horizon: give one.")
+            raise BadInputError(f"{type(self).__name__} needs a horizon to plan its epochs or levels; set horizon.")
         return self.horizon
 
     def _horizon_or(self, round_number: int) -> int:
-        """The horizon, or this round in its place."""
+        """The horizon, or this round if there is none."""
         return round_number if self.horizon is None else self.horizon
 
-    # ------------------------------------------------------------------ save and resume
+    # ------------------------------------------------------------------ saving and loading
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's complete state as nested dictionaries of JSON values and arrays."""
         return {
             "version": FORMAT,
             "agent": _full_name(type(self)),
@@ -182,15 +197,15 @@ class Agent(ABC, Generic[AskedT, Answer]):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Agent[Any, Any]":
-        """Rebuild the agent that gave ``state``: what it asks next is what that one would ask.
+        """Rebuild an agent from :meth:`state`; it continues exactly where the original stopped.
 
-        Nothing is imported for it: its class must be defined already.
+        Nothing is imported, so the agent's class must already be defined.
         """
         kind = _class_named(state["agent"])
         own = next(c for c in kind.__mro__ if c.__module__.startswith("fairduel."))
         state = upgraded(state | {"agent": own.__name__})
         if not issubclass(kind, cls):
-            raise BadInputError(f"it holds an agent of class {_full_name(kind)}, not {_full_name(cls)}.")
+            raise BadInputError(f"it contains an agent of class {_full_name(kind)}, not {_full_name(cls)}.")
         agent = kind._from_settings(state["settings"])  # noqa: SLF001
         agent._restore(state)  # noqa: SLF001
         agent._check_restored()  # noqa: SLF001
@@ -198,64 +213,68 @@ class Agent(ABC, Generic[AskedT, Answer]):
 
     @classmethod
     def _from_settings(cls, settings: dict[str, Any]) -> Self:
-        """A new agent with the settings of a saved one."""
+        """Make a new agent with saved settings."""
         return cls(**settings)
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take over the state; it is checked afterwards, except for what code that checks nothing would see."""
+        """Load the state; :meth:`_check_restored` validates most of it afterwards."""
         self._rng.bit_generator.state = _checked_stream(state["random"])
         self._asked = integer("asked", state["asked"])
         for number, fields in state["pending"].items():
             kept: Any = self._asks.from_state(fields)
-            ensure(str(kept.number) == number, "something pending has two numbers")
+            ensure(str(kept.number) == number, "a pending duel or pull has two numbers")
             self._pending[kept.number] = kept
         for name in self._memory:
             setattr(self, name, _like(getattr(self, name), state["memory"][name], name))
 
     def _check_restored(self) -> None:
-        """Refuse a state that no agent with these settings can have."""
+        """Reject a state that an agent with these settings cannot have."""
         for kept in self._pending.values():
             ensure(kept.number < self._asked, f"{kept} is pending, but only {self._asked} were asked")
             self._check_pending(kept)
 
     def _check_pending(self, asked: AskedT) -> None:
-        """Refuse something pending that this agent cannot have asked."""
+        """Reject a pending duel or pull that this agent cannot have asked."""
         d = getattr(self, "dimension", None)
         shapes = {array.shape for _, array in asked._arrays()}  # noqa: SLF001
         ensure(d is None or shapes <= {(0,), (d,), (2, d)}, f"{asked} does not fit {d} features")
 
     def save(self, path: str | Path) -> None:
-        """Write :meth:`state` to one file, whole or not at all."""
+        """Save the agent to one file, atomically."""
         write_state(Path(path), self.state())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read an agent back from :meth:`save`; a file that no agent can have written is refused."""
+        """Load an agent from a file written by :meth:`save`.
+
+        Raises:
+            BadInputError: The file does not contain a valid agent.
+        """
         state = read_state(Path(path))
         try:
             agent = cls.from_state(state)
         except BadInputError as error:
             raise BadInputError(f"cannot load {path}: {error}") from error
-        except Exception as error:  # whatever a made-up state leads to, here or in a class of the user's
+        except Exception as error:  # an invalid state can raise anything, also in a user's class
             raise BadInputError(f"cannot load {path}: {type(error).__name__}: {error}.") from error
         assert isinstance(agent, cls)
         return agent
 
     def _release(self, asked: AskedT) -> AskedT:
-        """Take something off the list of what is waited for, and return the agent's own copy of it."""
+        """Remove a pending duel or pull, and return the agent's own copy of it."""
         if not isinstance(asked, Asked):
-            raise BadInputError(f"give back what ask returned, not {asked!r}.")
+            raise BadInputError(f"pass the object that ask returned, not {asked!r}.")
         kept = self._pending.get(asked.number)
         if kept is not None and kept.same_as(asked):
             return self._pending.pop(asked.number)
         if kept is not None or not 0 <= asked.number < self._asked:
-            raise UnknownDuelError(f"{asked} was never asked here.")
+            raise UnknownDuelError(f"{asked} was never asked by this agent.")
         raise UnknownDuelError(f"{asked} was already told or cancelled.")
 
 
 @dataclass(kw_only=True, eq=False)
 class DuelingAgent(Agent[DuelT, Outcome]):
-    """An agent that asks duels, and is told who won, or that it was a tie: half a win for each."""
+    """An agent that asks duels and learns from their outcomes; a tie counts as half a win for each."""
 
     _asks: ClassVar[type[Asked]] = Duel
 
@@ -267,7 +286,7 @@ class DuelingAgent(Agent[DuelT, Outcome]):
 
 @dataclass(kw_only=True, eq=False)
 class RewardAgent(Agent[PullT, float]):
-    """An agent that pulls one action at a time, and is told a number: its reward."""
+    """An agent that pulls one action at a time and learns from its reward."""
 
     _asks: ClassVar[type[Asked]] = Pull
 
@@ -277,10 +296,13 @@ class RewardAgent(Agent[PullT, float]):
 
 @dataclass(kw_only=True, eq=False)
 class KArmed:
-    """Mixed into an agent of K arms without features: ``ask`` needs no actions, and takes any K of them."""
+    """Mixin for an agent with K arms and no features; ``ask`` ignores what the actions are.
+
+    Args:
+        arms: K.
+    """
 
     arms: int
-    """K."""
 
     def __post_init__(self) -> None:
         self.arms = integer("arms", self.arms, least=2)
@@ -288,13 +310,13 @@ class KArmed:
 
     def _check_count(self, actions: Actions) -> None:
         if isinstance(actions, ActionSet):
-            raise BadInputError(f"{type(self).__name__} knows arms by their number alone: give it none, or list them.")
+            raise BadInputError(f"{type(self).__name__} identifies arms by index; pass no actions, or a list of them.")
         try:
             count = self.arms if actions is None else len(actions)  # type: ignore[arg-type]  # or it has none
         except TypeError:
             count = 0
         if count != self.arms:
-            raise BadInputError(f"this {type(self).__name__} has {self.arms} arms, and {count} actions came.")
+            raise BadInputError(f"{type(self).__name__} has {self.arms} arms but got {count} actions.")
 
     def _check_pending(self, asked: Any) -> None:
         super()._check_pending(asked)  # type: ignore[misc]
@@ -305,12 +327,15 @@ class KArmed:
 
 @dataclass(kw_only=True, eq=False)
 class Featured:
-    """Mixed into an agent that chooses by features, in which the rewards are linear: xᵀθ*."""
+    """Mixin for an agent whose rewards are linear in features: xᵀθ*.
+
+    Args:
+        dimension: d, the number of features of an action.
+        norm_bound: B, an upper bound on ‖θ*‖; never estimated from data.
+    """
 
     dimension: int
-    """d, the number of features of an action."""
     norm_bound: float
-    """B, a bound on ‖θ*‖; it must be known, and is never taken from the data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # the agent's, which stands behind
@@ -318,41 +343,41 @@ class Featured:
         self.norm_bound = positive("norm_bound", self.norm_bound)
 
     def _listed(self, actions: Actions) -> Matrix:
-        """The actions as rows of features, for an agent that looks at them one by one."""
+        """The actions as a checked array (K, d), for an agent that needs a list."""
         if actions is None or isinstance(actions, ActionSet):
-            raise BadInputError(f"{type(self).__name__} chooses by features: list the actions, one row each.")
+            raise BadInputError(f"{type(self).__name__} needs the actions as a list of features, one row each.")
         return checked_actions(actions, self.dimension)
 
 
 def check_difference(duel: Duel, dimension: int) -> None:
-    """Refuse a pending duel of other than ``dimension`` features, or of actions that are too far apart."""
+    """Reject a pending duel with the wrong number of features, or with a difference that is too long."""
     ensure(duel.difference.shape == (dimension,), f"{duel} does not fit {dimension} features")
     ensure(np.linalg.norm(duel.difference) <= LONGEST_DIFFERENCE, f"the difference of {duel} is too long")
 
 
 def _class_named(name: str) -> type[Agent[Any, Any]]:
-    """The class of a saved agent, among those that are defined.
+    """Find the class of a saved agent among those that are defined.
 
-    Formats 1 to 3 hold the bare name; fairduel's own class goes first. A class of a script, ``__main__``, has another
-    module when the script is imported.
+    Formats 1 to 3 contain the bare name; fairduel's own classes take precedence. A class defined in a script
+    (``__main__``) has another module when the script is imported.
     """
-    ensure(isinstance(name, str), "the class of the saved agent has no name")
+    ensure(isinstance(name, str), "the saved agent does not name its class")
     classes = Agent._classes  # noqa: SLF001
     if name in classes:
         return classes[name]
     module, _, bare = name.rpartition(":")
     if module in {"", "__main__"}:
-        alike = [c for c in classes.values() if bare in {c.__name__, c.__qualname__}]
-        own = [c for c in alike if c.__module__.startswith("fairduel.")]
-        others = [c for c in alike if c not in own]
+        named = [c for c in classes.values() if bare in {c.__name__, c.__qualname__}]
+        own = [c for c in named if c.__module__.startswith("fairduel.")]
+        others = [c for c in named if c not in own]
         found = [*own, *others] if not module else others
         if found:
             return found[0]
-    raise BadInputError(f"the class {name} of the saved agent is not defined: import the module that defines it first.")
+    raise BadInputError(f"the saved agent's class {name} is not defined; import its module first.")
 
 
 def _checked_stream(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a PCG64 stream, if it is one."""
+    """Return the state of a PCG64 stream after checking it."""
     inner = state["state"]
     numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
     limits = (2**128, 2**128, 2, 2**32)
@@ -360,7 +385,7 @@ def _checked_stream(state: dict[str, Any]) -> dict[str, Any]:
         state["bit_generator"] == "PCG64"
         and all(type(n) is int and 0 <= n < limit for n, limit in zip(numbers, limits, strict=True))
         and inner["inc"] % 2 == 1,
-        "its random stream is not one of PCG64",
+        "its random stream is not a valid PCG64 state",
     )
     return state
 
@@ -372,16 +397,16 @@ def _copied(value: Any) -> Any:
 
 
 def _like(new: Any, saved: Any, name: str) -> Any:
-    """Return a copy of a ``saved`` attribute, if it could have come of what a ``new`` agent has there.
+    """Return a copy of a ``saved`` attribute after checking that it fits the ``new`` agent's value.
 
-    NaN never could, and infinities only of others.
+    NaN is rejected, and infinities too unless the new value has some.
     """
     if isinstance(new, np.ndarray):
         ensure(isinstance(saved, np.ndarray) and saved.dtype == new.dtype, f"{name} is not an array of {new.dtype}")
         fits = saved.ndim == new.ndim and all(n in {0, m} for n, m in zip(new.shape, saved.shape, strict=True))
         ensure(fits, f"{name} has shape {saved.shape} where a new agent has {new.shape}")
         numbers = saved if new.dtype.kind == "f" else np.zeros(0)
-        ensure(not np.isnan(numbers).any(), f"{name} holds NaN")
+        ensure(not np.isnan(numbers).any(), f"{name} contains NaN")
         ensure(np.isfinite(numbers).all() or np.isinf(new).any(), f"{name} is not finite")
     elif isinstance(new, (bool, str, list)):
         ensure(type(saved) is type(new), f"{name} is {saved!r} where a new agent has {new!r}")

@@ -1,4 +1,4 @@
-"""What agents with features share: the estimate, Σ, the radius and the books around the round."""
+"""Base class of contextual dueling agents: the estimate, Σ, the radius and bookkeeping."""
 
 import math
 import warnings
@@ -25,41 +25,42 @@ _LOCK_IN_STREAK = 100
 
 @dataclass(kw_only=True, eq=False)
 class ContextualAgent(Featured, DuelingAgent[Duel]):
-    """What every agent with features is given, and what it learns by.
+    """Base class of contextual dueling agents.
 
-    A subclass writes :meth:`_theory_radius` and :meth:`_practical_radius`. One with a rule of its own names it in
-    ``_choose``, a compiled function like :func:`choose`; one that weighs in its own way names that in ``_weigh``. What
-    these need to know of a round :meth:`_numbers_at` gives. Everything else is here.
+    A subclass implements :meth:`_theory_radius` and :meth:`_practical_radius`. To choose pairs differently it sets
+    ``_choose``, a compiled function like :func:`choose`; to weigh duels differently it sets ``_weigh``.
+    :meth:`_numbers_at` returns what these need to know about a round.
 
-    Σ needs no outcome, so it grows in :meth:`ask`; with feedback at once that is exactly the paper's
-    order, and with late feedback the agent does not ask the same thing again while it waits.
+    Σ does not depend on outcomes, so it is updated in :meth:`ask`. With immediate feedback that is exactly the paper's
+    order; with late feedback it keeps the agent from repeating itself while it waits.
+
+    Args:
+        link: σ, a :class:`~fairduel.core.links.Link` or its name.
+        kappa: κ, the smallest slope of the link; ``None`` derives it from the link and the norm bound.
+        ridge: λ; ``None`` uses the theorem's value.
+        radius: β, the confidence radius: ``"practical"``, ``"theory"`` or a number.
+        radius_scale: A factor on the radius.
+        failure_probability: δ of the theory radius.
+        warmup: τ, the number of initial duels between random distinct actions.
+        self_duels: Whether an action may duel itself, as the paper's argmax allows. Set ``False`` when people answer.
+        constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
+        estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
+            and there are 10 % more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
     """
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
     link: Link | str = LOGISTIC
-    """σ, a :class:`~fairduel.core.links.Link` or its name."""
     kappa: float | None = None
-    """κ, the smallest slope of the link; ``None`` takes it from the link and the norm bound."""
     ridge: float | None = None
-    """λ; ``None`` takes the theorem's."""
     radius: float | str = "practical"
-    """β: ``"practical"``, ``"theory"`` or a number."""
     radius_scale: float = 1.0
-    """A factor on the radius, whichever it is."""
     failure_probability: float = 0.05
-    """δ of the theory radius."""
     warmup: int = 0
-    """τ: that many duels of random distinct actions come first."""
     self_duels: bool = True
-    """Whether an action may duel itself, as the paper's argmax allows; people are never shown that."""
     constrained: bool = False
-    """Whether the estimate is kept within ‖θ‖ ≤ B; the paper's is not."""
     estimator: EstimatorName = "exact"
-    """``"exact"``: the MLE of all that was told, in every round, as in the paper. ``"lazy"``: the same, but anew only
-    when det Σ has doubled and a tenth more was told. ``"one-pass"``: mirror descent, which keeps no outcomes."""
 
-    # How to choose and how to weigh, as compiled functions.
     _choose: ClassVar[Any] = staticmethod(choose)
     _weigh: ClassVar[Any] = staticmethod(weigh)
     _has_local_information: ClassVar[bool] = False
@@ -82,7 +83,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         ball = self.norm_bound if is_bounded else math.inf
         return Estimator(self.estimator, self.dimension, ridge=self._ridge, link=self._link, ball=ball, room=room)
 
-    # ------------------------------------------------------------------ what users call
+    # ------------------------------------------------------------------ public methods
 
     def _ask(self, actions: Actions) -> Duel:
         duel = self._duel_in(actions) if isinstance(actions, ActionSet) else self._duel_among(self._table(actions))
@@ -90,25 +91,25 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return duel
 
     def _duel_among(self, table: Matrix) -> Duel:
-        """The next duel of listed actions (K, d)."""
+        """Choose the next duel among listed actions (K, d)."""
         self._refit()
-        self._information.look_at(table, few=not self._has_local_information)
+        self._information.set_actions(table, few=not self._has_local_information)
         if self._has_local_information:
-            self._local_information.look_at(table)
+            self._local_information.set_actions(table)
         table = np.asarray(table, dtype=np.float64)
         is_warmup = self._asked < self.warmup
         return Duel(self._asked, *self._steps.ask(*self._now(), table, is_warmup, self._rng))
 
     def _duel_in(self, actions: ActionSet) -> Duel:
-        """The next duel of a set that is not listed."""
+        """Choose the next duel in an implicit action set."""
         self._check_dimension(actions)
-        if self._choose is not choose:  # said before a warm-up, which could do without
+        if self._choose is not choose:  # also during the warm-up, which would work
             raise BadInputError(
-                f"{type(self).__name__} looks at its actions one by one: list them, or ask RCDB, RCDB-S or MaxPairUCB."
+                f"{type(self).__name__} needs listed actions; list them, or use RCDB, RCDB-S or MaxPairUCB."
             )
         self._refit()
         for information in (self._information, self._local_information):
-            information.look_at(None)
+            information.set_actions(None)
         if self._asked < self.warmup:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
             while np.array_equal(first, second):
@@ -137,7 +138,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
                 self._local_information.add(asked.difference, -asked.weight * asked.slope)
 
     def recommend(self, actions: Actions = None) -> int:
-        """Index of the action with the highest estimated reward; the lowest index among equals."""
+        """Return the index of the action with the highest estimated reward, the lowest among ties."""
         if isinstance(actions, ActionSet):
             self._check_dimension(actions)
             return actions.index(actions.best(self.estimate))
@@ -145,32 +146,32 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     def _table(self, actions: ArrayLike | None) -> Matrix:
         if actions is None:
-            raise BadInputError(f"{type(self).__name__} chooses by features: give the actions, one row each.")
+            raise BadInputError(f"{type(self).__name__} needs the features of the actions, one row each.")
         return checked_actions(actions, self.dimension, single=True)
 
     def _check_dimension(self, actions: ActionSet) -> None:
         if actions.dimension != self.dimension:
             raise BadInputError(
-                f"this agent has {self.dimension} features and the set's actions have {actions.dimension}."
+                f"the agent has {self.dimension} features but the set's actions have {actions.dimension}."
             )
 
     @property
     def estimate(self) -> Vector:
-        """θ on all that was told, shape (d,): of eq. (MLE), or as the ``estimator`` has it."""
+        """The current estimate θ, shape (d,): the solution of eq. (MLE) if ``estimator`` is ``"exact"``."""
         return self._refit().copy()
 
     @property
     def information(self) -> Information:
-        """Σ of all that was asked."""
+        """Σ of all duels asked so far."""
         return self._information
 
     @property
     def current_radius(self) -> float:
-        """β of the next duel, with its scale."""
+        """β of the next duel, including ``radius_scale``."""
         return self.radius_at(self._asked + 1)
 
     def radius_at(self, round_number: int) -> float:
-        """β of round t = 1, 2, and so on, with its scale."""
+        """β of round t = 1, 2, …, including ``radius_scale``."""
         if not isinstance(self.radius, str):
             return self.radius_scale * self.radius
         if self.radius == "practical":
@@ -179,13 +180,13 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, and the numbers that came of it; plain values, ready for JSON."""
+        """Every setting as given, plus resolved values, ready for JSON."""
         return super().settings | {"link": str(self._link), "kappa": self._kappa, "ridge": self._ridge}
 
-    # ------------------------------------------------------------------ save and resume
+    # ------------------------------------------------------------------ saving and loading
 
     def state(self) -> dict[str, Any]:
-        """Everything that the agent is, as JSON values and arrays, nested in dictionaries."""
+        """Return the agent's complete state as nested dictionaries of JSON values and arrays."""
         state = super().state()
         matrices = {"information": self._information.state()}
         if self._has_local_information:
@@ -201,28 +202,30 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     def _check_restored(self) -> None:
         super()._check_restored()
-        ensure(integer("_self_duel_streak", self._self_duel_streak) <= self._asked, "it has more self-duels than duels")
+        ensure(
+            integer("_self_duel_streak", self._self_duel_streak) <= self._asked, "there are more self-duels than duels"
+        )
 
     def _check_pending(self, asked: Duel) -> None:
         super()._check_pending(asked)
         check_difference(asked, self.dimension)
         ensure(not math.isnan(asked.slope), f"the slope of {asked} is NaN")
 
-    # ------------------------------------------------------------------ what a subclass writes
+    # ------------------------------------------------------------------ for subclasses
 
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:
-        """The radius of the agent's theorem in round t."""
+        """The theorem's radius in round t."""
 
     @abstractmethod
     def _practical_radius(self, round_number: int) -> float:
-        """The radius that works, in round t."""
+        """The practical radius in round t."""
 
     def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)
 
     def _numbers_at(self, round_number: int) -> tuple[float, ...]:
-        """What the agent's rule and weight need to know of round t: the radius first."""
+        """The parameters of round t that ``_choose`` and ``_weigh`` need, the radius first."""
         return (self.radius_at(round_number),)
 
     @property
@@ -231,7 +234,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     @property
     def _design_slope(self) -> float:
-        """How much a duel counts in Σ, before its weight."""
+        """The coefficient of a duel in Σ, before its weight."""
         return 1.0
 
     # ------------------------------------------------------------------ the round
@@ -245,14 +248,14 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return steps(self._choose, self._weigh)
 
     def _now(self) -> tuple[Any, ...]:
-        """What every step of the next round needs."""
+        """The first arguments of every step of the next round."""
         numbers = np.array(self._numbers_at(self._asked + 1), dtype=np.float64)
         return self._plan, numbers, self._information.arrays, self._local_information.arrays, self._estimator.theta
 
     def plan_run(self, horizon: int) -> RunPlan | None:
-        """What a compiled run of this agent needs, or ``None`` where the agent has asked already.
+        """Return what a compiled run needs, or ``None`` if the agent has already asked something.
 
-        All numbers of a round are monotone in t, so that equal ends mean one value.
+        All round parameters are monotone in t, so if the first and last are equal, all are.
         """
         if self._asked:
             return None
@@ -262,7 +265,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
 
     def new_arrays(self, room: int) -> tuple[Known, EstimatorArrays]:
-        """What such an agent knows that has asked nothing yet, with room for so many different duels."""
+        """Return the arrays of a new agent with these settings, with room for ``room`` distinct duels."""
         local = self.dimension if self._has_local_information else 0
         estimator = self._new_estimator(room).arrays
         return Known(
@@ -272,7 +275,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _refit(self) -> Vector:
         return self._estimator.fitted(self._information.log_determinant)
 
-    # ------------------------------------------------------------------ the books
+    # ------------------------------------------------------------------ bookkeeping
 
     def _horizon_or(self, round_number: int) -> int:
         return self.horizon if self.horizon is not None else max(round_number, 2)
@@ -282,9 +285,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self._self_duel_streak == _LOCK_IN_STREAK and not self._warned_of_lock_in:
             self._warned_of_lock_in = True
             warnings.warn(
-                f"the last {_LOCK_IN_STREAK} duels of this {type(self).__name__} set an action against itself (now "
-                f"action {duel.first}) and taught it nothing: if that action is not the best, a larger radius or a "
-                "warm-up would find out.",
+                f"the last {_LOCK_IN_STREAK} duels of {type(self).__name__} set an action against itself (now action "
+                f"{duel.first}), which teaches nothing; if that action may not be the best, use self_duels=False, a "
+                "larger radius or a warm-up.",
                 LockInWarning,
                 stacklevel=4,
             )
@@ -305,7 +308,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self.estimator not in get_args(EstimatorName):
             raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
         if self.constrained and self.estimator == "one-pass":
-            raise BadInputError("one-pass estimates always stay within ‖θ‖ ≤ B: leave constrained out.")
+            raise BadInputError("estimator='one-pass' always keeps ‖θ‖ ≤ B; omit constrained.")
         self.radius = number_or_name("radius", self.radius, self._radius_names())
 
     def _radius_names(self) -> tuple[str, ...]:

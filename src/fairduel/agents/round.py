@@ -1,8 +1,8 @@
-"""The round from ask to tell of agents with features, written once.
+"""One round of a contextual dueling agent, from ask to tell.
 
-Its steps are compiled functions over a plan (settings as numbers) and what is known (arrays). ``tell_step`` is
-the estimator's. An agent calls them once a
-round; a compiled run calls them T times. What an agent does in its own way, to choose or to weigh, is filled into them.
+The steps are compiled functions of a plan (settings as numbers) and of arrays; ``tell_step`` is the estimator's. An
+agent calls them once per round, a compiled run calls them T times. Each agent's own way of choosing and weighing is
+filled in by :func:`steps`.
 """
 
 import functools
@@ -14,9 +14,9 @@ import numpy as np
 from fairduel.core.compiling import inlined, specialised
 from fairduel.core.estimators import EstimatorPlan
 from fairduel.core.information import (
-    AFRESH,
-    FEW,
     GRAM_UPDATES,
+    REFRESH_EVERY,
+    SMALL_SET,
     InformationArrays,
     add_difference,
     fill_gram,
@@ -27,34 +27,34 @@ from fairduel.duel import Matrix, Vector
 
 
 class Plan(NamedTuple):
-    """An agent's settings as compiled functions know them, the same in every round."""
+    """An agent's settings for compiled functions, constant over a run."""
 
     chooser: int
-    """The number of its ``choose``, in a compiled run."""
+    """The index of its ``choose`` in a compiled run."""
     weigher: int
-    """The number of its ``weigh``."""
+    """The index of its ``weigh`` in a compiled run."""
     trust: float
     """α; ∞ trusts every duel fully."""
     design_slope: float
-    """How much a duel counts in Σ, before its weight."""
+    """The coefficient of a duel in Σ, before its weight."""
     kappa: float
     self_duels: bool
     estimator: EstimatorPlan
 
 
 class Known(NamedTuple):
-    """What an agent knows when it asks, as arrays."""
+    """What an agent knows when it asks."""
 
     information: InformationArrays
     """Σ."""
     local: InformationArrays
-    """Λ of an agent that explores by it; empty for others."""
+    """Λ of an agent that explores by it; empty for other agents."""
     theta: Vector
     """θ, shape (d,)."""
 
 
 class Choice(NamedTuple):
-    """A duel that was chosen, and what was known at that moment."""
+    """A chosen duel, and what was known at that moment."""
 
     first: int
     second: int
@@ -66,12 +66,12 @@ class Choice(NamedTuple):
 
 
 RADIUS = 0
-"""Where the radius stands among an agent's numbers of a round (m,); a subclass may put more behind it."""
+"""The index of the radius among an agent's round parameters (m,); a subclass may append more."""
 
 
 @inlined
 def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """argmax over pairs of (x_a + x_b)ᵀθ + β‖x_a − x_b‖ (Algorithm 1, line 6), unless an agent has another rule."""
+    """The default rule: argmax over pairs of (x_a + x_b)ᵀθ + β‖x_a − x_b‖ (Algorithm 1, line 6)."""
     return symmetric_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
@@ -83,15 +83,15 @@ def weigh(
     difference: Vector,  # noqa: ARG001
     width: float,
 ) -> tuple[float, float]:
-    """How much to trust a duel, and how much it informs: eq. (weight) and 1 or κ, unless an agent has it otherwise."""
+    """The default weight of a duel, eq. (weight), and how much it informs: 1 or κ."""
     return uncertainty_weight(plan.trust, width), plan.design_slope
 
 
 @inlined
-def looking_at(known: Known, count: int) -> Known:
-    """The same with room for the Gram matrix of so many actions where the agent explores, if these are few."""
+def with_gram(known: Known, count: int) -> Known:
+    """Make room for the Gram matrix of a small action set, in the matrix that steers exploration."""
     information, local, theta = known
-    kept = count if count <= max(FEW, theta.size) else 0
+    kept = count if count <= max(SMALL_SET, theta.size) else 0
     gram = np.empty((kept, kept))
     if local.matrix.size:
         local = InformationArrays(local.matrix, local.inverse, gram, local.waiting, local.marks)
@@ -105,8 +105,8 @@ def looking_at(known: Known, count: int) -> Known:
 
 @inlined
 def forget_gram(known: Known) -> None:
-    """Have the Gram matrix computed again, because its actions are others now."""
-    known.information.marks[GRAM_UPDATES] = known.local.marks[GRAM_UPDATES] = AFRESH
+    """Mark the Gram matrix as outdated, because the actions changed."""
+    known.information.marks[GRAM_UPDATES] = known.local.marks[GRAM_UPDATES] = REFRESH_EVERY
 
 
 def commit_step(
@@ -118,7 +118,7 @@ def commit_step(
     pair: tuple[int, int],
     difference: Vector,
 ) -> tuple[float, float, float]:
-    """Weigh the duel of a ``pair`` with this difference (d,) and add it to Σ and Λ; return its weight, width and slope.
+    """Weigh a duel with this difference (d,) and add it to Σ and Λ; return its weight, width and slope.
 
     Algorithm 1, lines 8 and 3; Algorithm 2, lines 12 to 15, 4 and 6.
     """
@@ -142,7 +142,7 @@ def ask_step(
     is_warmup: bool,
     rng: np.random.Generator,
 ) -> Choice:
-    """Choose the next duel among ``actions`` (K, d): by Λ if the agent has one, else by Σ."""
+    """Choose the next duel among ``actions`` (K, d), exploring by Λ if the agent has one, else by Σ."""
     gram, inverse, marks = information.gram, information.inverse, information.marks
     if local.matrix.size:
         gram, inverse, marks = local.gram, local.inverse, local.marks
@@ -159,7 +159,7 @@ def ask_step(
 
 
 class Steps(NamedTuple):
-    """The two halves of ``ask`` for agents that choose and weigh alike."""
+    """The compiled steps of ``ask``: all of it, and the part after the choice."""
 
     ask: Callable[..., Choice]
     commit: Callable[..., tuple[float, float, float]]
@@ -167,15 +167,15 @@ class Steps(NamedTuple):
 
 @functools.cache
 def steps(chooser: Callable[..., Any], weigher: Callable[..., Any]) -> Steps:
-    """Compile the steps with this ``choose`` and this ``weigh``."""
+    """Compile the steps for this ``choose`` and this ``weigh``."""
     commit = specialised(commit_step, weigh=weigher)
     return Steps(specialised(ask_step, choose=chooser, commit_step=commit), commit)
 
 
 class RunPlan(NamedTuple):
-    """What a compiled run needs of an agent besides its steps."""
+    """An agent's settings for a compiled run."""
 
     plan: Plan
     schedule: Matrix
-    """The agent's numbers in each round, shape (T, m)."""
+    """The round parameters, shape (T, m)."""
     warmup: int

@@ -35,7 +35,8 @@ class _CompileNotice(event.Listener):
         if self.is_due and getattr(event.data["dispatcher"], "is_own", False):
             self.is_due = False
             logging.getLogger("fairduel").warning(
-                "fairduel is compiling its numerical code for this machine; this can take half a minute, but only the first time"
+                "fairduel is compiling its numerical code for this machine; this can take half a minute, but only the "
+                "first time"
             )
 
     def on_end(self, event: Any) -> None:
@@ -43,7 +44,7 @@ class _CompileNotice(event.Listener):
 
 
 _compile_notice = _CompileNotice()
-event.register("numba:compile", _compile_notice)
+event.register("numba:compile", _compile_notice)  # type: ignore[no-untyped-call]
 
 
 def skip_compile_notice() -> None:

@@ -1,7 +1,7 @@
-"""How an agent learns θ from outcomes: exactly, lazily, or in one pass.
+"""Estimators of θ: exact, lazy or one-pass.
 
-``"exact"`` is the MLE of all that was told, in every round, as in the paper. ``"lazy"`` is the same, but anew only when
-det Σ has doubled and a tenth more was told. ``"one-pass"`` is mirror descent, which keeps no outcomes.
+``"exact"`` computes the MLE in every round, as in the paper. ``"lazy"`` does so only when det Σ has doubled and there
+are 10 % more outcomes. ``"one-pass"`` is mirror descent, which stores no outcomes.
 """
 
 import math
@@ -27,7 +27,7 @@ from fairduel.core.likelihood import (
 )
 from fairduel.core.links import Link, LinkNumbers
 from fairduel.core.mirror_descent import STEP, mirror_step
-from fairduel.duel import Matrix, Vector
+from fairduel.duel import Vector
 
 EstimatorName = Literal["exact", "lazy", "one-pass"]
 _EXACT, _LAZY, _ONE_PASS = range(3)
@@ -35,7 +35,7 @@ _LOG_TWO = math.log(2.0)
 
 
 class EstimatorPlan(NamedTuple):
-    """The settings of an :class:`Estimator`, as compiled functions know them."""
+    """The settings of an :class:`Estimator`, for compiled functions."""
 
     kind: int
     ridge: float
@@ -53,9 +53,9 @@ class EstimatorArrays(NamedTuple):
     """Exact and lazy: L of the Hessian LLᵀ at the last fit, shape (1, d, d). One-pass: H and H⁻¹, shape (2, d, d)."""
     told: ToldRows
     marks: Vector
-    """How many outcomes were told, and had been at the last fit; log det Σ at the last fit; whether outcomes came
-    since, and whether there is a root; the gradient's excess over its tolerance; the problem's size; updates of H;
-    shape (8,)."""
+    """Scalars, shape (8,): the number of outcomes, now and at the last fit; log det Σ at the last fit; whether there
+    are new outcomes; whether there is a root; the ratio of the gradient to its tolerance; the problem's size; the
+    number of updates of H."""
 
 
 _OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UPDATES = range(8)
@@ -63,7 +63,7 @@ _OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UP
 
 @inlined
 def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
-    """Whether a lazy estimate is due: det Σ has doubled since the last (log gain ≥ log 2) and a tenth more was told."""
+    """Whether a lazy fit is due: det Σ has doubled (log gain ≥ log 2) and there are 10 % more outcomes."""
     return gain >= _LOG_TWO and 10 * outcomes_now >= 11 * outcomes_then
 
 
@@ -76,9 +76,9 @@ def tell_step(
     weight: float,
     share: float,
 ) -> None:
-    """Learn the outcome of a duel: φ (d,), w, and o = ``share``; there must be room for one more row.
+    """Learn the outcome of a duel from φ (d,), w and o = ``share``; there must be room for one more row.
 
-    A self-duel teaches nothing.
+    Self-duels are ignored.
     """
     if pair[0] == pair[1]:
         return
@@ -108,9 +108,9 @@ def tell_step(
 
 @inlined
 def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) -> None:
-    """Bring θ up to date with all that was told, if that is due; ``log_determinant`` is log det Σ.
+    """Update θ if a fit is due; ``log_determinant`` is log det Σ.
 
-    A fit that is not reached changes nothing but its mark.
+    A fit that does not converge only sets ``EXCESS``.
     """
     marks = arrays.marks
     if not marks[_IS_STALE]:
@@ -135,7 +135,7 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
 
 
 class Estimator:
-    """θ, and what it is learned from.
+    """θ and the outcomes that it is estimated from.
 
     >>> estimator = Estimator("exact", 1, ridge=0.25, link=Link("logistic"))
     >>> estimator.tell((0, 1), np.array([1.0]), weight=1.0, share=1.0)
@@ -146,7 +146,7 @@ class Estimator:
     def __init__(
         self, name: EstimatorName, dimension: int, *, ridge: float, link: Link, ball: float = math.inf, room: int = 64
     ) -> None:
-        """``ball`` is B, within which a one-pass estimate must be kept; ``room`` is for so many rows at first."""
+        """Start with θ = 0; ``ball`` is the bound on ‖θ‖, ``room`` the initial number of rows."""
         kind = get_args(EstimatorName).index(name)
         one_pass = kind == _ONE_PASS
         self.plan = EstimatorPlan(kind, ridge, ball, STEP, link.numbers)
@@ -160,7 +160,7 @@ class Estimator:
 
     @property
     def arrays(self) -> EstimatorArrays:
-        """What compiled functions work on, with room for one more outcome."""
+        """The arrays for compiled functions, with room for one more outcome."""
         self._told.make_room()
         if self._arrays.told is not self._told.rows:
             self._arrays = self._arrays._replace(told=self._told.rows)
@@ -182,11 +182,11 @@ class Estimator:
         return int(self._arrays.marks[_OUTCOMES])
 
     def tell(self, pair: tuple[int, int], difference: Vector, *, weight: float, share: float) -> None:
-        """Learn the outcome of a ``pair``'s duel with this difference (d,); ``share`` is 1, 0, or ½ of a tie."""
+        """Learn the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ for a tie."""
         tell_step(self.plan, self.arrays, pair, difference, weight, share)
 
     def fitted(self, log_determinant: float) -> Vector:
-        """θ (d,) on all that was told, or, of a lazy estimator, on as much as log det Σ calls for."""
+        """Return θ (d,), after refitting if that is due."""
         marks = self._arrays.marks
         if marks[_IS_STALE]:
             with converging(self.plan.ridge):
@@ -195,7 +195,7 @@ class Estimator:
         return self._arrays.theta
 
     def state(self) -> dict[str, Any]:
-        """Everything that :meth:`restore` needs, as JSON values and arrays."""
+        """Return everything that :meth:`restore` needs, as JSON values and arrays."""
         outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _, updates = self._arrays.marks.tolist()
         matrices = self._arrays.matrices.copy()
         curvature = None
@@ -213,7 +213,7 @@ class Estimator:
         }
 
     def restore(self, state: dict[str, Any], most: int) -> None:
-        """Take over what :meth:`state` gave, if it can be that of at most so many outcomes."""
+        """Load what :meth:`state` returned, after checking it; there can be at most ``most`` outcomes."""
         dimension = len(self.theta)
         theta = checked_array("θ", state["theta"], (dimension,))
         has_root = np.shape(state["root"]) != (0, 0)
@@ -223,10 +223,10 @@ class Estimator:
         outcomes = integer("the number of outcomes", state["outcomes"])
         fitted_outcomes = integer("the number of outcomes at the last fit", state["fitted_outcomes"])
         fitted_at = state["fitted_at"]
-        ensure(outcomes <= most, f"there are {outcomes} outcomes of {most} duels")
-        ensure(fitted_outcomes <= outcomes, "the last fit had more outcomes than were told")
-        ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is no number")
-        ensure((root.diagonal() > 0).all(), "the Hessian's root is not one")
+        ensure(outcomes <= most, f"there are {outcomes} outcomes but only {most} duels")
+        ensure(fitted_outcomes <= outcomes, "the last fit had more outcomes than there are")
+        ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is not a number")
+        ensure((root.diagonal() > 0).all(), "the Hessian's root has a diagonal entry ≤ 0")
         told = Comparisons.from_state(state["told"], dimension)
         is_stale = boolean("stale", state["stale"])
         size = size_of(told.differences, told.weights)

@@ -10,24 +10,23 @@ from fairduel.core.compiling import compiled, inlined
 from fairduel.duel import Matrix, Vector
 
 _SMALLEST_PIVOT = 1e-6
-AFRESH = 1024
-"""After so many updates an inverse or a Gram matrix is computed afresh, so that rounding cannot pile up."""
+REFRESH_EVERY = 1024
+"""An inverse or a Gram matrix is recomputed after this many updates, so that rounding errors cannot accumulate."""
 HIGH_DIMENSION = 64
-"""From this dimension on updates of Σ wait while the Gram matrix of a fixed set answers; compiled runs stay below."""
-FEW = 128
-"""Of so few actions, or of up to d, the Gram matrix is always worth having."""
-BY_HAND = 8  # features: to call BLAS for so few costs more than the sums
-_AT_ONCE = 64  # updates that waited: more than these are cheaper in one product
-_CONSISTENT = 1e-3  # relative: rounding leaves 3e-7 at the very worst, and no agent that was saved may be refused
-_LARGEST_KEPT = 2048  # actions: their Gram matrix has 32 MiB
+"""From this dimension on, updates of Σ are deferred while a Gram matrix suffices; compiled runs are not supported."""
+SMALL_SET = 128
+"""The Gram matrix is always kept for at most this many actions, or d."""
+SMALL_DIMENSION = 8  # features: for at most this many, plain loops are faster than BLAS
+_AT_ONCE = 64  # deferred updates: more than this are applied in one product
+_CONSISTENT = 1e-3  # relative: rounding leaves at most 3e-7, and no validly saved agent may be rejected
+_LARGEST_KEPT = 2048  # actions: a Gram matrix of 32 MiB
 
 
 @compiled
 def multiply(inverse: Matrix, direction: Vector) -> Vector:
     """Return Σ⁻¹φ for a symmetric (d, d) matrix, shape (d,).
 
-    It adds multiples of whole rows, so that the order of operations, and with it every last bit, is the
-    same on every machine.
+    It adds multiples of rows, so that the order of operations, and with it every bit, is the same on every machine.
     """
     result = np.zeros(direction.size)
     for i in range(direction.size):
@@ -38,7 +37,7 @@ def multiply(inverse: Matrix, direction: Vector) -> Vector:
 
 @compiled
 def dot(first: Vector, second: Vector) -> float:
-    """Return firstᵀsecond, both (d,), added up in order."""
+    """Return firstᵀsecond for vectors (d,), summed in order."""
     total = 0.0
     for i in range(first.size):
         total += first[i] * second[i]
@@ -47,8 +46,8 @@ def dot(first: Vector, second: Vector) -> float:
 
 @compiled
 def products(rows: Matrix, vector: Vector) -> Vector:
-    """Return xᵀv of each of the ``rows`` (n, d), shape (n,)."""
-    if vector.size > BY_HAND:
+    """Return xᵀv for each row x of ``rows`` (n, d), shape (n,)."""
+    if vector.size > SMALL_DIMENSION:
         return rows @ vector
     result = np.empty(len(rows))
     for i in range(result.size):
@@ -64,10 +63,10 @@ def squared_width(inverse: Matrix, direction: Vector) -> float:
 
 @compiled
 def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: float, updates: int) -> float:
-    """Add cφφᵀ to Σ, and to Σ⁻¹ by Sherman–Morrison, in place; return the pivot det Σ_new / det Σ_old.
+    """Add cφφᵀ to Σ, update Σ⁻¹ by Sherman–Morrison, in place, and return the pivot det Σ_new / det Σ_old.
 
-    ``updates`` counts this one. Every max(1024, d) of them Σ⁻¹ is computed afresh from Σ, so that rounding cannot
-    pile up; and so it is where taking back a duel (c < 0) leaves next to nothing of a direction.
+    ``updates`` includes this one. After every max(1024, d) updates Σ⁻¹ is recomputed from Σ, so that rounding errors
+    cannot accumulate; also if withdrawing a duel (c < 0) leaves almost nothing of a direction.
     """
     d = direction.size
     image = multiply(inverse, direction)
@@ -75,7 +74,7 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
     for i in range(d):
         for j in range(d):
             matrix[i, j] += coefficient * (direction[i] * direction[j])
-    if pivot < _SMALLEST_PIVOT or updates % max(AFRESH, d) == 0:
+    if pivot < _SMALLEST_PIVOT or updates % max(REFRESH_EVERY, d) == 0:
         fresh = np.linalg.inv(matrix)
         for i in range(d):
             for j in range(d):
@@ -90,9 +89,9 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
 
 @compiled
 def gram_rank_one(gram: Matrix, first: int, second: int, coefficient: float) -> None:
-    """Bring XΣ⁻¹Xᵀ (K, K) up to date, in place, after c(x_a − x_b)(x_a − x_b)ᵀ was added to Σ.
+    """Update XΣ⁻¹Xᵀ (K, K), in place, after c(x_a − x_b)(x_a − x_b)ᵀ was added to Σ.
 
-    With v = XΣ⁻¹(x_a − x_b), which is the difference of two of its columns, it loses c/(1 + c‖x_a − x_b‖²_Σ⁻¹) vvᵀ.
+    With v = XΣ⁻¹(x_a − x_b), the difference of two of its columns, subtract c/(1 + c‖x_a − x_b‖²_Σ⁻¹) vvᵀ.
     """
     image = gram[first] - gram[second]
     gain = coefficient / (1.0 + coefficient * (image[first] - image[second]))
@@ -102,19 +101,19 @@ def gram_rank_one(gram: Matrix, first: int, second: int, coefficient: float) -> 
 
 
 class InformationArrays(NamedTuple):
-    """The arrays of :class:`Information`, as compiled functions know them; an agent without them has empty ones."""
+    """The arrays of :class:`Information`, for compiled functions; an unused one is empty."""
 
     matrix: Matrix
-    """Σ without the updates that wait, shape (d, d)."""
+    """Σ without deferred updates, shape (d, d)."""
     inverse: Matrix
     """Its inverse, shape (d, d)."""
     gram: Matrix
-    """XΣ⁻¹Xᵀ (K, K) of the actions looked at, with all updates; (0, 0) where none is kept."""
+    """XΣ⁻¹Xᵀ (K, K) of the current actions, with all updates; (0, 0) if it is not kept."""
     waiting: Matrix
-    """φ and c of the updates that wait, in the first rows, shape (n, d + 1); (0, d + 1) where none ever does."""
+    """φ and c of the deferred updates, in the first rows, shape (n, d + 1); (0, d + 1) if updates are not deferred."""
     marks: Vector
-    """log det Σ with all updates; how many updates there were, of Σ and of the Gram matrix since it was made; how many
-    wait; shape (4,)."""
+    """Scalars, shape (4,): log det Σ with all updates; the number of updates of Σ, of the Gram matrix since it was
+    computed, and of deferred updates."""
 
 
 LOG_DETERMINANT, UPDATES, GRAM_UPDATES, WAITING = range(4)
@@ -122,15 +121,15 @@ LOG_DETERMINANT, UPDATES, GRAM_UPDATES, WAITING = range(4)
 
 @inlined
 def fill_gram(gram: Matrix, marks: Vector, inverse: Matrix, actions: Matrix) -> None:
-    """Compute the Gram matrix (K, K) of ``actions`` (K, d) if it is due, so that rounding cannot pile up."""
-    if gram.size and marks[GRAM_UPDATES] >= AFRESH:
+    """Recompute the Gram matrix (K, K) of ``actions`` (K, d) if it is outdated."""
+    if gram.size and marks[GRAM_UPDATES] >= REFRESH_EVERY:
         gram[:] = (actions @ inverse) @ actions.T
         marks[GRAM_UPDATES] = 0
 
 
 @inlined
 def width_between(arrays: InformationArrays, difference: Vector, first: int, second: int) -> float:
-    """‖φ‖_Σ⁻¹ of the difference φ (d,) of two of the actions looked at."""
+    """‖φ‖_Σ⁻¹ for the difference φ (d,) of two of the current actions."""
     if arrays.gram.size and arrays.waiting.size:
         gram = arrays.gram
         return math.sqrt(max(gram[first, first] + gram[second, second] - 2.0 * gram[first, second], 0.0))
@@ -139,9 +138,9 @@ def width_between(arrays: InformationArrays, difference: Vector, first: int, sec
 
 @inlined
 def add_difference(arrays: InformationArrays, difference: Vector, coefficient: float, first: int, second: int) -> None:
-    """Add cφφᵀ to Σ, where φ (d,) is the difference of two of the actions looked at.
+    """Add cφφᵀ to Σ, where φ (d,) is the difference of two of the current actions.
 
-    Where updates may wait there must be room for one more.
+    If updates are deferred, there must be room for one more.
     """
     matrix, inverse, gram, waiting, marks = arrays
     if gram.size and waiting.size:
@@ -159,9 +158,9 @@ def add_difference(arrays: InformationArrays, difference: Vector, coefficient: f
 
 @inlined
 def add_direction(matrix: Matrix, inverse: Matrix, marks: Vector, direction: Vector, coefficient: float) -> None:
-    """Add cφφᵀ to Σ, its inverse and its determinant; the Gram matrix is left alone.
+    """Add cφφᵀ to Σ, and update its inverse and determinant, but not the Gram matrix.
 
-    Where c < 0 leaves next to nothing of a direction, the determinant must be computed afresh.
+    If c < 0 leaves almost nothing of a direction, the caller must recompute the determinant.
     """
     marks[UPDATES] += 1
     pivot = rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
@@ -169,15 +168,15 @@ def add_direction(matrix: Matrix, inverse: Matrix, marks: Vector, direction: Vec
 
 
 def may_keep_gram(count: int, dimension: int) -> bool:
-    """Whether the Gram matrix of so many actions is worth keeping from one round to the next."""
+    """Whether to keep the Gram matrix of this many actions between rounds."""
     return dimension >= HIGH_DIMENSION and count <= _LARGEST_KEPT
 
 
 class Information:
-    """What has been asked so far, as Σ, Σ⁻¹ and log det Σ.
+    """Σ of all duels asked so far, with Σ⁻¹ and log det Σ.
 
-    A set of actions that is asked again and again has its Gram matrix XΣ⁻¹Xᵀ kept up to date. In high dimension
-    updates of Σ itself then wait until somebody looks at it: so such an agent never pays for d².
+    If the same actions are asked about repeatedly, their Gram matrix XΣ⁻¹Xᵀ is kept up to date. In high dimension,
+    updates of Σ itself are then deferred until it is needed, so that a round does not cost d².
 
     >>> information = Information(dimension=2, ridge=1.0)
     >>> information.add(np.array([1.0, 0.0]), 3.0)
@@ -214,23 +213,19 @@ class Information:
 
     @property
     def gram(self) -> Matrix | None:
-        """XΣ⁻¹Xᵀ (K, K) of the actions looked at, where it is kept."""
+        """XΣ⁻¹Xᵀ (K, K) of the current actions, or ``None`` if it is not kept."""
         return self.arrays.gram if self.arrays.gram.size else None
 
     def width(self, direction: Vector) -> float:
         """‖φ‖_Σ⁻¹ of one direction φ, shape (d,)."""
         return math.sqrt(squared_width(self.inverse, direction))
 
-    def norm(self, vector: Vector) -> float:
-        """‖v‖_Σ of one vector v, shape (d,)."""
-        return math.sqrt(squared_width(self.matrix, vector))
+    def set_actions(self, actions: Matrix | None, *, few: bool = True) -> None:
+        """Set the current actions X (K, d), if any, and update their Gram matrix if it is kept.
 
-    def look_at(self, actions: Matrix | None, *, few: bool = True) -> None:
-        """Say which list X (K, d) is asked about now, if any; a Gram matrix that is kept is up to date then.
-
-        One is kept of ``few`` actions, if wanted; in high dimension also of more, from the second time on end, and of
-        any list in single precision, at once and in that precision: widths below a thousandth of the actions' own are
-        then lost in rounding.
+        It is kept for few actions, if ``few``. In high dimension it is also kept for more actions: from the second
+        consecutive call on, or immediately, and in single precision, if the actions are in single precision; widths
+        below a thousandth of the actions' own are then lost in rounding.
         """
         if actions is None:
             self._forget_actions()
@@ -242,11 +237,11 @@ class Information:
             self._forget_actions()
             self._actions = actions.copy()
         may_wait = may_keep_gram(count, dimension) and (is_single or not is_new)
-        if self.gram is None and (may_wait or (few and count <= max(FEW, dimension))):
+        if self.gram is None and (may_wait or (few and count <= max(SMALL_SET, dimension))):
             self._keep_gram(count)
         if may_wait and self.gram is not None:
             self._make_room()
-        if self.gram is not None and self.arrays.marks[GRAM_UPDATES] >= AFRESH:
+        if self.gram is not None and self.arrays.marks[GRAM_UPDATES] >= REFRESH_EVERY:
             half = actions @ self.inverse.astype(actions.dtype, copy=False)
             self.arrays.gram[:] = half @ actions.T
             self.arrays.marks[GRAM_UPDATES] = 0
@@ -259,11 +254,11 @@ class Information:
             self.arrays = self.arrays._replace(waiting=self.arrays.waiting[:0])
 
     def _keep_gram(self, count: int) -> None:
-        self.arrays.marks[GRAM_UPDATES] = AFRESH
+        self.arrays.marks[GRAM_UPDATES] = REFRESH_EVERY
         self.arrays = self.arrays._replace(gram=np.empty((count, count)))
 
     def _settle(self) -> None:
-        """Work the updates that wait into Σ and its inverse."""
+        """Apply the deferred updates to Σ and its inverse."""
         matrix, inverse, _, waiting, marks = self.arrays
         count = int(marks[WAITING])
         if count == 0:
@@ -276,20 +271,20 @@ class Information:
                 rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
             return
         matrix += (directions.T * coefficients) @ directions
-        afresh = np.linalg.inv(matrix)
-        inverse[:] = 0.5 * (afresh + afresh.T)
+        fresh = np.linalg.inv(matrix)
+        inverse[:] = 0.5 * (fresh + fresh.T)
         marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
         marks[UPDATES] += count
 
     def _make_room(self) -> None:
-        """See that another update can wait."""
+        """Make room for another deferred update."""
         room, width = self.arrays.waiting.shape
         if self.arrays.marks[WAITING] == room:
             more = np.empty((max(room, _AT_ONCE), width))
             self.arrays = self.arrays._replace(waiting=np.concatenate([self.arrays.waiting, more]))
 
     def add(self, direction: Vector, coefficient: float) -> None:
-        """Add ``coefficient`` · φφᵀ; a kept Gram matrix is dropped, and made afresh when its actions are looked at."""
+        """Add ``coefficient`` · φφᵀ, and drop the Gram matrix."""
         self._forget_actions()
         matrix, inverse, _, _, marks = self.arrays
         add_direction(matrix, inverse, marks, direction, coefficient)
@@ -297,9 +292,9 @@ class Information:
             marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
 
     def state(self) -> dict[str, Any]:
-        """Everything that :meth:`from_state` needs.
+        """Return everything that :meth:`from_state` needs.
 
-        A kept Gram matrix is dropped, so that this one goes on to the last bit like the one that is rebuilt.
+        Drop the Gram matrix, so that this object and the rebuilt one continue identically, bit for bit.
         """
         self._forget_actions()
         return {
@@ -311,9 +306,9 @@ class Information:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
-        """Rebuild what :meth:`state` gave, after checking that it belongs to a positive-definite Σ (d, d).
+        """Rebuild the object from :meth:`state`, after checking that Σ (d, d) is positive definite.
 
-        Without a ``log_determinant`` it is computed.
+        A missing ``log_determinant`` is computed.
         """
         information = cls(dimension, ridge=1.0)
         matrix = checked_array("Σ", state["matrix"], (dimension, dimension))
@@ -336,7 +331,7 @@ class Information:
 
 
 def checked_array(name: str, array: Any, shape: tuple[int, ...]) -> Matrix:
-    """Return a copy of a saved array of finite floats, if it has this ``shape``."""
+    """Return a copy of a saved array after checking that it has this ``shape`` and finite floats."""
     ensure(isinstance(array, np.ndarray) and array.dtype == np.float64, f"{name} is not an array of floats")
     ensure(array.shape == shape, f"{name} has shape {array.shape} instead of {shape}")
     ensure(np.isfinite(array).all(), f"{name} is not finite")

@@ -2,7 +2,7 @@
 
 θ solves λθ + Σ_i w_i [σ(φ_iᵀθ) − o_i] φ_i = 0. The left side is the gradient of the strictly convex
 λ/2 ‖θ‖² + Σ_i w_i [S(φ_iᵀθ) − o_i φ_iᵀθ] with S′ = σ, so for λ > 0 there is exactly one solution,
-whatever the data. Duels with the same φ enter through (Σw, Σw·o) alone, so they share one row.
+whatever the data. Duels with the same φ matter only through (Σw, Σw·o), so they share one row.
 """
 
 import math
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairduel.checks import ensure
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import BY_HAND, HIGH_DIMENSION, checked_array, dot
+from fairduel.core.information import HIGH_DIMENSION, SMALL_DIMENSION, checked_array, dot
 from fairduel.core.links import Link, LinkNumbers, potential, probability_and_slope
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
@@ -23,16 +23,16 @@ from fairduel.errors import ConvergenceError
 TOLERANCE = 1e-12
 """The gradient's largest entry at the estimate is at most this times (1 + Σw), or 1 + Σw·max|φ_j| for φ beyond 1.
 
-So little that scores which tie stay within ``selection.TIE``: else rounding would break ties, not the agent's coin.
+Small enough that tied scores stay within ``selection.TIE``; otherwise rounding, not the agent's coin, would break ties.
 """
 LONGEST_DIFFERENCE = 2.0 * (1.0 + 1e-8)
-"""How far apart two actions can be, whose norms are at most 1."""
+"""The largest distance between two actions with norms of at most 1, plus rounding."""
 _MOST_STEPS = 200
-_BLOCK = 512  # rows at a time: they stay in the processor's cache between two products
+_BLOCK = 512  # rows at a time, so that they stay in the CPU cache between two products
 
 
 class Problem(NamedTuple):
-    """What eq. (MLE) is solved for: n rows of outcomes, a ridge and a link."""
+    """An instance of eq. (MLE): n rows of outcomes, a ridge and a link."""
 
     differences: Matrix
     """φ of each row, shape (n, d)."""
@@ -44,7 +44,7 @@ class Problem(NamedTuple):
     """λ."""
     link: LinkNumbers
     size: float
-    """1 + Σw·max(1, max|φ_j|), by which ``TOLERANCE`` is multiplied."""
+    """1 + Σw·max(1, max|φ_j|), the factor of ``TOLERANCE``."""
 
 
 @compiled
@@ -60,11 +60,11 @@ def loss(theta: Vector, problem: Problem) -> float:
 
 @compiled
 def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> float:
-    """Fill the gradient (d,) of :func:`loss`, the left side of eq. (MLE); return its largest entry.
+    """Fill the gradient (d,) of :func:`loss`, the left side of eq. (MLE), and return its largest absolute entry.
 
-    One pass over the rows, which also fills their ``curvatures`` Σw·σ′(φᵀθ) (n,), all that the Hessian needs.
+    Also fill the ``curvatures`` Σw·σ′(φᵀθ) (n,) of the rows, which the Hessian needs.
     """
-    if theta.size > BY_HAND:
+    if theta.size > SMALL_DIMENSION:
         _add_rows_by_blas(theta, problem, gradient, curvatures)
     else:
         _add_rows_by_hand(theta, problem, gradient, curvatures)
@@ -75,12 +75,9 @@ def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: V
     return largest
 
 
-# Neither function may make an array where there are few features: with one to free, Numba counts the references
-# to all others too, which takes as long as the sums.
-
-
 @compiled
 def _add_rows_by_hand(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> None:
+    # Temporary arrays would make Numba count references to all arrays, which takes as long as these sums.
     differences, weights, wins, _, link, _ = problem
     for j in range(theta.size):
         gradient[j] = 0.0
@@ -147,15 +144,15 @@ class Estimate(NamedTuple):
     theta: Vector
     """The estimate, shape (d,)."""
     root: Matrix
-    """L (d, d) with LLᵀ the Hessian, nearly, for :func:`predicted`; or empty."""
+    """L (d, d) with LLᵀ close to the Hessian, for :func:`predicted`; or empty."""
     gradient: float
-    """No entry of the gradient there is larger; θ is within √d · gradient / λ of the exact solution."""
+    """The largest absolute entry of the gradient; θ is within √d · gradient / λ of the exact solution."""
     tolerance: float
-    """How large the gradient may be."""
+    """The largest gradient allowed."""
     steps: int
     """Newton steps taken."""
     ridge: float
-    """λ, or λ + μ where the ball ‖θ‖ ≤ B pressed with multiplier μ."""
+    """λ, or λ + μ if the constraint ‖θ‖ ≤ B is active with multiplier μ."""
 
 
 @compiled
@@ -178,7 +175,7 @@ def size_of(differences: Matrix, weights: Vector) -> float:
 
 @compiled
 def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: Problem) -> Vector:
-    """θ − 2^−k · step (d,) for the first k at which the loss itself falls enough."""
+    """Return θ − 2^−k · step (d,) for the first k at which the loss decreases enough."""
     decrement = np.dot(step, gradient)
     current = loss(theta, problem)
     allowed = current + 1e-14 * (1.0 + abs(current))  # rounding
@@ -192,11 +189,11 @@ def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: Problem) 
 def newton(start: Vector, problem: Problem) -> Estimate:
     """Minimise :func:`loss` by Newton's method, from θ = ``start`` (d,).
 
-    The root is that of the last Hessian that was taken, at or near θ; it is empty where no step was.
+    The root is that of the last Hessian computed, at or near θ; it is empty if no step was taken.
 
-    A full step is taken where it leaves at most half of the smallest gradient so far, as it does near the solution;
-    otherwise the step is halved until the loss itself falls enough. A Hessian serves for another step where that should
-    be the last: where the gradient, if it falls by the same factor again, is small enough.
+    A full step is accepted if it at least halves the smallest gradient so far, as it does near the solution; otherwise
+    the step is halved until the loss decreases enough. A Hessian is reused if one more step should suffice: if the
+    gradient will be small enough when it shrinks by the same factor again.
     """
     tolerance = TOLERANCE * problem.size
     theta = start.copy()
@@ -206,7 +203,7 @@ def newton(start: Vector, problem: Problem) -> Estimate:
     smallest = largest
     root = np.empty((0, 0))
     steps = 0
-    needs_root, root_is_here = True, False  # whether a Hessian is due, and whether the last was taken at this θ
+    needs_root, root_is_here = True, False  # whether a new Hessian is due; whether the last one is for this θ
     while largest > tolerance and steps < _MOST_STEPS:
         if needs_root:
             hessian = hessian_of(problem.differences, curvatures, problem.ridge)
@@ -235,7 +232,7 @@ def newton(start: Vector, problem: Problem) -> Estimate:
 
 @inlined
 def _solve(start: Vector, problem: Problem) -> Estimate:
-    """Newton; where there are fewer rows than features, within the span of the rows, in which the estimate lies."""
+    """Run Newton's method; with fewer rows than features, within the span of the rows, which contains the estimate."""
     differences, weights, wins, ridge, link, size = problem
     rows, dimension = differences.shape
     in_span = dimension >= HIGH_DIMENSION and rows < dimension
@@ -257,7 +254,7 @@ def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
     """Solve eq. (MLE) from θ = ``start`` (d,), within ‖θ‖ ≤ B = ``ball``, which may be ∞.
 
     By its optimality conditions the constrained estimate is the unconstrained one at a larger ridge λ + μ, and ‖θ(μ)‖
-    falls with μ: so μ is a root, found by doubling and bisection.
+    decreases with μ, so μ is found by doubling and bisection.
     """
     differences, weights, wins, own_ridge, link, size = problem
     ridge = low = own_ridge
@@ -279,11 +276,10 @@ def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
 def predicted(
     theta: Vector, root: Matrix, difference: Vector, weight: float, share: float, link: LinkNumbers
 ) -> Vector:
-    """Where one more outcome will take the estimate θ, to first order, shape (d,): a good start for :func:`newton`.
+    """Predict the estimate (d,) after one more outcome, to first order, as a start for :func:`newton`.
 
-    At the last fit the gradient was zero, so that now it is the outcome's own; and the Hessian is LLᵀ of that fit,
-    ``root`` = L (d, d), and the outcome's share. The start is θ itself where φᵀθ would move so far that σ is no
-    straight line on the way.
+    At the last fit the gradient was zero, so it now is that of the new outcome. The Hessian is LLᵀ of that fit,
+    ``root`` = L (d, d), plus the outcome's term. Return θ itself if φᵀθ would move too far for σ to be nearly linear.
     """
     p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
     image = solve_by_root(root, difference)
@@ -295,20 +291,20 @@ def predicted(
 
 
 class ToldRows(NamedTuple):
-    """The arrays of :class:`Comparisons`, with room for more rows than there are."""
+    """The arrays of :class:`Comparisons`, with spare capacity."""
 
     differences: Matrix
     sums: Matrix
     """Σw and Σw·o of each row, shape (2, n)."""
     slots: NDArray[np.int64]
-    """A hash table of the rows, −1 where free; more of them than rows."""
+    """A hash table of row numbers, larger than the number of rows; −1 marks a free slot."""
     size: NDArray[np.int64]
-    """How many rows there are, shape (1,)."""
+    """The number of rows, shape (1,)."""
 
 
 @compiled
 def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
-    """Where in the hash table ``slots`` the difference in this row stands, or would stand."""
+    """Return the position of this row's difference in the hash table ``slots``, or the free slot for it."""
     mark = np.uint64(14695981039346656037)
     for bits in differences[row].view(np.uint64):
         mark = (mark ^ bits) * np.uint64(1099511628211)
@@ -329,7 +325,7 @@ def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
 def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float) -> None:
     """Add one outcome, ``share`` = o, to the rows, in place; there must be room for one more row.
 
-    φ and −φ are one row, told from the other side: each row's first non-zero entry is positive.
+    φ and −φ share one row, whose first non-zero entry is positive.
     """
     differences, count = rows.differences, rows.size[0]
     sign = 1.0
@@ -350,7 +346,7 @@ def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float)
 
 
 class Comparisons:
-    """All outcomes told so far, as rows of (φ, Σw, Σw·o); equal differences share a row, whatever their sign.
+    """All outcomes so far, as rows of (φ, Σw, Σw·o); φ and −φ share a row.
 
     >>> told = Comparisons(dimension=1)
     >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
@@ -369,7 +365,7 @@ class Comparisons:
 
     @property
     def differences(self) -> Matrix:
-        """The distinct differences φ, shape (n, d), each turned so that its first non-zero entry is positive."""
+        """The distinct differences φ, shape (n, d), signed so that the first non-zero entry is positive."""
         return self.rows.differences[: len(self)]
 
     @property
@@ -383,12 +379,12 @@ class Comparisons:
         return self.rows.sums[1, : len(self)]
 
     def add(self, difference: Vector, *, weight: float, share: float) -> None:
-        """Add one outcome of a duel with this difference (d,); o = ``share`` is 1, 0, or ½ of a tie."""
+        """Add the outcome of a duel with this difference (d,); o = ``share`` is 1, 0, or ½ for a tie."""
         self.make_room()
         add_outcome(self.rows, difference, weight, share)
 
     def make_room(self) -> None:
-        """See that another row fits in."""
+        """Double the capacity if there is no room for another row."""
         room = self.rows.sums.shape[1]
         if len(self) == room:
             larger = Comparisons(self.rows.differences.shape[1], 2 * room)
@@ -402,11 +398,11 @@ class Comparisons:
             self.rows.slots[slot_of(self.rows.slots, self.rows.differences, row)] = row
 
     def problem(self, ridge: float, link: Link) -> Problem:
-        """Eq. (MLE) for all that was told."""
+        """Eq. (MLE) for all outcomes."""
         return problem_of(self.differences, self.weights, self.wins, ridge, link)
 
     def state(self) -> dict[str, Matrix | Vector]:
-        """Everything that :meth:`from_state` needs."""
+        """Return everything that :meth:`from_state` needs."""
         return {
             "differences": self.differences.copy(),
             "weights": self.weights.copy(),
@@ -415,7 +411,7 @@ class Comparisons:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
-        """Rebuild what :meth:`state` gave, row for row, after checking that such rows can have been told."""
+        """Rebuild the object from :meth:`state`, row for row, after checking the rows."""
         count = len(state["weights"])
         differences = checked_array("the differences told", state["differences"], (count, dimension))
         weights = checked_array("the weights told", state["weights"], (count,))
@@ -438,7 +434,7 @@ def problem_of(differences: Matrix, weights: Vector, wins: Vector, ridge: float,
 def maximum_likelihood(
     told: Comparisons, *, ridge: float, link: Link, start: Vector, ball: float = math.inf
 ) -> Estimate:
-    """Solve eq. (MLE) on all that was told, from the warm start θ_0 = ``start``, shape (d,), within ‖θ‖ ≤ ``ball``.
+    """Solve eq. (MLE) for all outcomes, from the warm start ``start`` (d,), subject to ‖θ‖ ≤ ``ball``.
 
     >>> told = Comparisons(dimension=1)
     >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
@@ -450,7 +446,7 @@ def maximum_likelihood(
 
 
 def solved(start: Vector, problem: Problem, ball: float = math.inf) -> Estimate:
-    """:func:`solve`, or say why that was not possible."""
+    """Solve the problem, or raise :class:`ConvergenceError`."""
     with converging(problem.ridge):
         estimate = solve(start, problem, ball)
     check_converged(estimate.gradient / estimate.tolerance, problem.ridge)
@@ -459,19 +455,19 @@ def solved(start: Vector, problem: Problem, ball: float = math.inf) -> Estimate:
 
 @contextmanager
 def converging(ridge: float) -> Iterator[None]:
-    """Say what a singular Hessian means."""
+    """Turn a singular Hessian into :class:`ConvergenceError`."""
     try:
         yield
     except np.linalg.LinAlgError:
         raise ConvergenceError(
-            f"the estimate was not reached, because its Hessian is singular: a larger ridge than {ridge:g} helps."
+            f"the estimate did not converge because its Hessian is singular; use a ridge larger than {ridge:g}."
         ) from None
 
 
 def check_converged(excess: float, ridge: float) -> None:
-    """Refuse an estimate whose gradient is ``excess`` times what is allowed, if that is over 1."""
+    """Raise an error if the gradient is ``excess`` > 1 times its tolerance."""
     if not excess <= 1.0:
         raise ConvergenceError(
-            f"the estimate was not reached: its gradient is {excess:.2g} times what is allowed; a larger ridge than "
-            f"{ridge:g} helps."
+            f"the estimate did not converge: its gradient is {excess:.2g} times the tolerance; use a ridge larger than "
+            f"{ridge:g}."
         )

@@ -1,7 +1,7 @@
-"""Link functions: how a difference of rewards becomes the probability of winning (eq. preference).
+"""Link functions, which map a difference of rewards to the probability of winning (eq. preference).
 
-Each link is σ(x) = base(scale · x) with σ(x) + σ(−x) = 1. The scalar functions at the top are compiled
-and used everywhere; :class:`Link` is their public face.
+Each link is σ(x) = base(scale · x) with σ(x) + σ(−x) = 1. The compiled scalar functions are used everywhere;
+:class:`Link` is the public interface.
 """
 
 import math
@@ -21,7 +21,7 @@ LinkName = Literal["logistic", "probit", "clipped-linear"]
 LOGISTIC_KIND, PROBIT_KIND, CLIPPED_LINEAR_KIND = range(3)
 _SQRT_TWO = math.sqrt(2.0)
 _SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
-_EDGE = 0.5 + 1e-12  # the clipped-linear slope holds up to and including ±1/2, despite rounding
+_EDGE = 0.5 + 1e-12  # the clipped-linear slope includes ±1/2, despite rounding
 
 
 @compiled
@@ -82,7 +82,7 @@ def _slopes(kind: int, scale: float, x: Vector) -> Vector:
 
 
 class LinkNumbers(NamedTuple):
-    """A link as compiled functions know it."""
+    """A link, for compiled functions."""
 
     kind: int
     scale: float
@@ -90,7 +90,11 @@ class LinkNumbers(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link function σ, chosen by name and scale.
+    """A link function σ.
+
+    Args:
+        name: ``"logistic"``, ``"probit"`` or ``"clipped-linear"``.
+        scale: The factor on the argument.
 
     >>> LOGISTIC.probability([0.0, 1.0]).round(4)
     array([0.5   , 0.7311])
@@ -108,34 +112,34 @@ class Link:
 
     @property
     def kind(self) -> int:
-        """The number by which compiled functions know this link."""
+        """The number of this link in compiled functions."""
         return get_args(LinkName).index(self.name)
 
     @property
     def numbers(self) -> LinkNumbers:
-        """Both numbers that compiled functions need."""
+        """The link for compiled functions."""
         return LinkNumbers(self.kind, self.scale)
 
     def probability(self, x: ArrayLike) -> Vector:
-        """σ(x), elementwise and in the shape of ``x``."""
+        """Return σ(x), elementwise, in the shape of ``x``."""
         values = np.asarray(x, dtype=np.float64)
         return _probabilities(self.kind, self.scale, values.ravel()).reshape(values.shape)
 
     def slope(self, x: ArrayLike) -> Vector:
-        """σ′(x), elementwise and in the shape of ``x``."""
+        """Return σ′(x), elementwise, in the shape of ``x``."""
         values = np.asarray(x, dtype=np.float64)
         return _slopes(self.kind, self.scale, values.ravel()).reshape(values.shape)
 
     def kappa(self, norm_bound: float) -> float:
-        """κ = min σ′ on [−2B, 2B] (Assumption 2), for B = ``norm_bound``.
+        """Return κ = min σ′ on [−2B, 2B] (Assumption 2), for B = ``norm_bound``.
 
-        Each σ′ is even and decreases away from 0, so the minimum is at 2B.
+        Each σ′ is even and decreases in |x|, so the minimum is at 2B.
         """
         value = slope(self.kind, self.scale, 2.0 * norm_bound)
         if value <= 0.0:
-            clipped = f" of at most {0.25 / self.scale:g}" if self.name == "clipped-linear" else ""
+            limit = f" (at most {0.25 / self.scale:g})" if self.name == "clipped-linear" else ""
             raise BadInputError(
-                f"the {self} link is flat at ±{2 * norm_bound:g}, so κ = 0: use a smaller norm bound{clipped}."
+                f"the {self} link is flat at ±{2 * norm_bound:g}, so κ = 0; use a smaller norm bound{limit}."
             )
         return value
 
@@ -153,7 +157,7 @@ def clipped_linear(scale: float = 1.0) -> Link:
 
 
 def as_link(link: Link | str) -> Link:
-    """Return the link itself, or the one of this name.
+    """Return the link itself, or the link with this name.
 
     >>> as_link("clipped-linear(0.5)").scale
     0.5

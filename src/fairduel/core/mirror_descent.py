@@ -1,13 +1,13 @@
-"""One-pass estimation by online mirror descent: O(d²) time and memory a round, whatever came before.
+"""One-pass estimation by online mirror descent, with O(d²) time and memory per round.
 
 After Zhang and Sugiyama (2023) for logistic bandits, with the uncertainty weight w of eq. (weight) on each outcome.
 With the curvature H of all earlier outcomes, one outcome (φ, w, o) moves θ to the minimiser over ‖θ‖ ≤ B of
 
     ⟨g, θ⟩ + ‖θ − θ_t‖²_H̃ / (2η),   g = w [σ(φᵀθ_t) − o] φ,   H̃ = H + η w σ′(φᵀθ_t) φφᵀ,
 
-and then H grows by w σ′(φᵀθ_{t+1}) φφᵀ. (From d = 64 on, θ is brought into the ball by scaling it.)
-What it gives up against the MLE: θ depends on the order of the outcomes and does not solve eq. (MLE), so the theorems'
-radii do not cover it; and it always keeps ‖θ‖ ≤ B.
+and then H grows by w σ′(φᵀθ_{t+1}) φφᵀ. (For d ≥ 64, θ is scaled into the ball instead.)
+Its price compared with the MLE: θ depends on the order of the outcomes and does not solve eq. (MLE), so the theorems'
+radii do not apply; and ‖θ‖ ≤ B always holds.
 """
 
 import math
@@ -37,10 +37,10 @@ def mirror_step(
     ball: float,
     link: LinkNumbers,
 ) -> Vector:
-    """Return θ (d,) after one more outcome, ``share`` = o, and add it to H = ``curvature`` and its inverse, in place."""
+    """Return θ (d,) after one more outcome, ``share`` = o; update H = ``curvature`` and its ``inverse`` in place."""
     p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
     image = multiply(inverse, difference)
-    # H̃⁻¹φ by Sherman–Morrison, so that H̃ itself is needed only for a projection.
+    # H̃⁻¹φ by Sherman–Morrison; H̃ itself is needed only for a projection.
     image /= 1.0 + step * weight * s * dot(difference, image)
     result = theta - step * weight * (p - share) * image
     norm = math.sqrt(dot(result, result))
@@ -60,9 +60,9 @@ def mirror_step(
 
 @compiled
 def _into_ball(theta: Vector, metric: Matrix, ball: float) -> Vector:
-    """The nearest point to θ (d,) in ‖·‖ ≤ B, measured by ``metric`` M (d, d).
+    """Project θ (d,) onto ‖·‖ ≤ B in the metric M (d, d).
 
-    It is (M + μI)⁻¹Mθ for the one μ that puts it on the sphere; its norm falls with μ.
+    The projection is (M + μI)⁻¹Mθ for the μ that puts it on the sphere; its norm decreases with μ.
     """
     target = metric @ theta
     low, high = 0.0, np.trace(metric)

@@ -1,4 +1,4 @@
-"""Which actions to try, and how often, so that all of them become known about equally well."""
+"""Near-optimal experimental designs and barycentric spanners."""
 
 from dataclasses import dataclass
 
@@ -14,29 +14,30 @@ _MOST_STEPS = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """A distribution over actions, and the certificate that it is nearly the best one."""
+    """A distribution over actions, with a certificate that it is nearly optimal."""
 
     weights: Vector
-    """z, shape (K,): adds up to 1; zero off the support."""
+    """z, shape (K,): sums to 1, and is zero off the support."""
     largest: float
-    """max over all actions of ‖a‖² in the norm of Γ⁻¹, Γ = Σ z(a) a aᵀ; no design has less than ``rank``."""
+    """max over all actions of ‖a‖² in the norm of Γ⁻¹, Γ = Σ z(a) a aᵀ; at least ``rank`` for every design."""
     rank: int
     """Dimension of the span of the actions."""
 
     @property
     def support(self) -> NDArray[np.intp]:
-        """Indices of the actions that have a weight."""
+        """Indices of the actions with positive weight."""
         return np.flatnonzero(self.weights)
 
 
 def near_optimal_design(actions: Matrix, *, tolerance: float = 0.05) -> Design:
     """Return a design for ``actions`` (K, d) with max ‖a‖²_Γ⁻¹ ≤ (1 + ``tolerance``) · rank.
 
-    By Kiefer and Wolfowitz the least possible maximum is the rank, and the design that has it also has the largest
-    det Γ. It is found by Frank–Wolfe steps: weight goes towards the least known action (Fedorov), or away from the best
-    known one of the support (Atwood), whichever is further from its due; the latter keep the support small.
+    By Kiefer and Wolfowitz the smallest possible maximum is the rank, and the design that attains it also maximises
+    det Γ. It is found by Frank–Wolfe steps: weight moves towards the action with the largest norm (Fedorov), or away
+    from the action of the support with the smallest (Atwood), whichever is further from the rank; the latter steps keep
+    the support small.
 
-    Actions that span less than d dimensions are treated in their span.
+    Actions that span fewer than d dimensions are handled within their span.
 
     >>> design = near_optimal_design(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]]))
     >>> design.weights.tolist(), round(design.largest, 9)
@@ -64,14 +65,14 @@ def near_optimal_design(actions: Matrix, *, tolerance: float = 0.05) -> Design:
             _move(weights, best_known, -(own / (1.0 - own)) if dropped else -wanted)
             if dropped:
                 weights[best_known] = 0.0
-    raise ConvergenceError(f"no design within {tolerance} of the best was found in {_MOST_STEPS} steps.")
+    raise ConvergenceError(f"no design within {tolerance} of the optimum was found in {_MOST_STEPS} steps.")
 
 
 def barycentric_spanner(actions: Matrix) -> tuple[NDArray[np.intp], Matrix]:
-    """Return ``rank`` actions of (K, d), and the coefficients (K, rank), all in [−1, 1], that make all others of them.
+    """Return ``rank`` of the actions (K, d), and coefficients (K, rank) in [−1, 1] that express all actions by them.
 
-    Awerbuch and Kleinberg: a subset of the largest volume has this property, and so has one that no exchange of a
-    single action enlarges, which is what is returned.
+    Awerbuch and Kleinberg: a subset of maximal volume has this property, and so does one whose volume no exchange of a
+    single action increases, which is what is returned.
 
     >>> basis, coefficients = barycentric_spanner(np.array([[0.1, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, -0.5]]))
     >>> basis.tolist(), np.abs(coefficients).round(9).tolist()
@@ -83,11 +84,11 @@ def barycentric_spanner(actions: Matrix) -> tuple[NDArray[np.intp], Matrix]:
 
 
 def _in_their_span(actions: Matrix) -> Matrix:
-    """The actions in coordinates of their span, shape (K, rank); such a change of basis keeps every ‖a‖_Γ⁻¹."""
+    """The actions in coordinates of their span, shape (K, rank); the change of basis preserves every ‖a‖_Γ⁻¹."""
     left, singular, _ = np.linalg.svd(actions, full_matrices=False)
     rank = int((singular > singular[0] * 1e-9).sum()) if singular[0] > 0 else 0
     if rank == 0:
-        raise BadInputError("all actions are zero, so that there is nothing to explore: give other features.")
+        raise BadInputError("all actions are zero, so there is nothing to explore; pass other features.")
     return np.ascontiguousarray(left[:, :rank])
 
 
@@ -107,6 +108,6 @@ def _coefficients(points: Matrix, basis: NDArray[np.intp]) -> Matrix:
 
 
 def _move(weights: Vector, index: int, share: float) -> None:
-    """Take ``share`` of all weight to one action, in place; a negative share takes it from there to the others."""
+    """Move ``share`` of all weight to one action, in place; a negative share moves it to the others."""
     weights *= 1.0 - share
     weights[index] += share

@@ -1,7 +1,7 @@
-"""λ, α, β of each theorem, and the practical values that stand in for them.
+"""λ, α and β of each theorem, and the practical radius.
 
 Symbols: d dimension, B norm bound, C flip budget (or tolerance), T horizon, δ failure probability,
-κ smallest slope of the link. For an unknown horizon the callers put the round t for T.
+κ smallest slope of the link. If the horizon is unknown, callers pass the round t as T.
 """
 
 import math
@@ -21,7 +21,7 @@ def rcdb_trust(dimension: int, flip_budget: float, kappa: float) -> float:
 
 
 def corruption_term(trust: float, flip_budget: float) -> float:
-    """αC, the price of flips within a radius; 0 for C = 0, where α = ∞ (eq. I20)."""
+    """αC, the corruption term of a radius; 0 for C = 0, where α = ∞ (eq. I20)."""
     return trust * flip_budget if flip_budget > 0 else 0.0
 
 
@@ -31,14 +31,14 @@ def confidence_radius(*, norm_bound: float, flip_budget: float, ridge: float, tr
 
 
 def horizon_noise(*, dimension: int, horizon: float, ridge: float, kappa: float, failure: float) -> float:
-    """√(d log((1 + 2T/λ)/δ)/κ), the noise as Lemma MLE prints it."""
+    """√(d log((1 + 2T/λ)/δ)/κ), the noise as printed in Lemma MLE."""
     return math.sqrt(dimension * math.log((1.0 + 2.0 * horizon / ridge) / failure) / kappa)
 
 
 def determinant_noise(*, dimension: int, log_determinant: float, ridge: float, kappa: float, failure: float) -> float:
     """√(2 log(det(Σ)^½ λ^{−d/2}/δ)) / (2√κ), before the determinant is bounded (Lemma concen).
 
-    The labels are ½-sub-Gaussian, which the paper does not use; so β is about half as long.
+    This uses that the labels are ½-sub-Gaussian, unlike the paper, which about halves β.
     """
     gain = 0.5 * (log_determinant - dimension * math.log(ridge)) - math.log(failure)
     return math.sqrt(2.0 * gain / kappa) / 2.0
@@ -100,5 +100,5 @@ def colstim_mixing(dimension: int, horizon: float, rounds_since_warmup: int) -> 
 
 
 def practical_radius(dimension: int, horizon: float) -> float:
-    """√(d log T): a radius that works at horizons where the theorems' still explore in every round."""
+    """√(d log T), a radius that works at horizons where the theorems' radii explore in every round."""
     return math.sqrt(dimension * math.log(max(horizon, 2.0)))

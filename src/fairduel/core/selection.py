@@ -1,11 +1,11 @@
-"""Which pair to ask next: one pure function for each selection rule, exact for any number of actions.
+"""Selection rules: pure functions that choose the next pair exactly, for any number of actions.
 
-A rule chooses by a :class:`View` of the actions. Scores within ``TIE`` of the best count as equal; ``tie`` is one
-uniform number in [0, 1) that picks among them, so that the caller owns all randomness.
+A rule chooses from a :class:`View` of the actions. Scores within ``TIE`` of the best count as equal; ``tie``, a uniform
+number in [0, 1), picks among them, so that the caller controls all randomness.
 
-Few actions (up to ``FEW``, or up to d) have all their pairs looked at, in the Gram matrix XΣ⁻¹Xᵀ. Among many, most
-pairs are ruled out unseen: with Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance of z_a and z_b, and distances
-can be bounded (:func:`_best_pair_among_many`). Either way memory is O(K·d).
+For few actions (up to ``SMALL_SET`` or d), all pairs are evaluated with the Gram matrix XΣ⁻¹Xᵀ. For many, most pairs
+are pruned: with Σ⁻¹ = LLᵀ and z = Lᵀx, ‖x_a − x_b‖_Σ⁻¹ is the distance between z_a and z_b, which can be bounded
+(:func:`_best_pair_among_many`). Either way memory is O(K·d).
 """
 
 import math
@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import FEW, products
+from fairduel.core.information import SMALL_SET, products
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
-"""Scores so near to the best count as equal to it; where they are so large that rounding is more, by that."""
-_BLOCK = 256  # actions at a time where all pairs must be looked at
-_ROUNDING = 1e-12  # relative: what is less may be rounding
-_SLACK = 1e-14  # of the largest score: what rounding may take from a bound
-_WORTH = 64  # looking at one pair by itself costs about as much as this many in a block
+"""Scores this close to the best count as equal; for very large scores, rounding errors set the limit instead."""
+_BLOCK = 256  # actions at a time when all pairs are evaluated
+_ROUNDING = 1e-12  # relative: anything smaller may be rounding
+_SLACK = 1e-14  # of the largest score: how much rounding may lower a bound
+_BLOCK_SPEEDUP = 64  # evaluating one pair alone costs about as much as this many pairs in a block
 
 
 class View(NamedTuple):
-    """K actions as a rule sees them: what they seem to be worth, and what is known about their differences."""
+    """K actions as a rule sees them: estimated rewards, and the uncertainty of their differences."""
 
     rewards: Vector
     """Estimated rewards xᵀθ, shape (K,)."""
@@ -39,7 +39,7 @@ class View(NamedTuple):
 
 @inlined
 def view(gram: Matrix, inverse: Matrix, actions: Matrix, theta: Vector) -> View:
-    """What is known about ``actions`` (K, d): by their Gram matrix if it is kept, else by Σ⁻¹ = ``inverse`` (d, d)."""
+    """View ``actions`` (K, d) through their Gram matrix if it is kept, else through Σ⁻¹ = ``inverse`` (d, d)."""
     rewards = products(actions, theta)
     if gram.size:
         return View(rewards, gram, actions[:0])
@@ -48,9 +48,9 @@ def view(gram: Matrix, inverse: Matrix, actions: Matrix, theta: Vector) -> View:
 
 @compiled
 def view_by(inverse: Matrix, actions: Matrix, theta: Vector) -> View:
-    """The same where nothing is kept, by Σ⁻¹ = ``inverse`` (d, d)."""
+    """View ``actions`` (K, d) through Σ⁻¹ = ``inverse`` (d, d), without a stored Gram matrix."""
     rewards = products(actions, theta)
-    if rewards.size <= max(FEW, theta.size):
+    if rewards.size <= max(SMALL_SET, theta.size):
         return View(rewards, (actions @ inverse) @ actions.T, actions[:0])
     return View(rewards, np.empty((0, 0)), actions @ np.linalg.cholesky(inverse))
 
@@ -63,7 +63,7 @@ def _tie_level(best: float) -> float:
 
 @compiled
 def _squared(own: float, other: float, product: float) -> float:
-    """‖z_a − z_b‖² of ‖z_a‖², ‖z_b‖² and z_aᵀz_b; 0 where that is rounding, or it would tell equal actions apart."""
+    """‖z_a − z_b‖² from ‖z_a‖², ‖z_b‖² and z_aᵀz_b; 0 if it is only rounding, so that equal actions stay equal."""
     squared = own + other - 2.0 * product
     return squared if squared > _ROUNDING * (own + other) else 0.0
 
@@ -107,7 +107,7 @@ def widths_from(points: Matrix, centre: Vector) -> Vector:
 
 @compiled
 def pick(scores: Vector, tie: float) -> int:
-    """Index of the largest score; ties are broken by ``tie``. −∞ marks what may not be picked."""
+    """Return the index of the largest score; ``tie`` breaks ties, and −∞ excludes an index."""
     least = _tie_level(np.max(scores))
     level = 0
     for i in range(scores.size):
@@ -139,12 +139,12 @@ def _best_pair_among_few(gram: Matrix, rewards: Vector, radius: float, self_duel
         if self_duels or i != first:
             best = max(best, (rewards[i] + rewards[first]) + radius * _width(gram, i, first))
     found, values, start = [0], [-np.inf], int(np.int64(0))  # a literal 0 would be compiled for itself
-    _look_at(gram, start, squares, rewards, radius, self_duels, best, found, values)
+    _scan_block(gram, start, squares, rewards, radius, self_duels, best, found, values)
     return _pair_of(_tied(found, values, tie))
 
 
 @compiled
-def _look_at(
+def _scan_block(
     block: Matrix,
     start: int,
     squares: Vector,
@@ -155,11 +155,11 @@ def _look_at(
     found: list[int],
     values: list[float],
 ) -> float:
-    """Look at all pairs (a, b), b ≤ a, whose a has a row in ``block``: z_aᵀz_b for a = ``start``, ``start`` + 1, ….
+    """Evaluate all pairs (a, b), b ≤ a, for the rows of ``block``: z_aᵀz_b for a = ``start``, ``start`` + 1, ….
 
-    ``squares`` are ‖z‖² (K,), and ``best`` is a score that some pair has. Places in the triangle of pairs within
-    ``TIE`` of the best so far are added to ``found``, their scores to ``values``; returns the best then. Most rows have
-    no such pair, which is seen without a square root or a branch.
+    ``squares`` are ‖z‖² (K,), and ``best`` is the score of some pair. Triangle indices of pairs within ``TIE`` of the
+    best so far are appended to ``found``, their scores to ``values``; the new best is returned. Most rows have no such
+    pair, which the first loop detects without a square root or a branch.
     """
     steepness, largest = radius * radius, 0.0
     for i in range(rewards.size):
@@ -186,7 +186,7 @@ def _look_at(
 
 @compiled
 def _pair_of(index: int) -> tuple[int, int]:
-    """The pair (a, b) with b ≤ a that stands at this place of a lower triangle, read row by row."""
+    """Return the pair (a, b), b ≤ a, at this index of a lower triangle, read row by row."""
     first = int((math.sqrt(8.0 * index + 1.0) - 1.0) / 2.0)
     while first * (first + 1) // 2 > index:
         first -= 1
@@ -197,7 +197,7 @@ def _pair_of(index: int) -> tuple[int, int]:
 
 @compiled
 def _good_pair(points: Matrix, rewards: Vector, radius: float, self_duels: bool) -> tuple[int, int, float]:
-    """A pair that no change of one action improves, or nearly so, and its score."""
+    """Return a pair that changing one action cannot improve, or hardly, and its score."""
     first = second = int(np.argmax(rewards))
     best = -np.inf
     for _ in range(8):
@@ -218,8 +218,8 @@ def _best_pair_among_many(
     """argmax over (a, b) of r_a + r_b + β‖z_a − z_b‖, for ``points`` z (K, d) and ``rewards`` r (K,).
 
     For any centre c, ‖z_a − z_b‖ ≤ ‖z_a − c‖ + ‖z_b − c‖, so u_a + u_b with u_a = r_a + β‖z_a − c‖ bounds every pair
-    from above. The centre is the middle of a good pair, found by maximising over one action at a time; then pairs
-    are looked at by falling bound, until it falls under the best score.
+    from above. The centre is the midpoint of a good pair, found by maximising over one action at a time. Pairs are then
+    evaluated in decreasing order of their bound, until it drops below the best score.
     """
     first, second, best = _good_pair(points, rewards, radius, self_duels)
     bounds = rewards + radius * widths_from(points, 0.5 * (points[first] + points[second]))
@@ -227,7 +227,7 @@ def _best_pair_among_many(
     slack = _SLACK * (abs(best) + abs(highest) + np.max(np.abs(rewards)))
     candidates = np.flatnonzero(bounds >= _tie_level(best) - slack - highest)
     candidates = candidates[np.argsort(-bounds[candidates])]
-    found = [0]  # places in the triangle of pairs within TIE of the best so far
+    found = [0]  # triangle indices of pairs within TIE of the best so far
     values = [-np.inf]
     looked = 0
     for p in range(candidates.size):
@@ -251,7 +251,7 @@ def _best_pair_among_many(
                 high, low = max(a, b), min(a, b)
                 found.append(int(high * (high + 1) // 2 + low))
                 values.append(value)
-        if _WORTH * looked > rewards.size * rewards.size:
+        if _BLOCK_SPEEDUP * looked > rewards.size * rewards.size:
             return _best_pair_of_all(points, rewards, radius, self_duels, tie, best)
     return _pair_of(_tied(found, values, tie))
 
@@ -260,23 +260,23 @@ def _best_pair_among_many(
 def _best_pair_of_all(
     points: Matrix, rewards: Vector, radius: float, self_duels: bool, tie: float, best: float
 ) -> tuple[int, int]:
-    """The same by looking at every pair, a block of actions at a time; ``best`` is a score that some pair has."""
+    """The same by evaluating every pair, a block of actions at a time; ``best`` is the score of some pair."""
     count = rewards.size
     squares = np.empty(count)
     for i in range(count):
         squares[i] = np.dot(points[i], points[i])
-    best = _tie_level(best) - 2.0 * radius * math.sqrt(_ROUNDING * np.max(squares))  # what rounding may leave of it
+    best = _tie_level(best) - 2.0 * radius * math.sqrt(_ROUNDING * np.max(squares))  # allowing for rounding
     found, values = [0], [-np.inf]
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
         block = points[start:stop] @ points[:stop].T
-        best = _look_at(block, start, squares, rewards, radius, self_duels, best, found, values)
+        best = _scan_block(block, start, squares, rewards, radius, self_duels, best, found, values)
     return _pair_of(_tied(found, values, tie))
 
 
 @compiled
 def _tied(found: list[int], values: list[float], tie: float) -> int:
-    """One of the places whose value is within ``TIE`` of the largest, in the order of the triangle, by ``tie``."""
+    """Pick one of the indices whose values are within ``TIE`` of the largest, in increasing order, by ``tie``."""
     least = _tie_level(max(values))
     ties = one = 0
     for i in range(len(found)):
@@ -292,7 +292,7 @@ def _tied(found: list[int], values: list[float], tie: float) -> int:
 @compiled
 def promising(gram: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
     """Indices of the actions with (x_i − x_j)ᵀθ + η‖x_i − x_j‖_Σ⁻¹ > 0 for all x_j ≠ x_i, from XΣ⁻¹Xᵀ (K, K)."""
-    leader = int(np.argmax(rewards))  # rules most others out, so that it is asked first
+    leader = int(np.argmax(rewards))  # rules out most others, so it goes first
     result = np.ones(rewards.size, np.bool_)
     for i in range(rewards.size):
         for j in range(-1, rewards.size):
@@ -309,7 +309,7 @@ def promising(gram: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]
 
 @compiled
 def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDArray[np.int64]:
-    """The same from ``points`` z (K, d): only a better action can rule one out, and the best ones mostly do."""
+    """The same from ``points`` z (K, d); only better actions can rule one out, and the best usually do."""
     order = np.argsort(-rewards)
     result = np.ones(rewards.size, np.bool_)
     for i in range(rewards.size):
@@ -352,8 +352,8 @@ def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie:
 def informative_pair(view: View, radius: float, self_duels: bool, tie: float) -> tuple[int, int]:
     """Choose the pair of promising actions with the largest ‖x_a − x_b‖_Σ⁻¹ (MaxInP).
 
-    One promising action alone duels itself, as does the greedy one where none is promising; where
-    self-duels are not allowed, each meets its toughest rival instead.
+    A single promising action duels itself, as does the greedy action if none is promising; without self-duels, it
+    meets its toughest rival instead.
     """
     rewards, is_few = view.rewards, view.gram.size > 0
     candidates = (
@@ -372,9 +372,9 @@ def informative_pair(view: View, radius: float, self_duels: bool, tie: float) ->
 
 @compiled
 def perturbations(draws: Vector, own: bool, gaussian: bool, threshold: float) -> Vector:
-    """Make CoLSTIM's noise of K draws: uniform ones become Gumbel(0, 1), ``gaussian`` ones stay; clipped to ±threshold.
+    """Turn K draws into CoLSTIM's noise, clipped to ±threshold: uniform draws become Gumbel(0, 1), ``gaussian`` stay.
 
-    Without ``own`` noise all actions share the first.
+    Without ``own`` noise, all actions share the first.
     """
     noise = np.empty(draws.size)
     for i in range(draws.size):
@@ -401,7 +401,7 @@ def perturbed_pair(
 ) -> tuple[int, int]:
     """Choose the leader under ``noise`` (K,), then its toughest rival (CoLSTIM).
 
-    a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each has its own of the ``ties``.
+    a = argmax x_iᵀθ + ε_i‖x_i‖_Σ⁻¹, b = argmax (x_i − x_a)ᵀθ + c‖x_i − x_a‖_Σ⁻¹; each uses one of the ``ties``.
     """
     rewards, gram, points = view
     if gram.size:
@@ -413,7 +413,7 @@ def perturbed_pair(
 
 @compiled
 def random_pair(count: int, uniform: float) -> tuple[int, int]:
-    """One of the K(K − 1) ordered pairs of distinct actions, by one uniform number in [0, 1)."""
+    """Pick one of the K(K − 1) ordered pairs of distinct actions with a uniform number in [0, 1)."""
     index = int(uniform * count * (count - 1))
     first, second = index // (count - 1), index % (count - 1)
     return first, second + (second >= first)
@@ -421,5 +421,5 @@ def random_pair(count: int, uniform: float) -> tuple[int, int]:
 
 @inlined
 def uncertainty_weight(trust: float, width: float) -> float:
-    """w = min(1, α/‖φ‖_Σ⁻¹), eq. (weight); 1 for a self-duel, whose width is 0."""
+    """w = min(1, α/‖φ‖_Σ⁻¹), eq. (weight); 1 for a self-duel, which has width 0."""
     return 1.0 if width <= trust else trust / width

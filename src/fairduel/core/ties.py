@@ -1,7 +1,7 @@
-"""Models of ties: how often two actions seem equal, given how likely one would beat the other.
+"""Models of ties: how often two actions tie, given the probability that one beats the other.
 
-Both turn p = P(first beats second) of a world without ties into the probabilities of three outcomes, and leave first
-and second on an equal footing: P(tie) is the same from either side, and is largest at p = ½.
+Both models turn p = P(first beats second) without ties into the probabilities of three outcomes. They treat first and
+second symmetrically, and P(tie) is largest at p = ½.
 """
 
 import math
@@ -17,7 +17,7 @@ _NONE, _DAVIDSON, _RAO_KUPPER = range(3)
 
 
 class TieModel(NamedTuple):
-    """A model of ties, as compiled functions know it."""
+    """A model of ties, for compiled functions."""
 
     kind: int = _NONE
     size: float = 0.0
@@ -29,11 +29,10 @@ NO_TIES = TieModel()
 
 @compiled
 def win_and_tie(model: TieModel, p: float) -> tuple[float, float]:
-    """P(first wins) and P(tie), where the first would win with probability p if there were no ties.
+    """Return P(first wins) and P(tie), where the first would win with probability p without ties.
 
-    Davidson (1970): with s = √(p(1 − p)), p/(1 + νs) and νs/(1 + νs); who wins, given that somebody does, does not
-    change. Rao and Kupper (1967): to win, an action must be η times as strong: p/(p + η(1 − p)), and a tie is what is
-    left.
+    Davidson (1970): p/(1 + νs) and νs/(1 + νs) with s = √(p(1 − p)); given that there is a winner, p is unchanged.
+    Rao and Kupper (1967): to win, an action must be η times as strong, p/(p + η(1 − p)); the rest are ties.
     """
     if model.kind == _DAVIDSON:
         tied = model.size * math.sqrt(p * (1.0 - p))
@@ -45,7 +44,7 @@ def win_and_tie(model: TieModel, p: float) -> tuple[float, float]:
 
 
 def tie_model(text: str) -> TieModel:
-    """The model of this name and size: ``"none"``, ``"davidson(0.5)"`` for ν = ½, ``"rao-kupper(1.5)"`` for η = 1.5.
+    """Parse the name and size of a model: ``"none"``, ``"davidson(0.5)"`` for ν = ½, ``"rao-kupper(1.5)"`` for η = 1.5.
 
     >>> win_and_tie(tie_model("davidson(2)"), 0.5)
     (0.25, 0.5)

@@ -1,8 +1,8 @@
-"""A run in compiled code from end to end: the very functions that ``ask`` and ``tell`` call, T times.
+"""A complete run in compiled code, made of the functions that ``ask`` and ``tell`` call.
 
-Any registered agent with features can be run so, under any registered attack on duels, in any world that says how, for
-d < 64. The order of operations and of random draws is that of :func:`fairduel.simulation.play.play`, so that the duels
-are the same.
+It supports every registered contextual agent, every registered attack on duels and every world with a plan, for
+d < 64. Operations and random draws happen in the same order as in :func:`fairduel.simulation.play.play`, so the duels
+are identical.
 """
 
 import time
@@ -15,7 +15,7 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, looking_at, steps
+from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
 from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
 from fairduel.core.estimators import EXCESS, EstimatorArrays, refit, tell_step
 from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT
@@ -58,18 +58,18 @@ wants_flip = one_of(_wants_flip, list(_FLIP_STEPS.values()))
 
 
 class Record(NamedTuple):
-    """What happened in each round, as :class:`Trace` has it."""
+    """What happened in each round, as in :class:`Trace`."""
 
     columns: Matrix
     """Regret, weak regret, weight, width and slope, shape (5, T)."""
     estimates: Matrix
     """Shape (T, d)."""
     pairs: NDArray[np.int32]
-    """Both actions of each duel, shape (2, T)."""
+    """The two actions of each duel, shape (2, T)."""
     marked: NDArray[np.bool_]
-    """Which duels were flipped, and which were ties, shape (2, T)."""
+    """Whether each duel was flipped, and whether it was a tie, shape (2, T)."""
     totals: Vector
-    """How many flips were spent, and the largest excess of a gradient over its tolerance, shape (2,)."""
+    """The number of flips, and the largest ratio of a gradient to its tolerance, shape (2,)."""
 
 
 @compiled
@@ -97,9 +97,10 @@ def _play(
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
 ) -> None:
-    """Play rounds that offer the same set, from the first up to the second; nothing that is passed on is made anew.
+    """Play consecutive rounds that offer the same set, from ``rounds[0]`` up to ``rounds[1]``.
 
-    For then the reference counts of all its arrays would be changed in every round.
+    The tuples that the steps take are made outside the loop, because making one updates the reference counts of all
+    its arrays.
     """
     columns, estimates, pairs, marked, totals = record
     plan, estimator_plan = agent.plan, agent.plan.estimator
@@ -145,7 +146,7 @@ def run(
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
 ) -> Record:
-    """Play all rounds; ``shown`` (T,) says which of the world's sets is offered in each."""
+    """Play all rounds; ``shown`` (T,) is the index of the action set offered in each."""
     horizon, dimension = shown.size, world.actions.shape[1]
     record = Record(
         np.empty((5, horizon)),
@@ -159,7 +160,7 @@ def run(
         current, end = shown[begin], begin + 1
         while end < horizon and shown[end] == current:
             end += 1
-        looking = looking_at(known, world.starts[current + 1] - world.starts[current])
+        looking = with_gram(known, world.starts[current + 1] - world.starts[current])
         rounds = begin, end
         _play(
             rounds,
@@ -182,9 +183,9 @@ def run(
 def play_compiled(
     agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator
 ) -> Trace | None:
-    """Play like :func:`~fairduel.simulation.play.play`, compiled; ``None``, with nothing done, where that cannot be.
+    """Play like :func:`~fairduel.simulation.play.play`, but compiled; return ``None`` if that is not supported.
 
-    The agent and the adversary only lend their settings and random streams: they learn nothing themselves.
+    Only the settings and random streams of the agent and the adversary are used; the objects learn nothing.
     """
     plans = _plans(agent, world, adversary, horizon)
     if plans is None:
@@ -194,12 +195,12 @@ def play_compiled(
     assert isinstance(world, DuelingWorld)
     assert isinstance(adversary, FlippingAdversary)
     if agent.dimension != world.dimension:
-        raise BadInputError(f"the agent has {agent.dimension} features and the world's actions have {world.dimension}.")
+        raise BadInputError(f"the agent has {agent.dimension} features but the world's actions have {world.dimension}.")
     if not world_plan.is_fresh:
         checked_actions(world_plan.actions, agent.dimension)
     known, estimator = agent.new_arrays(room=horizon + 1)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
-    world_rng = getattr(world, "rng", agent_rng)  # unless it draws actions, it needs none
+    world_rng = getattr(world, "rng", agent_rng)  # unused unless the world draws actions
     shown = world.places(horizon)
     began = time.thread_time()
     ridge = agent_plan.plan.estimator.ridge
@@ -225,7 +226,7 @@ def play_compiled(
 
 
 def can_compile(agent: Player, world: World, adversary: Adversary) -> bool:
-    """Whether :func:`play_compiled` would play this."""
+    """Whether :func:`play_compiled` supports this combination."""
     return _plans(agent, world, adversary, horizon=1) is not None
 
 
@@ -233,7 +234,7 @@ _Plans = tuple[RunPlan, AttackPlan, WorldPlan]
 
 
 def _plans(agent: Player, world: World, adversary: Adversary, horizon: int) -> _Plans | None:
-    """What :func:`run` needs to know, or ``None`` where only the plain driver serves."""
+    """The arguments of :func:`run`, or ``None`` if only the plain driver supports this combination."""
     if type(agent) not in _AGENTS or type(adversary) not in _FLIP_STEPS or not isinstance(world, DuelingWorld):
         return None
     assert isinstance(agent, ContextualAgent)
