@@ -41,7 +41,7 @@ bench: .venv/with-dev       ## speed, as ratios to plain NumPy and SciPy
 	$(BIN)/python -m benchmarks
 
 docs: .venv/with-docs       ## the documentation as a site, in site/
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs site
 
 clean:
 	rm -rf .venv .venv-lowest .venv-newest site

@@ -11,22 +11,26 @@ from pathlib import Path
 import pytest
 
 import fairduel
+from helpers.documents import DOCUMENTS, ROOT, blocks, page_name, write_files
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = Path(fairduel.__file__).parent
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+MOST_WORDS = 18_000
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-@pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
-def test_python_examples_run(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if "```python" in path.read_text()], ids=page_name)
+def test_python_examples_run_and_print_what_the_page_says(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    write_files(path, tmp_path)
     names: dict[str, object] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        exec(compile(block, str(path), "exec"), names)
+    for block in blocks(path):
+        if block.language == "python":
+            capsys.readouterr()
+            exec(compile(block.text, str(path), "exec"), names)
+        elif block.language == "output":
+            assert capsys.readouterr().out == block.text
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=page_name)
 def test_links_within_the_project_lead_somewhere(path):
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []
@@ -100,3 +104,21 @@ def test_imports_point_down_the_table_of_contributing():
 def test_the_citation_names_this_version():
     assert f"version: {fairduel.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"## {fairduel.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_documents_are_short():
+    """Words with a letter or a digit, code included; the API reference is generated."""
+    pages = [path.read_text(encoding="utf-8") for path in DOCUMENTS if path.parent.name != "api"]
+    assert sum(len(re.findall(r"\S*\w\S*", page)) for page in pages) <= MOST_WORDS
+
+
+def test_people_are_they():
+    sources = [*DOCUMENTS, *PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]
+    gendered = re.compile(r"\b(he|him|his|himself|she|her|hers|herself)\b(?!, Gu)(?! 20\d\d)", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in sources
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if gendered.search(re.sub(r"Jiafan He|He, Jiafan", "", line))
+    ]
+    assert found == []

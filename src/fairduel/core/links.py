@@ -133,7 +133,7 @@ class Link:
     def kappa(self, norm_bound: float) -> float:
         """Return κ = min σ′ on [−2B, 2B] (Assumption 2), for B = ``norm_bound``.
 
-        Each σ′ is even and decreases in |x|, so the minimum is at 2B.
+        Each σ′ is even and decreases away from 0, so the minimum is at 2B.
         """
         value = slope(self.kind, self.scale, 2.0 * norm_bound)
         if value <= 0.0:
