@@ -106,6 +106,12 @@ def notify(sentence: str) -> None:
     _say(notices, sentence)
 
 
+def notify_assumptions(cells: Iterable[Cell]) -> None:
+    """Say on stderr what agents take for granted, such as a flip budget that they are not told."""
+    for sentence in dict.fromkeys(sentence for cell in cells for sentence in cell.assumptions):
+        notify(sentence)
+
+
 def say_report(path: Path | str, *closing: str) -> None:
     """End with some sentences, if any, and where the report is."""
     if closing:

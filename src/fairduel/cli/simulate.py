@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fairduel.agents import AGENTS, loaded_class
+from fairduel.agents import AGENTS
 from fairduel.cli import options
-from fairduel.cli.output import Record, notify
+from fairduel.cli.output import Record, notify_assumptions
 from fairduel.cli.reproduce import run_and_report
 from fairduel.experiments.experiment import comparison
 
@@ -51,7 +51,5 @@ def simulate(
     cells = [options.cell_of(player, attacker, world, budget, horizon) for attacker, player in pairs]
     for cell in cells:
         cell.check()
-    for kind in dict.fromkeys(loaded_class(cell.agent) for cell in cells):
-        if kind is not None and kind.assumes:
-            notify(f"{kind.title} assumes {kind.assumes}.")
+    notify_assumptions(cells)
     return run_and_report([comparison(cells)], "simulate", out, options.report_seeds(seed, runs), jobs)

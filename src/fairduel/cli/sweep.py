@@ -56,6 +56,7 @@ def sweep(
         store = Store(folder)
         missing = count_missing(store, cells, seeds)
         declared.save(folder, output.typed_command())
+        output.notify_assumptions(cells)
         if missing and cluster is None:
             output.compile_first(cells)
         with output.progress_bar(grid.stem, missing) as progress:
