@@ -252,9 +252,9 @@ def test_verify_counts_and_names_what_does_not_hold():
         Verdict("d is below e", BEYOND, "", "undecided", {}),
     ]
     assert verify_conclusions(verdicts) == [
-        "1 of 3 claims of the paper hold (1 not holding, 1 unable to fail in any run).",
+        "1 of 3 claims of the paper hold (does not hold: 1, cannot fail: 1).",
         "Does not hold: b is below c.",
-        "0 of 1 claims beyond the paper hold (1 undecided).",
+        "0 of 1 claims beyond the paper hold (undecided: 1).",
     ]
     assert verify_conclusions(verdicts[:1]) == ["1 of 1 claims of the paper hold."]
 

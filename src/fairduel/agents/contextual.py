@@ -45,7 +45,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self_duels: Whether an action may duel itself, as the paper's argmax allows. Set ``False`` when people answer.
         constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
         estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
-            and there are 10 % more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
+            and there are 10% more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
     """
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}

@@ -123,7 +123,7 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
     of a reward.
 
     Args:
-        ridge: λ; ``None`` takes the agent's default.
+        ridge: λ; ``None`` uses the agent's default.
     """
 
     ridge: float | None = None

@@ -21,7 +21,7 @@ class RobustAgent(ContextualAgent):
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ (Theorem unknown).
-        trust: α; ``None`` takes the theorem's value, or √d/C.
+        trust: α; ``None`` uses the theorem's value, or √d/C.
         design: ``"kappa"``: Σ grows by w·κ·φφᵀ, as printed. ``"plain"``: by w·φφᵀ. ``None``: ``"kappa"`` with a
             theorem's radius, otherwise ``"plain"``.
     """

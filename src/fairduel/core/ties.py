@@ -17,7 +17,7 @@ _NONE, _DAVIDSON, _RAO_KUPPER = range(3)
 
 
 class TieModel(NamedTuple):
-    """A model of ties, for compiled functions."""
+    """A tie model, for compiled functions."""
 
     kind: int = _NONE
     size: float = 0.0

@@ -84,7 +84,7 @@ class Cell:
 
     @property
     def assumptions(self) -> list[str]:
-        """What its agent takes for granted, one sentence each, to be said before it runs.
+        """What its agent assumes, one sentence each, to be shown before it runs.
 
         >>> Cell("rcdb", "greedy", budget=5, horizon=50, agent_settings={"known_budget": False}).assumptions
         ['RCDB is not told C and assumes C = ⌈√T⌉.']

@@ -147,12 +147,17 @@ def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
         return [moved, "The file does not say who voted, so no voter can be flagged."]
     liars = "" if attack in FLIPS else f"{worst['liars_flagged']} of {worst['voters']} simulated liars and "
     others = counted_noun(worst["others_flagged"], "voter" if attack in FLIPS else "other voter")
-    left = f"without them, {worst['target']} has rank {worst['rank_set_aside'] or 'none'}"
+    rank = worst["rank_set_aside"]
+    left = f"without them, {worst['target']} has " + (f"rank {rank}" if rank else "no rank")
     return [moved, f"Flagged: {liars}{others}; {left}."]
 
 
 def _rank_change(before: int | None, after: int | None) -> str:
-    return f"stays at rank {after or 'none'}" if before == after else f"moves from rank {before or 'none'} to {after}"
+    if after is None:
+        return "has no rank"
+    if before is None:
+        return f"gets rank {after}"
+    return f"stays at rank {after}" if before == after else f"moves from rank {before} to {after}"
 
 
 def rank_of(scores: Vector, item: int) -> int:
