@@ -101,7 +101,7 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
     """
     linear = [row.algorithm.title for row in rows if not row.in_horizon.high < 1.0]  # NaN counts as linear
     found = [
-        f"Without attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
+        f"Without an attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
         f"{len(rows)} algorithms" + (f" (not shown for {_listed(linear)})." if linear else ".")
     ]
     superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]

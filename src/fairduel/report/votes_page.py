@@ -79,9 +79,9 @@ def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
     order = [votes.items.index(name) for name in names]
     figure = draw_win_matrix(names, wins(votes, ties=ranking.settings["ties"])[np.ix_(order, order)])
     won = ", ".join(f"{each.item} {each.win_rate:.0%}" for each in groups[0][:_NAMED])
-    alt = f"Heatmap: how often each item beat each other one. Share of all its votes that an item won: {won}."
+    alt = f"Heatmap of how often each item beat each other item. Share of all its votes that an item won: {won}."
     drawn = Drawn(_caption(groups, "Win matrix{which}, best first."), figure, alt=alt, name="win-matrix")
-    explained = "Each row shows how often its item beat each other item: red: often, blue: rarely, grey: no votes."
+    explained = "Each row shows how often its item beat each other item (red: often, blue: rarely, grey: no votes)."
     return Section("Who beat whom", [explained], figures=[drawn])
 
 

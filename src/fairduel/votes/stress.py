@@ -55,8 +55,8 @@ def inject(
     """
     if attack not in get_args(Attack):
         raise unknown_name("attack", str(attack), get_args(Attack))
-    integer("votes of an attack", size)
-    integer("voters of an attack", voters, least=1)
+    integer("the number of false votes", size)
+    integer("the number of new voters", voters, least=1)
     rng = np.random.default_rng(seed)
     if attack in FLIPS:
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
@@ -189,7 +189,7 @@ def _weighted(votes: Votes, ties: Ties) -> Vector:
 
 def _item(votes: Votes, name: str | None) -> int:
     if name is None:
-        raise BadInputError("this attack needs a target: name the item to push (--target).")
+        raise BadInputError("this attack needs a target: name the item (--target).")
     if name not in votes.items:
         raise unknown_name("item", name, votes.items)
     return votes.items.index(name)
