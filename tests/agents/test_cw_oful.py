@@ -94,7 +94,7 @@ def test_the_ridge_is_the_theorems(scale):
 
 def test_an_unknown_budget_is_taken_as_the_root_of_the_horizon():
     assert made().settings["corruption_budget"] == 20.0
-    with pytest.raises(BadInputError, match="give corruption_budget, or a horizon T"):
+    with pytest.raises(BadInputError, match="set corruption_budget, or set horizon"):
         made(horizon=None)
 
 

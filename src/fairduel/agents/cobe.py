@@ -84,7 +84,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     title = "COBE"
     full_title = "COBE over CW-OFUL"
     guarantee = Guarantee("Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", needs="B, R, T")
-    assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
+    assumes = "a weak adversary, which commits before the action is chosen; no guarantee holds against a strong one"
 
     _asks = COBEPull
     _practical_scale = 1 / 20

@@ -97,7 +97,7 @@ class RobustAgent(ContextualAgent):
             self.flip_budget = integer("flip_budget", self.flip_budget)
             return self.flip_budget
         if self.horizon is None:
-            raise BadInputError("give flip_budget, or a horizon T to tolerate ⌈√T⌉ flips.")
+            raise BadInputError("set flip_budget, or set horizon (T) to tolerate ⌈√T⌉ flips.")
         return math.ceil(math.sqrt(integer("horizon", self.horizon, least=1)))
 
     @property

@@ -274,7 +274,7 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         if self.radius != "theory":
             return PRACTICAL_ACCURACY
         if self.horizon is None:
-            raise BadInputError("VACDB's default accuracy T^−1.5 needs a horizon: give horizon or accuracy.")
+            raise BadInputError("VACDB's default accuracy T^−1.5 needs a horizon; set horizon or accuracy.")
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:

@@ -125,7 +125,7 @@ class Cell:
             offered |= dict.fromkeys(_BUDGETS, self.budget)
         chosen = {name: value for name, value in self.agent_settings.items() if name != "known_budget"}
         if len(chosen) < len(self.agent_settings) and not takes_budget(self.agent):
-            raise BadInputError(f"{self.agent} is never told C: leave known_budget out.")
+            raise BadInputError(f"{self.agent} is never told C; omit known_budget.")
         agent: Player = make("agent", maker, chosen, offered)
         if isinstance(agent, Agent) and isinstance(agent, RewardAgent) != isinstance(world, RewardWorld):
             needed, returned = ("rewards", "duels") if isinstance(agent, RewardAgent) else ("duels", "rewards")
