@@ -144,7 +144,7 @@ def test_bad_settings_are_refused(settings):
 
 
 def test_actions_must_be_listed():
-    with pytest.raises(BadInputError, match="list the actions"):
+    with pytest.raises(BadInputError, match="needs the actions as a list"):
         made().ask()
     with pytest.raises(BadInputError, match=r"\(K, 3\)"):
         made().ask(np.eye(2))

@@ -64,7 +64,9 @@ def test_every_experiment_has_conclusions_without_nan(name, runs):
 def test_the_agent_with_the_lowest_regret_is_named(best, title, second):
     results = made_up(compared("rcdb", "colstim"), lambda entry: 100.0 if entry.cell.agent == best else 200.0)
     answer, basis = conclusions(results)
-    assert answer.startswith(f"Greedy: {title} (default) has the lowest regret, 100 ± 0; {second} (default) is next")
+    assert answer.startswith(
+        f"Greedy attack: {title} (default) has the lowest regret, 100 ± 0; {second} (default) is next"
+    )
     assert basis.startswith("10 runs each (seeds 0–9)")
 
 
