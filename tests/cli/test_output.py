@@ -105,7 +105,7 @@ def test_a_narrow_terminal_keeps_names_and_says_where_the_other_columns_are(fold
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert LONG in done.stdout
     assert "…" not in done.stdout
-    dropped = re.search(r"Too narrow to show: (.*) \(see\s+results/rank/long/ranking.csv\)", done.stdout)
+    dropped = re.search(r"Terminal too narrow to show: (.*) \(see\s+results/rank/long/ranking.csv\)", done.stdout)
     assert {"weight", "plain"} <= set(dropped[1].replace("\n", " ").split(", "))
 
 
@@ -114,7 +114,7 @@ def test_a_pipe_has_every_column_in_full(folder, here):
     header = next(line for line in done.stdout.splitlines() if line.startswith("rank "))
     assert header.split() == ["rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain"]
     assert LONG in done.stdout
-    assert "Too narrow" not in done.stdout
+    assert "too narrow" not in done.stdout
     assert done.stdout.endswith("\n\nReport: results/rank/long/report.html\n")
 
 
