@@ -164,7 +164,7 @@ def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
 
 
 def test_data_is_for_replay_alone(tmp_path):
-    with pytest.raises(BadInputError, match="--data is for replay alone"):
+    with pytest.raises(BadInputError, match="--data is for replay only"):
         CliRunner().invoke(app, ["reproduce", "figure1", "--data", str(tmp_path)], catch_exceptions=False)
 
 
