@@ -75,7 +75,7 @@ def number_or_name(name: str, value: Any, names: Iterable[str]) -> float | str:
     if not isinstance(value, str):
         return at_least_zero(name, value)
     if value not in names:
-        raise unknown_name(name, value, names)
+        raise unknown_name(name, value, [*names, "a number"])
     return value
 
 

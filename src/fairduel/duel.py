@@ -57,7 +57,7 @@ class Asked:
         return self == other and all(np.array_equal(array, getattr(other, name)) for name, array in self._arrays())
 
     def copied(self) -> Self:
-        """Return a copy whose arrays are its own and read-only."""
+        """Return a copy with its own, read-only arrays."""
         twin = dataclasses.replace(self, **{name: array.copy() for name, array in self._arrays()})  # type: ignore[type-var]
         for _, array in twin._arrays():  # noqa: SLF001
             array.setflags(write=False)

@@ -33,8 +33,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> BadInputError:
 
     >>> str(unknown_name("agent", "rcbd", ["rcdb", "maxinp"]))
     "unknown agent 'rcbd': did you mean 'rcdb'? Known: maxinp, rcdb."
+    >>> str(unknown_name("agent", "oracle", ["rcdb", "maxinp"]))
+    "unknown agent 'oracle'; known: maxinp, rcdb."
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f" did you mean {near[0]!r}?" if near else ""
-    return BadInputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}.")
+    hint = f": did you mean {near[0]!r}? Known" if near else "; known"
+    return BadInputError(f"unknown {kind} {name!r}{hint}: {', '.join(names)}.")

@@ -215,7 +215,7 @@ def _told_twice(game: _Game) -> None:
     game.play(agent, 5)
     asked = game.ask(agent)
     agent.tell(asked, game.answer(asked, rng))
-    game.refuses(agent, "telling the same twice", lambda: agent.tell(asked, game.answer(asked, rng)))
+    game.refuses(agent, "telling the same answer twice", lambda: agent.tell(asked, game.answer(asked, rng)))
 
 
 def _never_asked(game: _Game) -> None:

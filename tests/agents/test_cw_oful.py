@@ -94,7 +94,7 @@ def test_the_ridge_is_the_theorems(scale):
 
 def test_an_unknown_budget_is_taken_as_the_root_of_the_horizon():
     assert made().settings["corruption_budget"] == 20.0
-    with pytest.raises(BadInputError, match="give corruption_budget, or a horizon T"):
+    with pytest.raises(BadInputError, match="set corruption_budget, or set horizon"):
         made(horizon=None)
 
 
@@ -144,7 +144,7 @@ def test_bad_settings_are_refused(settings):
 
 
 def test_actions_must_be_listed():
-    with pytest.raises(BadInputError, match="list the actions"):
+    with pytest.raises(BadInputError, match="needs the actions as a list"):
         made().ask()
     with pytest.raises(BadInputError, match=r"\(K, 3\)"):
         made().ask(np.eye(2))

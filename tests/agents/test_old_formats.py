@@ -111,7 +111,7 @@ def test_the_note_of_a_class_of_the_users_is_that_of_the_class_it_derives_from()
 def test_a_note_that_has_no_fields_is_refused_and_an_empty_one_is_none():
     mine = type("Mine", (MaxPairUCB,), {"__module__": "mine", "__qualname__": "Mine"})
     assert len(Agent.from_state(older(waiting(mine), [])).pending) == 2
-    with pytest.raises(BadInputError, match="no fields for a pending note; tell or cancel it with an older fairduel"):
+    with pytest.raises(BadInputError, match="no fields for a pending note; tell or cancel it with an older version"):
         Agent.from_state(older(waiting(mine), [0.5]))
 
 

@@ -125,7 +125,7 @@ def test_another_set_is_refused():
     agent.ask(np.eye(3))
     with pytest.raises(BadInputError, match="one set of actions"):
         agent.ask(-np.eye(3))
-    with pytest.raises(BadInputError, match="list the actions"):
+    with pytest.raises(BadInputError, match="needs the actions as a list"):
         agent.ask()
 
 

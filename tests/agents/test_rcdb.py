@@ -106,7 +106,7 @@ def test_an_unknown_budget_is_the_root_of_the_horizon_rounded_up(horizon):
 
 
 def test_an_unknown_budget_needs_a_horizon():
-    with pytest.raises(BadInputError, match="give flip_budget, or a horizon T"):
+    with pytest.raises(BadInputError, match="set flip_budget, or set horizon"):
         RCDB(dimension=5, norm_bound=2.0)
 
 

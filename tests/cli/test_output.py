@@ -105,7 +105,7 @@ def test_a_narrow_terminal_keeps_names_and_says_where_the_other_columns_are(fold
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert LONG in done.stdout
     assert "…" not in done.stdout
-    dropped = re.search(r"Too narrow to show: (.*) \(see\s+results/rank/long/ranking.csv\)", done.stdout)
+    dropped = re.search(r"Terminal too narrow to show: (.*) \(see\s+results/rank/long/ranking.csv\)", done.stdout)
     assert {"weight", "plain"} <= set(dropped[1].replace("\n", " ").split(", "))
 
 

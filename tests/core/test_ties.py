@@ -56,7 +56,7 @@ def test_without_ties_there_are_none():
         ("davidson(-1)", "needs a positive number"),
         ("davidson(many)", "needs a positive number"),
         ("rao-kupper(0.5)", "at least 1"),
-        (np.nan, "model of ties"),
+        (np.nan, "tie model"),
     ],
 )
 def test_a_wrong_model_is_refused(text, complaint):

@@ -64,7 +64,9 @@ def test_every_experiment_has_conclusions_without_nan(name, runs):
 def test_the_agent_with_the_lowest_regret_is_named(best, title, second):
     results = made_up(compared("rcdb", "colstim"), lambda entry: 100.0 if entry.cell.agent == best else 200.0)
     answer, basis = conclusions(results)
-    assert answer.startswith(f"Greedy: {title} (default) has the lowest regret, 100 ± 0; {second} (default) is next")
+    assert answer.startswith(
+        f"Greedy attack: {title} (default) has the lowest regret, 100 ± 0; {second} (default) is next"
+    )
     assert basis.startswith("10 runs each (seeds 0–9)")
 
 
@@ -252,9 +254,9 @@ def test_verify_counts_and_names_what_does_not_hold():
         Verdict("d is below e", BEYOND, "", "undecided", {}),
     ]
     assert verify_conclusions(verdicts) == [
-        "1 of 3 claims of the paper hold (1 not holding, 1 unable to fail in any run).",
+        "1 of 3 claims of the paper hold (does not hold: 1, cannot fail: 1).",
         "Does not hold: b is below c.",
-        "0 of 1 claims beyond the paper hold (1 undecided).",
+        "0 of 1 claims beyond the paper hold (undecided: 1).",
     ]
     assert verify_conclusions(verdicts[:1]) == ["1 of 1 claims of the paper hold."]
 

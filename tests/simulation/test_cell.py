@@ -74,7 +74,7 @@ def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
         assert cell.assumptions[0].endswith(f"is not told C and assumes {assumed}.")
     assert Cell("cobe", **rewards).assumptions[0].startswith("COBE assumes a weak adversary")
     for name, setting in (("maxinp", False), ("maxinp", True), ("vacdb", False)):
-        with pytest.raises(BadInputError, match=f"{name} is never told C: leave known_budget out"):
+        with pytest.raises(BadInputError, match=f"{name} is never told C; omit known_budget"):
             Cell(name, **base, agent_settings={"known_budget": setting}).start(0)
 
 

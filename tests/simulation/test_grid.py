@@ -122,7 +122,7 @@ def grid_text(**changes):
         (grid_text(known_budget='"maybe"'), ["known_budget", "maybe"]),
         (grid_text(known_budget="[]"), ["known_budget", "list"]),
         (grid_text(agent='name = "rcdb"\nknown_budget = 1'), ["known_budget", "1"]),
-        (grid_text(agent='name = "maxinp"\nknown_budget = false'), ["maxinp is never told C", "known_budget out"]),
+        (grid_text(agent='name = "maxinp"\nknown_budget = false'), ["maxinp is never told C", "omit known_budget"]),
         (grid_text(agent="radius = 1.0"), ["[[agent]]", "name"]),
         (grid_text(agent="name = 3"), ["agent name must be a string", "3"]),
         (grid_text(agent="name = []"), ["name", "list"]),

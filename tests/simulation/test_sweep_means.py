@@ -61,7 +61,7 @@ def test_one_run_has_no_error_and_words_stand_on_the_axis(swept):
     [
         ({"x": "bugdet"}, "did you mean 'budget'"),
         ({"by": ["agnet"]}, "did you mean 'agent'"),
-        ({"y": "agent"}, "not a number"),
+        ({"y": "agent"}, "not numeric"),
         ({"where": "horizon = 1"}, "nothing to plot"),
         ({"where": "horizn = 1"}, "horizn"),
         ({"where": "true) --"}, "syntax"),

@@ -222,7 +222,7 @@ class Agent(ABC, Generic[AskedT, Answer]):
         self._asked = integer("asked", state["asked"])
         for number, fields in state["pending"].items():
             kept: Any = self._asks.from_state(fields)
-            ensure(str(kept.number) == number, "a pending duel or pull has two numbers")
+            ensure(str(kept.number) == number, "the number of a pending duel or pull is inconsistent")
             self._pending[kept.number] = kept
         for name in self._memory:
             setattr(self, name, _like(getattr(self, name), state["memory"][name], name))

@@ -29,7 +29,7 @@ def find(kind: str, name: str, known: Mapping[str, Callable[..., Made]]) -> Call
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise BadInputError(f"cannot import the {kind} {name!r}: {error}.") from error
+        raise BadInputError(f"cannot import {kind} {name!r}: {error}.") from error
     found = getattr(module, attribute, None)
     if not callable(found):
         raise BadInputError(f"module {module_name!r} has no class {attribute!r} to use as {kind}.")
@@ -56,7 +56,7 @@ def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offer
     try:
         return maker(**{**fitting, **chosen})
     except TypeError as error:
-        raise BadInputError(f"cannot make the {kind} {maker.__qualname__}: {error}.") from error
+        raise BadInputError(f"cannot create {kind} {maker.__qualname__}: {error}.") from error
 
 
 def takes(maker: Callable[..., object], name: str) -> bool:

@@ -33,7 +33,7 @@ class COBEPull(Pull):
     """A pull by one of the base agents."""
 
     restarts: int
-    """How many restarts came before it; after another one its reward is not learned."""
+    """Number of restarts before it; after another restart its reward is not learned."""
     base: int
     """Index of the base agent that asked it."""
     base_number: int
@@ -57,7 +57,7 @@ class COBE(LinearRewardAgent[COBEPull]):
             k ← k + 1
 
     **For weak adversaries only**: it relies on a base agent that plays a share of the rounds meeting about that share
-    of the corruption. An adversary who sees the action can spend everything on one base. With the published constants
+    of the corruption. An adversary that sees the action can spend everything on one base. With the published constants
     the test cannot fire at short horizons: see :attr:`earliest_restart`.
 
     Departures: k is at most ⌈log₂(c_max T)⌉. Rewards of pulls asked before a restart are not learned.
@@ -70,9 +70,9 @@ class COBE(LinearRewardAgent[COBEPull]):
         base: The base agent: ``"cw-oful"``, ``"weighted-oful"``, ``"phased-elimination"``, or ``module:Name``.
         base_settings: Settings of the base agent, without its corruption budget.
         largest_corruption: c_max, a bound on the corruption of one reward.
-        regret_per_root: b₁; ``None`` takes d², as of CW-OFUL without its logarithms.
-        regret_per_corruption: b₂; ``None`` takes d.
-        regret_constant: b₃; ``None`` takes d.
+        regret_per_root: b₁; ``None`` uses d², that of CW-OFUL without logarithms.
+        regret_per_corruption: b₂; ``None`` uses d.
+        regret_constant: b₃; ``None`` uses d.
         scale: Factor on the 21 and the 8: ``"practical"`` is 1/20, ``"theory"`` is 1, or a number.
         failure_probability: δ.
 
@@ -84,7 +84,7 @@ class COBE(LinearRewardAgent[COBEPull]):
     title = "COBE"
     full_title = "COBE over CW-OFUL"
     guarantee = Guarantee("Wei 2022", "linear contextual bandits", "weak only", "Õ(d√T + dC)", needs="B, R, T")
-    assumes = "a weak adversary, who commits before the action is chosen; a strong one voids the guarantee"
+    assumes = "a weak adversary, which commits before the action is chosen; no guarantee holds against a strong one"
 
     _asks = COBEPull
     _practical_scale = 1 / 20
@@ -225,7 +225,7 @@ class COBE(LinearRewardAgent[COBEPull]):
             self._bases[asked.base].cancel(self._base_pull(asked))
 
     def _base_pull(self, asked: COBEPull) -> Any:
-        """Return the base agent's own pull, which holds more; ``None`` if it has none like that."""
+        """Return the base agent's own pull, which has more fields; ``None`` if it is not pending."""
         return self._bases[asked.base]._pending.get(asked.base_number)  # noqa: SLF001
 
     def recommend(self, actions: Actions = None) -> int:

@@ -51,11 +51,11 @@ class CoLSTIM(ContextualAgent):
 
     Args:
         radius: c₁. ``"practical"``: √(d log T). ``"theory"``: (1/2κ)√(d log(T/d) + 2 log T). Or a number.
-        threshold: C_th; ``None`` takes the radius.
+        threshold: C_th; ``None`` uses the radius.
         coupling: ``"paper"``: separate perturbations with probability p_t. ``"vacdb"``: one shared perturbation with
             probability p_t, as in the public code of VACDB. At d = 5 and T = 2000, p_t = 1 throughout, so these are
             different algorithms.
-        ridge: λ; ``None`` takes 1/B². Bengs has none.
+        ridge: λ; ``None`` uses 1/B². Bengs has none.
 
     >>> agent = CoLSTIM(dimension=2, norm_bound=2.0, horizon=100, seed=0, coupling="vacdb")
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight

@@ -45,7 +45,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self_duels: Whether an action may duel itself, as the paper's argmax allows. Set ``False`` when people answer.
         constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
         estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
-            and there are 10 % more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
+            and there are 10% more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
     """
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
@@ -285,8 +285,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self._self_duel_streak == _LOCK_IN_STREAK and not self._warned_of_lock_in:
             self._warned_of_lock_in = True
             warnings.warn(
-                f"the last {_LOCK_IN_STREAK} duels of {type(self).__name__} set an action against itself (now action "
-                f"{duel.first}), which teaches nothing; if that action may not be the best, use self_duels=False, a "
+                f"the last {_LOCK_IN_STREAK} duels of {type(self).__name__} compared an action with itself (now action "
+                f"{duel.first}), so it learns nothing; if that action may not be the best, use self_duels=False, a "
                 "larger radius or a warm-up.",
                 LockInWarning,
                 stacklevel=4,
@@ -303,7 +303,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         steepest = float(self._link.slope(0.0))
         if self.kappa is not None and self.kappa > steepest:
             raise BadInputError(
-                f"kappa must be in (0, {steepest:.4g}], the slopes of the {self._link} link, not {self.kappa!r}."
+                f"kappa must be in (0, {steepest:.4g}], the range of the {self._link} slope, not {self.kappa!r}."
             )
         if self.estimator not in get_args(EstimatorName):
             raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))

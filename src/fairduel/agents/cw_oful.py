@@ -31,8 +31,8 @@ class CWOFUL(OptimisticAgent):
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; ``None`` uses the current round, which needs ``corruption_budget``.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T.
-        trust: α; ``None`` takes the theorem's.
-        ridge: λ; ``None`` takes the theorem's R²/B².
+        trust: α; ``None`` uses the theorem's.
+        ridge: λ; ``None`` uses the theorem's R²/B².
         scale: Factor on β: ``"practical"`` is 1/4, ``"theory"`` is 1, or a number.
         failure_probability: δ.
 

@@ -83,7 +83,7 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         learning_rate: η, the weight of the likelihood.
         feel_good: μ. ``"theory"``: √(d/T), up to an unknown constant. ``"practical"``: a tenth of that. Or a number; 0
             is plain Thompson sampling.
-        prior_scale: Standard deviation of the Gaussian prior of each coordinate of θ; ``None`` takes B.
+        prior_scale: Standard deviation of the Gaussian prior of each coordinate of θ; ``None`` uses B.
         steps: Langevin steps of each chain per round.
         step_size: h, in units of the posterior covariance.
         sets_kept: How many rounds' action sets represent all rounds if they change.

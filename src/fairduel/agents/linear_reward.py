@@ -65,8 +65,8 @@ class FixedSetAgent(LinearRewardAgent[PullT]):
         table = self._listed(actions)
         if self._actions is not None and not np.array_equal(table, self._actions):
             raise BadInputError(
-                f"{type(self).__name__} plans for one set of actions, but these differ from its first ask; "
-                "keep the set, or use an agent for changing sets, such as cw-oful."
+                f"{type(self).__name__} plans for one set of actions, but these differ from those of its "
+                "first ask; pass the same set, or use an agent for changing sets, such as cw-oful."
             )
         return table
 
@@ -123,7 +123,7 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
     of a reward.
 
     Args:
-        ridge: λ; ``None`` takes the agent's default.
+        ridge: λ; ``None`` uses the agent's default.
     """
 
     ridge: float | None = None
@@ -201,5 +201,5 @@ def resolved_budget(corruption_budget: float | None, horizon: int | None) -> flo
     if corruption_budget is not None:
         return at_least_zero("corruption_budget", corruption_budget)
     if horizon is None:
-        raise BadInputError("give corruption_budget, or a horizon T to tolerate √T.")
+        raise BadInputError("set corruption_budget, or set horizon (T) to tolerate √T.")
     return math.sqrt(horizon)

@@ -39,7 +39,7 @@ class MaxInP(ContextualAgent):
     Args:
         radius: η. ``"practical"``: √(d log T), as in the experiments of Bengs 2022. ``"theory"``:
             (1/2κ)√((d/2) log(1 + 2T/d) + log(1/δ)). Or a number.
-        ridge: λ; ``None`` takes 1/B².
+        ridge: λ; ``None`` uses 1/B².
 
     >>> agent = MaxInP(dimension=2, norm_bound=2.0, horizon=100, seed=0, warmup=10)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).is_self_duel

@@ -23,7 +23,7 @@ class MaxPairUCB(ContextualAgent):
 
     Args:
         radius: β. ``"practical"``: √(d log T). ``"theory"``: (√λ B + √(d log((1 + 2T/λ)/δ)/κ))/√κ. Or a number.
-        ridge: λ; ``None`` takes 1/B².
+        ridge: λ; ``None`` uses 1/B².
 
     >>> agent = MaxPairUCB(dimension=2, norm_bound=2.0, horizon=100, seed=0)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).weight

@@ -125,7 +125,7 @@ def _without_note(fields: State, names: tuple[str, ...]) -> State:
     if names and names[-1] == "first_features":
         note = [note[0], np.array(note[1:], dtype=np.float64)]
     if len(note) != len(names):
-        raise BadInputError("its class has no fields for a pending note; tell or cancel it with an older fairduel.")
+        raise BadInputError("its class has no fields for a pending note; tell or cancel it with an older version.")
     own = dict(zip(names, note, strict=True))
     for name in {"layer", "place"}.intersection(own):
         own[name] = None if own[name] == -1 else own[name]

@@ -33,9 +33,9 @@ class RCDB(RobustAgent):
         radius: β. ``"practical"``: √d, or √(d log T) if C = 0. ``"theory"``: √λ B + αC + √(d log((1 + 2T/λ)/δ)/κ) of
             Lemma MLE. ``"determinant"``: the same before its determinant is bounded, about half as long; needs the κ
             design. Or a number.
-        trust: α; ``None`` takes √d/C, or √d/(C√κ) on the κ design.
+        trust: α; ``None`` uses √d/C, or √d/(C√κ) on the κ design.
         design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theorem's radius.
-        ridge: λ; ``None`` takes 1/B².
+        ridge: λ; ``None`` uses 1/B².
 
     >>> import numpy as np
     >>> from fairduel import Outcome

@@ -55,9 +55,9 @@ class RCDBS(RobustAgent):
             (1 + 4B)[√λ B + √λ/2 + (2d/√λ) log((dλ + 2t)/(dλδ)) + αC]; it also sets the theorem's design, λ and α. Or a
             number.
         slope_radius: β_t. ``"practical"``: √d/4. ``"theory"``: √λ B + √(d log(2(1 + 2t/λ)/δ)/κ) + αC. Or a number.
-        trust: α; ``None`` takes √d/C, or (√d + √λ B)/C with a theory radius.
+        trust: α; ``None`` uses √d/C, or (√d + √λ B)/C with a theory radius.
         design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theory radius.
-        ridge: λ; ``None`` takes 1/B², or d/B with a theory radius.
+        ridge: λ; ``None`` uses 1/B², or d/B with a theory radius.
 
     >>> agent = RCDBS(dimension=2, norm_bound=2.0, flip_budget=5, horizon=100, seed=0)
     >>> agent.ask([[1.0, 0.0], [0.0, 1.0]]).slope > agent.settings["kappa"]

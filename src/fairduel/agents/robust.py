@@ -21,7 +21,7 @@ class RobustAgent(ContextualAgent):
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ (Theorem unknown).
-        trust: α; ``None`` takes the theorem's value, or √d/C.
+        trust: α; ``None`` uses the theorem's value, or √d/C.
         design: ``"kappa"``: Σ grows by w·κ·φφᵀ, as printed. ``"plain"``: by w·φφᵀ. ``None``: ``"kappa"`` with a
             theorem's radius, otherwise ``"plain"``.
     """
@@ -97,7 +97,7 @@ class RobustAgent(ContextualAgent):
             self.flip_budget = integer("flip_budget", self.flip_budget)
             return self.flip_budget
         if self.horizon is None:
-            raise BadInputError("give flip_budget, or a horizon T to tolerate ⌈√T⌉ flips.")
+            raise BadInputError("set flip_budget, or set horizon (T) to tolerate ⌈√T⌉ flips.")
         return math.ceil(math.sqrt(integer("horizon", self.horizon, least=1)))
 
     @property

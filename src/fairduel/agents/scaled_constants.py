@@ -30,7 +30,7 @@ class Scaled:
         known = {"practical": self._practical_scale, "theory": 1.0}
         if isinstance(self.scale, str):
             if self.scale not in known:
-                raise unknown_name("scale", self.scale, known)
+                raise unknown_name("scale", self.scale, [*known, "a number"])
             self._scale = known[self.scale]
         else:
             self._scale = self.scale = positive("scale", self.scale)

@@ -95,7 +95,7 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
 
     Args:
         link: σ, a :class:`~fairduel.core.links.Link` or its name.
-        accuracy: α; ``None`` takes 2^−5, as in the authors' experiments, or T^−1.5 with the theory radius.
+        accuracy: α; ``None`` uses 2^−5, as in the authors' experiments, or T^−1.5 with the theory radius.
         radius: β_l. ``"practical"``: √(d log T)/4; the authors' code also divides by ‖θ*‖, which no agent knows.
             ``"theory"``: (16·2^−l/κ)√((8 Var_l + 18ℓ′)ℓ) + (6·2^−l/κ)ℓ + 2^(1−l)B with ℓ = log(4t²L/δ),
             ℓ′ = log(4(t+1)²L/δ), and Var_l = Σ w²(o − σ(φᵀθ_l))² if 2^l ≥ 64(max σ′/κ)√ℓ′, otherwise the number of
@@ -274,7 +274,7 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         if self.radius != "theory":
             return PRACTICAL_ACCURACY
         if self.horizon is None:
-            raise BadInputError("VACDB's default accuracy T^−1.5 needs a horizon: give horizon or accuracy.")
+            raise BadInputError("VACDB's default accuracy T^−1.5 needs a horizon; set horizon or accuracy.")
         return float(max(self.horizon, 2) ** -1.5)
 
     def _check_settings(self) -> None:

@@ -65,7 +65,7 @@ class WeightedOFUL(_WeightedOFUL):
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T and needs ``horizon``.
-        ridge: λ; ``None`` takes 1.
+        ridge: λ; ``None`` uses 1.
         scale: Factor on β: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
         failure_probability: δ.
 
@@ -127,7 +127,7 @@ class MultiLevelOFUL(_WeightedOFUL):
         norm_bound: B, a bound on ‖θ*‖.
         noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.
-        ridge: λ; ``None`` takes 1.
+        ridge: λ; ``None`` uses 1.
         scale: Factor on β and γ: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
         failure_probability: δ.
 

@@ -48,7 +48,7 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
     The published first epoch has about 4Kλ duels, over a million at K = 10; smaller scales carry no guarantee.
 
     Departures: n_i is rounded up. An epoch ends after N of its outcomes; a later outcome counts only in P. An arm
-    replaces the candidate that it beat only while that one is still candidate. A tie is half a win and leaves P
+    replaces the candidate that it beat only while that one is still the candidate. A tie is half a win and leaves P
     unchanged.
 
     Args:

@@ -35,9 +35,10 @@ def audit_command(
 ) -> output.Record:
     """Audit a vote file: suspicious voters, fragile results.
 
-    Flags voters whose votes no honest person would cast, with the evidence
-    for each; ranks the items with and without them; and finds how few votes
-    would change the leader if they were dropped or flipped.
+    Flags voters whose votes show patterns that honest voting is unlikely to
+    produce, with the evidence for each; ranks the items with and without
+    them; and finds how few votes would change the leader if they were
+    dropped or flipped.
 
     Writes report.html, voters.csv, flagged-rows.csv and audit.json. Nothing
     is deleted.

@@ -26,7 +26,7 @@ def demo(
 ) -> Record:
     """Rank, audit and stress a synthetic arena with planted liars.
 
-    Takes some seconds. The votes are in DIR/votes.csv, so you can repeat
+    Takes a few seconds. The votes are in DIR/votes.csv, so you can repeat
     each step by hand.
     """
     votes, liars = arena(seed=seed, target=_TARGET)
@@ -57,7 +57,7 @@ def demo(
     stressed = stress_command(
         file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, seed=seed, out=out / "stress"
     )
-    say_report(out / "audit" / "report.html", "Read the audit's report first.")
+    say_report(out / "audit" / "report.html", "Read the audit report first.")
     return record(votes=str(file), liars=liars, rank=ranked, audit=audited, stress=stressed)
 
 

@@ -159,7 +159,7 @@ def print_table(
     to = console if console.is_terminal else Console(file=console.file, width=width, quiet=console.quiet)
     to.print(grid)
     if dropped:
-        say(f"Too narrow to show: {', '.join(dropped)} (see {file}).")
+        say(f"Terminal too narrow to show: {', '.join(dropped)} (see {file}).")
 
 
 def _layout(

@@ -28,7 +28,7 @@ class WeightsOption(StrEnum):
 
 Weights = Annotated[
     WeightsOption,
-    typer.Option(metavar="METHOD", help="How votes are weighted: fixed-point, sequential or none (all alike)."),
+    typer.Option(metavar="METHOD", help="How votes are weighted: fixed-point, sequential or none (all equal)."),
 ]
 Lies = Annotated[
     float | None,
@@ -66,8 +66,8 @@ def rank_command(
     (or a/b, model_a/model_b, left/right, 1/2), or the winner's name.
 
     A vote counts less if little else is known about its two items, because
-    a false vote would do most damage there. The rank ranges hold for all
-    items together with 95 % confidence.
+    a false vote does the most damage there. The rank ranges hold for all
+    items together with 95% confidence.
 
     Writes report.html, ranking.csv, ranking.json and, if rows are unusable,
     set-aside.csv with each row and the reason.

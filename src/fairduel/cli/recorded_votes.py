@@ -1,4 +1,4 @@
-"""What the commands on recorded votes share: options, reading, and what they say about the file."""
+"""Shared by the commands on recorded votes: options, reading, and sentences about the file."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -43,13 +43,13 @@ Strict = Annotated[bool, typer.Option("--strict", help="Fail on unusable rows in
 Ties = Annotated[TiesOption, typer.Option(metavar="half|drop", help="Count a tie as half a win for each, or drop it.")]
 Level = Annotated[
     float,
-    typer.Option(min=0.0001, max=0.5, metavar="P", help="Chance of flagging anybody if all voters are honest."),
+    typer.Option(min=0.0001, max=0.5, metavar="P", help="Largest chance of any flag if all voters are honest."),
 ]
 VotersChoose = Annotated[
     bool,
     typer.Option(
         "--voters-choose-duels",
-        help="Voters pick their own pairs, so meeting one item often is not evidence.",
+        help="Voters pick their own pairs, so seeing one item often is not evidence.",
     ),
 ]
 Out = Annotated[

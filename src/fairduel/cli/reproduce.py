@@ -48,11 +48,11 @@ def reproduce(
     [bold]table1[/bold]          every algorithm's bound beside its measured growth (paper)
     [bold]radius[/bold]          the theorems' radii against the practical ones
     [bold]sigmoid[/bold]         RCDB against RCDB-S as the norm of θ* grows
-    [bold]unknown-budget[/bold]  fewer, as many and more flips than RCDB tolerates
+    [bold]unknown-budget[/bold]  RCDB with too low, exact and too high a flip tolerance
     [bold]dimension[/bold]       growth of regret in d, with fitted exponents
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
-    [bold]replay[/bold]          agents with features on recorded votes (--data), the first votes flipped
+    [bold]replay[/bold]          agents with features on recorded votes (--data), some of them flipped
     [bold]all[/bold]             all but table1 and replay
 
     Writes report.html, the figures, runs.parquet (one row per run) and

@@ -28,7 +28,7 @@ _MAX_RECORDS = 10
 def results() -> None:
     """Query a sweep with SQL, or plot it.
 
-    Both see the last grid swept into DIR, as far as it is finished, and
+    Both read the finished runs of the latest grid swept into DIR, and
     change nothing.
     """
 
@@ -112,10 +112,10 @@ def plot(
 
     write_atomically(path, image(draw_means(means), cast("Literal['png', 'svg', 'pdf']", kind)))
     runs = sorted({point.runs for point in means.points})
-    output.say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs.")
+    output.say(f"Plotted {len(means.points)} means of {runs[0]}{f' to {runs[-1]}' if len(runs) > 1 else ''} runs each.")
     if means.mixed:
         output.say(
-            f"Points mix different {', '.join(means.mixed)}: separate with --by or --panel, or filter with --where."
+            f"Points mix different {', '.join(means.mixed)}: split with --by or --panel, or filter with --where."
         )
     output.say_report(path)
     return output.record(points=[asdict(point) for point in means.points], mixed=means.mixed, report=str(path))

@@ -33,11 +33,11 @@ class AttackOption(StrEnum):
 
 Liars = Annotated[AttackOption, typer.Option(metavar="ATTACK", help="What the liars do; see above.")]
 Target = Annotated[
-    str | None, typer.Option(metavar="ITEM", help="Item they push or bury; flips need none.", show_default=False)
+    str | None, typer.Option(metavar="ITEM", help="Item to push or bury (not needed for flips).", show_default=False)
 ]
 FakeVotes = Annotated[int, typer.Option("--votes", min=1, metavar="N", help="Largest number of false votes.")]
 _SIZES = 8
-"""How many attack sizes are tried, from 0 to --votes."""
+"""Number of attack sizes to try, from 0 to --votes."""
 
 
 def stress_command(

@@ -45,7 +45,7 @@ def sweep(
 
     Each finished run is saved within a second. A sweep that was interrupted,
     killed or moved to another machine resumes when you rerun it, with the
-    same results. Look at them with  fairduel results.
+    same results. Query or plot them with  fairduel results.
     """
     declared = read_grid(grid)
     seeds = options.report_seeds(declared.seeds.start, len(declared.seeds))

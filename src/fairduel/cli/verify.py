@@ -27,7 +27,7 @@ def verify(
 ) -> output.Record:
     """Measure each claim of the paper and say whether it holds.
 
-    A claim [green]holds[/green] if its 95 % interval lies on the claimed side, [red]does not
+    A claim [green]holds[/green] if its 95% interval lies on the claimed side, [red]does not
     hold[/red] if it lies on the other side, and is [yellow]undecided[/yellow] if it covers both:
     more --runs may decide it. Claims that no run could break are marked
     [dim]cannot fail[/dim]. Expensive claims use fewer runs and say how many. The exit
@@ -47,7 +47,7 @@ def verify(
     from fairduel.report.verify_page import write_verify  # noqa: PLC0415  # plotting is slow
 
     page = write_verify(out, verdicts, seeds, output.typed_command())
-    output.say(*concluded, f"Up to {runs} runs per claim, 95 % intervals.")
+    output.say(*concluded, f"Up to {runs} runs per claim, 95% intervals.")
     for verdict in verdicts:
         status = Text(verdict.status, style=_STATUS_STYLES[verdict.status])
         line = Text.assemble("\n", status, ": ", (verdict.claim, "bold"), f" ({verdict.source})")

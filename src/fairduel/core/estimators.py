@@ -1,7 +1,7 @@
 """Estimators of θ: exact, lazy or one-pass.
 
 ``"exact"`` computes the MLE in every round, as in the paper. ``"lazy"`` does so only when det Σ has doubled and there
-are 10 % more outcomes. ``"one-pass"`` is mirror descent, which stores no outcomes.
+are 10% more outcomes. ``"one-pass"`` is mirror descent, which stores no outcomes.
 """
 
 import math
@@ -63,7 +63,7 @@ _OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UP
 
 @inlined
 def worth_a_fit(gain: float, outcomes_then: int, outcomes_now: int) -> bool:
-    """Whether a lazy fit is due: det Σ has doubled (log gain ≥ log 2) and there are 10 % more outcomes."""
+    """Whether a lazy fit is due: det Σ has doubled (log gain ≥ log 2) and there are 10% more outcomes."""
     return gain >= _LOG_TWO and 10 * outcomes_now >= 11 * outcomes_then
 
 

@@ -17,7 +17,7 @@ _NONE, _DAVIDSON, _RAO_KUPPER = range(3)
 
 
 class TieModel(NamedTuple):
-    """A model of ties, for compiled functions."""
+    """A tie model, for compiled functions."""
 
     kind: int = _NONE
     size: float = 0.0
@@ -51,14 +51,14 @@ def tie_model(text: str) -> TieModel:
     """
     match = re.fullmatch(r"([a-z-]+)(?:\((\S+)\))?", str(text).strip())
     if match is None or match[1] not in _NAMES:
-        raise unknown_name("model of ties", str(text), _NAMES)
+        raise unknown_name("tie model", str(text), _NAMES)
     kind = _NAMES.index(match[1])
     if kind == _NONE:
         return NO_TIES
     try:
         size = positive("size", float(match[2] or ""))
     except (ValueError, BadInputError):
-        raise BadInputError(f"the model of ties {text!r} needs a positive number, as in {match[1]}(1.5).") from None
+        raise BadInputError(f"tie model {text!r} needs a positive number, as in {match[1]}(1.5).") from None
     if kind == _RAO_KUPPER and size < 1.0:
-        raise BadInputError(f"η of rao-kupper is at least 1, not {size:g}.")
+        raise BadInputError(f"η of rao-kupper must be at least 1, not {size:g}.")
     return TieModel(kind, size)

@@ -1,6 +1,6 @@
 """Conclusions in words, computed from the measured means and their errors.
 
-Agents are compared seed by seed. A difference is called significant where its 95 % interval excludes zero, after a
+Agents are compared seed by seed. A difference is called significant where its 95% interval excludes zero, after a
 Bonferroni correction for the number of comparisons in the same panel.
 """
 
@@ -35,7 +35,7 @@ def conclusions(results: Results) -> list[str]:
         results: An experiment with all of its runs.
 
     Returns:
-        One sentence or two per item: the answer first, the number of runs and their seeds last.
+        One or two sentences per item: the answer first, the number of runs and their seeds last.
     """
     conclude = _BY_EXPERIMENT.get(results.experiment.name, _lowest_by_panel)
     return [*conclude(results), _basis(results.seeds)]
@@ -48,7 +48,7 @@ def leaderboard_conclusions(board: Board) -> list[str]:
         board: A finished leaderboard.
 
     Returns:
-        One sentence or two per item.
+        One or two sentences per item.
     """
     first = board.standings[0]
     where, worst = first.worst
@@ -97,11 +97,11 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
         rows: The measured rows of the table.
 
     Returns:
-        One sentence or two per item.
+        One or two sentences per item.
     """
     linear = [row.algorithm.title for row in rows if not row.in_horizon.high < 1.0]  # NaN counts as linear
     found = [
-        f"Without attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
+        f"Without an attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
         f"{len(rows)} algorithms" + (f" (not shown for {_listed(linear)})." if linear else ".")
     ]
     superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]
@@ -134,7 +134,7 @@ def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:
         verdicts: The verdicts of :func:`~fairduel.experiments.claims.verify`.
 
     Returns:
-        One sentence or two per item.
+        One or two sentences per item.
     """
     found = []
     for name, is_beyond in (("claims of the paper", False), ("claims beyond the paper", True)):
@@ -142,12 +142,8 @@ def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:
         if not chosen:
             continue
         count = Counter(verdict.status for verdict in chosen)
-        rest: dict[Status, str] = {
-            "does not hold": "not holding",
-            "undecided": "undecided",
-            "cannot fail": "unable to fail in any run",
-        }
-        counts = ", ".join(f"{count[status]} {words}" for status, words in rest.items() if count[status])
+        rest: tuple[Status, ...] = ("does not hold", "undecided", "cannot fail")
+        counts = ", ".join(f"{status}: {count[status]}" for status in rest if count[status])
         found.append(f"{count['holds']} of {len(chosen)} {name} hold" + (f" ({counts})." if counts else "."))
         found += [f"Does not hold: {each.claim}." for each in chosen if each.status == "does not hold"]
     return found
@@ -468,6 +464,6 @@ def _basis(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return f"1 run each (seed {seeds[0]}): too few for errors, so no difference is significant."
     return (
-        f"{len(seeds)} runs each (seeds {min(seeds)}–{max(seeds)}); ± is one standard error, brackets are 95 % "
+        f"{len(seeds)} runs each (seeds {min(seeds)}–{max(seeds)}); ± is one standard error, brackets are 95% "
         "intervals, and differences are paired by seed and corrected for multiple comparisons."
     )

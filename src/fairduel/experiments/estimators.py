@@ -30,7 +30,7 @@ def estimators() -> Experiment:
         entries=entries,
         views=[Curves("Cumulative regret (mean ± one standard error).")],
         notes=[
-            "'lazy' computes the same MLE, but only after det Σ has doubled and 10 % more outcomes have been told. "
+            "'lazy' computes the same MLE, but only after det Σ has doubled and 10% more outcomes have been told. "
             "'one-pass' is mirror descent: it stores no outcomes, always stays within ‖θ‖ ≤ B, and is not covered by "
             "any theorem's radius.",
             "All agents use their practical settings, untuned.",

@@ -113,7 +113,7 @@ def comparison(cells: Sequence[Cell]) -> Experiment:
     return Experiment(
         name="regret",
         title=f"{attacks}, C = {cells[0].budget}, {cells[0].horizon} rounds",
-        question="What does each agent cost here?",
+        question="How much regret does each agent have?",
         entries=[
             Entry(
                 cell,
@@ -134,7 +134,7 @@ def _attack_text(cell: Cell) -> str:
 
 
 def title_of(agent: str) -> str:
-    """Return an agent's display name, or the name that it is run by if its class has none or is not loaded.
+    """Return an agent's display name; if its class has none or is not loaded, the name on the command line.
 
     >>> title_of("fgts"), title_of("mine:Agent")
     ('FGTS.CDB', 'mine:Agent')

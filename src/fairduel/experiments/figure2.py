@@ -26,7 +26,7 @@ def figure2() -> Experiment:
         entries=entries,
         views=[
             Lines(
-                "Final regret against C; the curves are fitted powers of C, with 95 % intervals of their exponents.",
+                "Final regret against C; the curves are fitted powers of C, with 95% intervals of their exponents.",
                 "flips C",
                 fit="line",
             )

@@ -73,7 +73,7 @@ def mixed_mean(values: Vector, kinds: NDArray[np.int64], confidence: float = 0.9
     Student's; their half-widths add up in squares on either side (MOVER, Zou & Donner 2008).
 
     Kinds that never occurred are not allowed for: if all runs are of one kind, the result is that of :func:`mean`,
-    although in 100 runs the share of an unseen kind can still be up to 3.6 %.
+    although in 100 runs the share of an unseen kind can still be up to 3.6%.
 
     Args:
         values: One value per run, shape (n,).

@@ -28,6 +28,6 @@ def radius() -> Experiment:
         views=[Curves("Cumulative regret by radius.")],
         notes=[
             "With the theory radius, every duel within this horizon explores, so regret grows linearly. Over a longer "
-            "horizon it slows down: without attack, regret per round falls after about 10,000 rounds (RCDB, T = 10⁶)."
+            "horizon it slows: without an attack, regret per round falls after about 10,000 rounds (RCDB, T = 10⁶)."
         ],
     )

@@ -26,7 +26,7 @@ def sigmoid() -> Experiment:
         entries=entries,
         views=[Lines("Final regret against B = ‖θ*‖.", "norm bound B")],
         notes=[
-            f"Both agents are told C: 0 without attack, {BUDGET} under attack.",
+            f"Both agents are told C: 0 without an attack, {BUDGET} under attack.",
             "'theory, scale tuned': the theorem's κ design, λ and α, with both radii multiplied by one constant, "
             "tuned for each agent, attack and B on separate seeds. At the unscaled radii, v_t = κ throughout this "
             "horizon, so RCDB-S explores like RCDB; the mean slope in the table shows how far a run was from that.",

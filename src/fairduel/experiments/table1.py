@@ -77,7 +77,7 @@ class Algorithm:
 
     @property
     def cells_in_horizon(self) -> list[Cell]:
-        """One cell per horizon, without attack."""
+        """One cell per horizon, without an attack."""
         return [self.cell(horizon=horizon, budget=0) for horizon in HORIZONS]
 
     @property
@@ -131,11 +131,11 @@ class Measured:
 
     algorithm: Algorithm
     by_horizon: Matrix
-    """Regret without attack, shape (seeds, horizons)."""
+    """Regret without an attack, shape (seeds, horizons)."""
     by_budget: Matrix
     """Regret at the reference horizon, shape (seeds, budgets)."""
     in_horizon: Mean
-    """Exponent of regret in T without attack."""
+    """Exponent of regret in T without an attack."""
     in_budget: Mean
     """Exponent in C of the regret that an attack adds; NaN if that is within the noise."""
     per_corruption: Mean

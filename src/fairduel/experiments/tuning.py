@@ -168,7 +168,7 @@ def sigmoid_problem(agent: str, attack: Attack, norm: float) -> Cell:
 
 
 def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str, Any] | None = None) -> Cell:
-    """Return a cell of the paper's setup with another norm of θ*; without attack, agents are told C = 0."""
+    """Return a cell of the paper's setup with another norm of θ*; without an attack, agents are told C = 0."""
     budget = 0 if attack is NO_ATTACK else BUDGET
     world = {"dimension": DIMENSION, "norm": norm}
     return paper_cell(agent, attack, settings, world_settings=world, budget=budget)

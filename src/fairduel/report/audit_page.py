@@ -14,7 +14,7 @@ from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MAX_ROWS = 60
-_VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95 % interval")
+_VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95% interval")
 _FRAGILITY_COLUMNS = ("what changes", "out → in", "votes are", "found", "proven minimum", "share")
 _CHALLENGER_COLUMNS = ("challenger", "votes to drop", "proven minimum", "share")
 
@@ -58,20 +58,20 @@ def voters_section(audit: Audit) -> Section | None:
 
 def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
     explained = [
-        "Evidence of 1,000 means: against an honest voter, evidence this strong would come up with a chance of at most "
-        "1 in 1,000, no matter how often one looks. Honest voters may be careless, and may like or dislike an item; "
-        "how much people differ is measured on this file. Agreement: the share of the voter's votes predicted "
+        "Evidence of 1,000 means: an honest voter would reach evidence this strong with a probability of at most "
+        "1 in 1,000, no matter how often you check. Honest voters may be careless, and may like or dislike an item; "
+        "how much people differ is estimated from this file. Agreement: the share of the voter's votes predicted "
         "by everyone else.",
     ]
     if evidence.settings["duels_assigned"]:
         explained.append(
-            "It counts as evidence if a voter meets one item far more often than others do and votes for it, because "
-            "the system is assumed to choose who sees what. If voters choose their duels, use --voters-choose-duels."
+            "Seeing one item far more often than others do, and voting for it, counts as evidence, because the system "
+            "is assumed to choose who sees what. If voters choose their duels, use --voters-choose-duels."
         )
     if chose := evidence.settings["voters_who_choose_their_duels"]:
         explained.append(
-            f"{chose:,} voters meet one item so often that they seem to choose their duels. That alone is no lie and "
-            "flags nobody, but other voters are compared with a ranking made without them."
+            f"Voters who see one item so often that they seem to choose their duels: {chose:,}. That alone is not "
+            "lying and flags nobody, but other voters are compared with a ranking made without them."
         )
     if audit.crowd and evidence.crowd is not None:
         explained.append(
@@ -85,7 +85,7 @@ def ranking_section(audit: Audit) -> Section:
     """Build the ranking, with and without the flagged voters."""
     ranks, left = audit.ranks()[:_MAX_ROWS], audit.left_alone
     groups = max(new.component for new in audit.trusted.standings)
-    explained = ["The ranges hold for all items together with 95 % confidence."]
+    explained = ["The ranges hold for all items together with 95% confidence."]
     if groups > 1:
         explained.append(
             f"The items form {groups} groups that were never compared with each other: ranks are within a group."
@@ -120,7 +120,7 @@ def fragility_section(audit: Audit) -> Section:
     """Build how few votes would change the ranking."""
     leader = audit.challengers[0].loses if audit.challengers else ""
     figure = Drawn(
-        "Votes needed to change the leader, or the set of the first k items.",
+        "Votes needed to change the leader, or the set of the top k items.",
         draw_fragility(audit.fragility),
         alt=" ".join(result.sentence for result in audit.fragility),
         name="fragility",
@@ -128,9 +128,9 @@ def fragility_section(audit: Audit) -> Section:
     return Section(
         "How fragile is the result?",
         [
-            "How many well-chosen votes would change the ranking if they were dropped or flipped? The fewer, the less "
-            "a small cheat or accident would have needed. Found: a set of votes that does it, confirmed by a new fit; "
-            "audit.json lists its rows. Proven minimum: no smaller set can.",
+            "How many well-chosen votes would change the ranking if they were dropped or flipped? The fewer, the more "
+            "easily a small fraud or accident could have changed it. Found: the smallest set found, confirmed by a "
+            "refit; audit.json lists its rows. Proven minimum: no smaller set can change it.",
             "All votes count here, including those of flagged voters, with equal weight (plain Bradley–Terry).",
         ],
         [

@@ -22,8 +22,8 @@ from fairduel.simulation import write_parquet
 
 _COLUMNS = {
     "regret": "Σ 2r* − r_a − r_b over the run: what both actions of each duel cost compared with the best action",
-    "difference from the reference": "regret minus that of the row marked reference, seed by seed, with its 95 % "
-    "interval; above 0 is worse. Both agents of a seed meet the same world, label noise and adversary's coins",
+    "difference from the reference": "regret minus that of the row marked reference, seed by seed, with its 95% "
+    "interval; above 0 is worse. With the same seed, agents face the same world, label noise and adversary",
     "locked in": "share of runs that spent their last quarter asking a suboptimal action against itself",
     "flips": "outcomes flipped per run",
     "weak regret": "regret of the better action of each duel alone",

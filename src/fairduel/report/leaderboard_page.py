@@ -47,7 +47,7 @@ def write_leaderboard(folder: Path, board: Board, seeds: Sequence[int], command:
     ]
     columns = ["agent, untuned", "worst scenario", "worst ratio", "geometric mean"]
     figure = Drawn(
-        "Regret ratio of every agent in every scenario; 1 is as good as the best tuned agent, empty: cannot play.",
+        "Regret ratio of every agent in every scenario; 1: as good as the best tuned agent; empty: cannot play.",
         _heatmap(board),
         alt="Heatmap of regret ratios. Worst ratios: " + ", ".join(f"{row[0]} {row[2]}" for row in standings) + ".",
         name="leaderboard",

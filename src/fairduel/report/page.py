@@ -23,9 +23,9 @@ class Drawn:
     caption: str
     figure: Figure
     alt: str = ""
-    """What the figure shows, for those who cannot see it; empty: the caption says it."""
+    """What the figure shows, for those who cannot see it; if empty, the caption is used."""
     name: str = ""
-    """Its file name without suffix; empty: named after its section."""
+    """Its file name without suffix; if empty, it is named after its section."""
     narrow: Figure | None = None
     """The same figure for phones."""
 

@@ -47,7 +47,7 @@ def sweep_means(
         if name not in types:
             raise unknown_name("column of runs", name, types)
     if types[y] not in _NUMBERS | {"BOOLEAN"}:
-        raise BadInputError(f"cannot plot the mean of {y}: it is not a number.")
+        raise BadInputError(f"cannot plot the mean of {y}: it is not numeric.")
     chosen = list(dict.fromkeys([x, *by, *panel]))
     others = [name for name in (*CELL_COLUMNS, *grid.settings) if name not in chosen]
     measures = [f"avg({y}::DOUBLE)", f"stddev_samp({y}::DOUBLE) / sqrt(count({y}))", f"count({y})"]

@@ -72,7 +72,7 @@ def _growth(rows: Sequence[Measured]) -> Section:
             "costs anything, even at the largest C.",
             "A weak adversary commits before it sees the action; a strong one sees it first. Bounds hide logarithms, "
             "and the paper's table drops κ; Zhao's abstract has C² where the table has C.",
-            "Settings differ in the units of their regret: compare growth, not height. ± is one standard error.",
+            "Units of regret differ between settings: compare growth, not values. ± is one standard error.",
         ],
         [TextTable(columns, cells, "Table 1", text=4, marked=_rcdb(rows))],
         [

@@ -13,7 +13,7 @@ from fairduel.experiments.results import Results
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
-    """Return one row per entry: regret, difference to the reference, and diagnostics."""
+    """Return one row per entry: regret, difference from the reference, and diagnostics."""
     return [_summary_row(results, entry) for entry in results.experiment.entries]
 
 

@@ -10,7 +10,7 @@ from fairduel.report.text_table import TextTable
 
 _TONES = {"holds": "good", "does not hold": "bad", "undecided": "unsure", "cannot fail": "soft"}
 _EXPLAINED = (
-    "A claim holds if its 95 % interval lies entirely on the claimed side, does not hold if it lies entirely on the "
+    "A claim holds if its 95% interval lies entirely on the claimed side, does not hold if it lies entirely on the "
     "other, and is undecided if it covers both. A claim that cannot fail is true of any run, so it says nothing about "
     "the algorithm. Claims whose runs take long are judged on fewer runs, and say on how many."
 )
@@ -28,7 +28,7 @@ def write_verify(folder: Path, verdicts: Sequence[Verdict], seeds: Sequence[int]
             Section("Claims of the paper", [_EXPLAINED], [_table(paper, "Claims of the paper")]),
             Section(
                 "Beyond the paper",
-                ["What the paper does not claim, but readers ask."],
+                ["What the paper does not claim, but readers will ask about."],
                 [_table(beyond, "Beyond the paper")],
             ),
         ],

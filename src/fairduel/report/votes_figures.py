@@ -20,7 +20,7 @@ _MAX_NAME = 32
 
 
 def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figure:
-    """Draw scores with 95 % intervals, best on top, next to plain Bradley–Terry scores."""
+    """Draw scores with 95% intervals, best on top, next to plain Bradley–Terry scores."""
     shown = standings[:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
@@ -37,7 +37,7 @@ def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figu
             ms=5,
             capsize=2.5,
             lw=1.4,
-            label="score, 95 % interval",
+            label="score, 95% interval",
         )
         plain = [standing.plain_score for standing in shown]
         axis.plot(plain, heights, "D", color=_PLAIN, ms=6, mfc="none", zorder=3, label="plain Bradley–Terry")

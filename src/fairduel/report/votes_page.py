@@ -49,9 +49,9 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
     """Build the standings."""
     groups = list(ranking.components())
     explained = (
-        "Range: with 95 % confidence, all true ranks lie in their ranges. Best: the probability of being the best "
+        "Range: with 95% confidence, all true ranks lie in their ranges. Best: the probability of being the best "
         "item. Mean weight: a vote counts less than 1 if little else is known about its two items, because a false "
-        "vote would change most there. Plain rank: the rank if all votes count the same."
+        "vote does the most damage there. Plain rank: the rank if all votes count the same."
     )
     tables = [
         TextTable.of(
@@ -65,7 +65,7 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
     figure = Drawn(
         _caption(groups, "Scores{which}, best first."),
         draw_standings(groups[0]),
-        alt=f"Scores with 95 % intervals. Best {min(_NAMED, len(groups[0]))}: {scores}.",
+        alt=f"Scores with 95% intervals. Best {min(_NAMED, len(groups[0]))}: {scores}.",
         name="standings",
         narrow=draw_standings(groups[0], width=NARROW),
     )
@@ -79,9 +79,9 @@ def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
     order = [votes.items.index(name) for name in names]
     figure = draw_win_matrix(names, wins(votes, ties=ranking.settings["ties"])[np.ix_(order, order)])
     won = ", ".join(f"{each.item} {each.win_rate:.0%}" for each in groups[0][:_NAMED])
-    alt = f"Heatmap: how often each item beat each other one. Share of all its votes that an item won: {won}."
+    alt = f"Heatmap of how often each item beat each other item. Share of all its votes that an item won: {won}."
     drawn = Drawn(_caption(groups, "Win matrix{which}, best first."), figure, alt=alt, name="win-matrix")
-    explained = "Each row shows how often its item beat each other item: red is often, blue is rarely, grey is no vote."
+    explained = "Each row shows how often its item beat each other item (red: often, blue: rarely, grey: no votes)."
     return Section("Who beat whom", [explained], figures=[drawn])
 
 

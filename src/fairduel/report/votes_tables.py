@@ -61,7 +61,7 @@ def voter_cells(voter: Mapping[str, Any]) -> dict[str, str]:
         "evidence": evidence_text(voter["log10_evidence"]),
         "votes": f"{voter['votes']:,}",
         "agreement": f"{voter['agreement']:.0%}" if known else "–",
-        "95 % interval": f"{voter['agreement_low']:.0%}–{voter['agreement_high']:.0%}" if known else "–",
+        "95% interval": f"{voter['agreement_low']:.0%}–{voter['agreement_high']:.0%}" if known else "–",
     }
 
 

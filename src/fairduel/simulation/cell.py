@@ -84,7 +84,7 @@ class Cell:
 
     @property
     def assumptions(self) -> list[str]:
-        """What its agent takes for granted, one sentence each, to be said before it runs.
+        """What its agent assumes, one sentence each, to be shown before it runs.
 
         >>> Cell("rcdb", "greedy", budget=5, horizon=50, agent_settings={"known_budget": False}).assumptions
         ['RCDB is not told C and assumes C = ⌈√T⌉.']
@@ -125,7 +125,7 @@ class Cell:
             offered |= dict.fromkeys(_BUDGETS, self.budget)
         chosen = {name: value for name, value in self.agent_settings.items() if name != "known_budget"}
         if len(chosen) < len(self.agent_settings) and not takes_budget(self.agent):
-            raise BadInputError(f"{self.agent} is never told C: leave known_budget out.")
+            raise BadInputError(f"{self.agent} is never told C; omit known_budget.")
         agent: Player = make("agent", maker, chosen, offered)
         if isinstance(agent, Agent) and isinstance(agent, RewardAgent) != isinstance(world, RewardWorld):
             needed, returned = ("rewards", "duels") if isinstance(agent, RewardAgent) else ("duels", "rewards")

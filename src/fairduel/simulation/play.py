@@ -97,7 +97,7 @@ class Trace:
 
     @property
     def locked_in(self) -> bool:
-        """Whether at least 90 % of the last quarter were self-duels with regret."""
+        """Whether at least 90% of the last quarter were self-duels with regret."""
         tail = slice(3 * len(self.regret) // 4, None)
         costly = self.self_duels[tail] & (self.regret[tail] > 1e-9)
         return bool(costly.mean() >= 0.9)

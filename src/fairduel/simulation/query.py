@@ -44,7 +44,7 @@ def query(folder: Path, sql: str) -> Answer:
         [*others, statement] = connection.extract_statements(sql) or [None]
         # Only SELECT is harmless: COPY could write to the folders that the views must read.
         if others or statement is None or statement.type != duckdb.StatementType.SELECT:
-            raise BadInputError("a query must be one SELECT (or FROM, DESCRIBE, SUMMARIZE), which changes nothing.")
+            raise BadInputError("a query must be one SELECT statement (or FROM, DESCRIBE, SUMMARIZE).")
         answer = connection.execute(statement)
         return Answer([column[0] for column in answer.description], _rows(duckdb, connection))
     except duckdb.IOException as error:

@@ -212,7 +212,7 @@ class _DamagedError(Exception):
 def _damage(cell: Cell, path: Path) -> BadInputError:
     return BadInputError(
         f"stored runs of {cell.agent} under {cell.attack} (C = {cell.budget}, T = {cell.horizon}) are damaged; rerun "
-        f"the command that made them to repeat the runs in {path}"
+        f"the command that made them to repeat the runs in {path}."
     )
 
 

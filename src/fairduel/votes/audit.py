@@ -191,7 +191,7 @@ def _rank_changes(found: Audit) -> list[str]:
         ]
     if left:
         sentences.append(
-            f"Only flagged voters compared {listed(left)} with other items: without them, no rank is known."
+            f"Only flagged voters compared {listed(left)} with other items, so no rank is known without them."
         )
     return sentences
 

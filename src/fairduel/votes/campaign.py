@@ -58,10 +58,10 @@ class Push(NamedTuple):
     pushed: int
     """How many of them went the pushed way."""
     expected: float
-    """How many of them would by everyone else's votes."""
+    """How many of them would have, judging by everyone else's votes."""
 
     def words(self, items: tuple[str, ...], cast: int) -> tuple[str, str]:
-        """Say how often the item was seen in ``cast`` votes, and how it was voted on."""
+        """Describe how often the item was seen in ``cast`` votes, and how it was voted on."""
         name, way = items[self.item], "for" if self.up else "against"
         expected = f"expected from everyone else: {self.expected:,.0f}"
         return (

@@ -426,7 +426,7 @@ def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
 
 
 def _moved(group: Sequence[Standing]) -> list[str]:
-    """Say what the weights changed."""
+    """Describe what the weights changed."""
     if all(math.isclose(standing.mean_weight, 1.0) for standing in group):
         return ["All votes count fully: no pair of items has so few votes that they were down-weighted."]
     moved = max(group, key=lambda standing: abs(standing.rank - standing.plain_rank))

@@ -55,8 +55,8 @@ def inject(
     """
     if attack not in get_args(Attack):
         raise unknown_name("attack", str(attack), get_args(Attack))
-    integer("votes of an attack", size)
-    integer("voters of an attack", voters, least=1)
+    integer("the number of false votes", size)
+    integer("the number of new voters", voters, least=1)
     rng = np.random.default_rng(seed)
     if attack in FLIPS:
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
@@ -147,12 +147,17 @@ def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
         return [moved, "The file does not say who voted, so no voter can be flagged."]
     liars = "" if attack in FLIPS else f"{worst['liars_flagged']} of {worst['voters']} simulated liars and "
     others = counted_noun(worst["others_flagged"], "voter" if attack in FLIPS else "other voter")
-    left = f"without them, {worst['target']} has rank {worst['rank_set_aside'] or 'none'}"
+    rank = worst["rank_set_aside"]
+    left = f"without them, {worst['target']} has " + (f"rank {rank}" if rank else "no rank")
     return [moved, f"Flagged: {liars}{others}; {left}."]
 
 
 def _rank_change(before: int | None, after: int | None) -> str:
-    return f"stays at rank {after or 'none'}" if before == after else f"moves from rank {before or 'none'} to {after}"
+    if after is None:
+        return "has no rank"
+    if before is None:
+        return f"gets rank {after}"
+    return f"stays at rank {after}" if before == after else f"moves from rank {before} to {after}"
 
 
 def rank_of(scores: Vector, item: int) -> int:
@@ -184,7 +189,7 @@ def _weighted(votes: Votes, ties: Ties) -> Vector:
 
 def _item(votes: Votes, name: str | None) -> int:
     if name is None:
-        raise BadInputError("this attack needs a target: name the item to push (--target).")
+        raise BadInputError("this attack needs a target: name the item (--target).")
     if name not in votes.items:
         raise unknown_name("item", name, votes.items)
     return votes.items.index(name)

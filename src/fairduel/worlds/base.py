@@ -71,7 +71,7 @@ class DuelingWorld(World):
         return probability(self.link.kind, self.link.scale, rewards[first] - rewards[second])
 
     def chances(self, rewards: Vector, first: int, second: int) -> tuple[float, float]:
-        """Return P(first beats second) and P(tie); an action ties with itself like with an equal one."""
+        """Return P(first beats second) and P(tie); an action ties with itself as with an equal one."""
         return win_and_tie(self.ties, self.win_probability(rewards, first, second))
 
     def plan(self) -> WorldPlan | None:

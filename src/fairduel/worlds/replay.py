@@ -95,8 +95,8 @@ class Replay(DuelingWorld):
     r"""Recorded votes: each round offers the items of a random context, and duels are answered by its votes.
 
     A duel is answered as if a random vote on its pair had been drawn: an item wins with its share of the votes. The
-    reward of an item is its Borda score within the context, the probability to win a vote against a random other item,
-    so the regret of a round is twice the average Borda regret of its two items. Rewards are not linear.
+    reward of an item is its Borda score within the context, the probability of winning a vote against a random other
+    item, so the regret of a round is twice the average Borda regret of its two items. Rewards are not linear.
 
     Args:
         path: Folder with ``votes.csv`` (or any other vote file that ``fairduel rank`` reads) and ``features.npz``:

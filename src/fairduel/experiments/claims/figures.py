@@ -186,7 +186,7 @@ def weight_is_critical() -> Claim:
                 "Performance Comparison",
                 f"with w ≡ 1 and the same radius, ridge and selection rule, regret changes by {interval(found)}; "
                 f"{int(locked_in.sum())} of {len(locked_in)} such runs lock in, {int(clean_locked_in.sum())} without "
-                "attack (a lock-in without attack means that the radius is too small)",
+                "an attack (a lock-in without an attack means that the radius is too small)",
                 found,
                 above=0.0,
                 locked_in_share=float(locked_in.mean()),

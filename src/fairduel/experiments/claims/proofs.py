@@ -62,7 +62,7 @@ def linear_link() -> Claim:
 
 
 def sigmoid_link() -> Claim:
-    """Claim the regret bound for RCDB on the sigmoid, without attack and told so."""
+    """Claim the regret bound for RCDB on the sigmoid, without an attack and told so."""
     cells = [theory_cell("rcdb", NO_ATTACK, SIGMOID, 0, horizon=100_000)]
     setting = "sigmoid, d = 2, B = 1/2, κ = 0.197, T = 100,000, C = 0"
 

@@ -122,7 +122,7 @@ def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.9
 
 
 def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
-    """Return the gaps of several pairs (cell, reference), with simultaneous 95 % intervals (Bonferroni)."""
+    """Return the gaps of several pairs (cell, reference), with simultaneous 95% intervals (Bonferroni)."""
     confidence = 1.0 - 0.05 / len(pairs)
     return {key: gap(evidence, *pair, confidence) for key, pair in pairs.items()}
 
