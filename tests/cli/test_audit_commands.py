@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import polars as pl
 import pytest
@@ -49,15 +48,24 @@ def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
         assert name in audited.stdout
     record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
     assert {row["voter"] for row in record["flagged"]} == set(liars)
-    assert record["settings"]["voters: level"] == 0.05
+    assert record["settings"]["evidence"]["level"] == 0.05
     assert [entry["top"] for entry in record["fragility"]] == [1, 1, 2, 2]
     leader = record["fragility"][0]
     assert len(leader["rows"]) == leader["found"] >= leader["at_least"] >= 1
-    assert leader["sentence"] in audited.stdout
+    assert f"All votes: {leader['sentence'][0].lower()}{leader['sentence'][1:]}\n" in audited.stdout
+    assert all(re.fullmatch("[a-z0-9_]+", name) for name in (*record["settings"], *record["settings"]["ranking"]))
     rows = pl.read_csv(out / "flagged-rows.csv")
     table = pl.read_csv(votes_file)
     assert set(rows["voter"]) == set(liars)
     assert table[rows["row"][0] - 2, "voter"] == rows["voter"][0]
+
+
+def test_the_terminal_ranks_with_and_without_the_flagged(votes_file, audited):
+    ranks = json.loads((votes_file.parent / "results" / "audit" / "votes" / "audit.json").read_text())["ranks"]
+    for row in ranks:
+        shown = re.search(rf"^{row['item']} +(\d+) +[\d–]+ +(\d+) +[\d–]+$", audited.stdout, re.MULTILINE)
+        assert (int(shown[1]), int(shown[2])) == (row["without_flagged"], row["all_votes"])
+    assert "Votes that change the ranking (all votes, flagged voters included)\n" in audited.stdout
 
 
 def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audited):
@@ -66,7 +74,7 @@ def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audit
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
     assert page.count("<figure") == 3
-    for words in ("What to do", "Voters", "How fragile is the result?", "voters: level", "voters: taste_for_items"):
+    for words in ("What to do", "Voters", "How fragile is the result?", "evidence: level", "evidence: taste for items"):
         assert words in page
 
 
@@ -146,7 +154,9 @@ def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
 def test_flips_need_no_target(votes_file, tmp_path, attack):
     done = fairduel("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Flagged: \d+ voters?; without them", done.stdout)
+    assert re.search(r"Flagged: \d+ voters?; without them|No voter is flagged.", done.stdout)
+    record = json.loads((tmp_path / "results" / "stress" / "votes" / "stress.json").read_text())
+    assert record["settings"]["attack_voters"] is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +166,8 @@ def test_flips_need_no_target(votes_file, tmp_path, attack):
         (["stress", "FILE", "--target", "Ook"], "did you mean 'Oak'"),
         (["stress", "FILE", "--attack", "early-flips", "--votes", "99999"], "have a winner"),
         (["audit", "missing.csv"], "missing.csv"),
-        (["audit", "FILE", "--voter", "whom"], "whom"),
+        (["audit", "FILE", "--voter", "whom"], "votes.csv has no column 'whom'; its columns: first, second, winner"),
+        (["rank", "FILE", "--out", "FILE"], "cannot write to"),
     ],
 )
 def test_one_sentence_for_what_was_wrong(votes_file, tmp_path, arguments, words):
@@ -164,6 +175,15 @@ def test_one_sentence_for_what_was_wrong(votes_file, tmp_path, arguments, words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_option_is_explained_without_jargon(votes_file, tmp_path):
+    done = fairduel("stress", str(votes_file), "--attack", "foo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Value error" not in done.stderr
+    assert "'foo' is not one of" in done.stderr
+    assert re.search(r"stress \[OPTIONS\] FILE\n", done.stderr)
 
 
 def test_demo_walks_through_everything(tmp_path):
@@ -174,28 +194,16 @@ def test_demo_walks_through_everything(tmp_path):
         assert (out / part / "report.html").exists()
         assert f"$ fairduel {part} " in done.stdout
     assert "0 of 140 honest voters" in done.stdout
+    settings = json.loads((out / "stress" / "stress.json").read_text())["settings"]
+    assert f"--target {settings['target']} --votes 200 --voters 5\n" in done.stdout  # all other settings are defaults
+    assert (settings["sizes"][-1], settings["attack_voters"], settings["seed"]) == (200, 5, 0)
     assert done.stdout.endswith("Report: results/demo/audit/report.html\n")
     flagged = pl.read_csv(out / "audit" / "voters.csv").filter("flagged")
     assert len(flagged) >= 8
 
 
-def test_ctrl_c_leaves_in_one_sentence(tmp_path):
-    votes, _ = arena(voters=3000, votes_each=40, seed=0)
-    as_table(votes).write_csv(tmp_path / "v.csv")
-    process = subprocess.Popen(
-        [*FAIRDUEL, "stress", "v.csv", "--attack", "early-flips", "--votes", "60000"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "results" / "stress" / "v" / "command.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert errors == "fairduel: stopped: no report was written.\n"
-    assert not (tmp_path / "results" / "stress" / "v" / "stress.csv").exists()
+def test_ctrl_c_leaves_in_one_sentence_and_changes_nothing(votes_file, here, tmp_path, monkeypatch):
+    monkeypatch.setattr("fairduel.cli.stress.stress", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    done = here("stress", votes_file, "--target", "Oak", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "fairduel: stopped: no report was written.\n")
+    assert list(tmp_path.iterdir()) == []

@@ -222,6 +222,26 @@ def test_replacing_a_report_is_announced_unless_it_is_the_same(folder, here):
     assert strict_json(done.stdout)["settings"]["ties"] == "drop"
 
 
+def test_a_failed_run_changes_nothing(folder, here):
+    for target in ("Oak", "Oka"):
+        done = here("stress", "votes.csv", "--target", target, "--votes", "4", "--out", "failed", cwd=folder)
+        assert "Replacing" not in done.stderr
+        if target == "Oak":
+            before = {path: path.read_bytes() for path in (folder / "failed").iterdir()}
+    assert done.returncode == 2
+    assert {path: path.read_bytes() for path in (folder / "failed").iterdir()} == before
+
+
+def test_quiet_does_not_hide_that_another_files_results_are_replaced(folder, here):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "same.csv").write_bytes((folder / "votes.csv").read_bytes())
+    (folder / "same.csv").write_bytes((folder / "votes.csv").read_bytes())
+    assert here("rank", "same.csv", "-q", cwd=folder).stderr == ""
+    assert here("rank", "./same.csv", "--ties", "drop", "-q", cwd=folder).stderr == ""
+    done = here("rank", "sub/same.csv", "-q", cwd=folder)
+    assert done.stderr == "Replacing the results of 'fairduel rank ./same.csv --ties drop -q' in results/rank/same.\n"
+
+
 def test_folders_of_older_versions_stay_usable(folder, here):
     (folder / "old").mkdir()
     (folder / "old" / "report.html").write_text("old")

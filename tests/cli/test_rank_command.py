@@ -40,7 +40,7 @@ def test_a_ranking_is_shown_and_written(monkeypatch, capsys, tmp_path, votes):
     assert record["ranking"][0]["item"] == "tea"
     assert float(rows[0]["score"]) == pytest.approx(record["ranking"][0]["score"])
     settings = record["settings"]
-    assert (settings["votes"], settings["items"], settings["voters"], settings["set aside"]) == (8, 3, 6, {})
+    assert (settings["votes"], settings["items"], settings["voters"], settings["set_aside"]) == (8, 3, 6, {})
     assert settings["columns"]["voter"] == "voter"
     assert record["versions"]["fairduel"]
     assert record["command"].startswith("fairduel rank ")
@@ -69,7 +69,7 @@ def test_bad_rows_are_set_aside_until_the_file_is_mended(monkeypatch, capsys, tm
         "10,unknown winner,tea,milk,nobody,Gus",
         "11,no second item,tea,,first,Gus",
     ]
-    assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["set aside"] == {
+    assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["set_aside"] == {
         "unknown winner": 1,
         "no second item": 1,
     }
@@ -85,8 +85,12 @@ def test_a_file_of_bad_rows_alone_keeps_them(monkeypatch, capsys, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("first,second,winner\ntea,tea,first\n")
     assert rank(monkeypatch, path, "--out", tmp_path / "out") == 2
-    assert "there are no votes: the file is empty or all of its rows are unusable" in capsys.readouterr().err
+    assert "votes.csv has no votes: all its rows are unusable (see " in capsys.readouterr().err
     assert "item compared with itself" in (tmp_path / "out" / "set-aside.csv").read_text()
+    path.write_text("first,second,winner\n")
+    assert rank(monkeypatch, path, "--out", tmp_path / "none") == 2
+    assert capsys.readouterr().err == "fairduel: votes.csv has no votes.\n"
+    assert not (tmp_path / "none").exists()
 
 
 def test_columns_features_and_settings_are_chosen(monkeypatch, tmp_path):

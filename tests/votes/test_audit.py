@@ -26,8 +26,33 @@ def test_liars_change_the_advice_to_the_ranking_without_them():
     before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
     assert (before, after) == ("Maple", "Birch")
     assert found.summary()[0] == "Without the 8 flagged voters, Birch is first; with all votes, Maple is."
-    assert "Do not announce Birch" in " ".join(found.advice())
+    advice = " ".join(found.advice())
+    assert "Do not announce Birch" in advice
+    best = [standing.item for standing in found.trusted.standings if standing.rank_low == 1]
+    assert len(best) == 6
+    assert f"Call it a tie between {', '.join(best[:-1])} and {best[-1]}, or collect" in advice
     assert {result.loses for result in found.trusted_fragility} == {"Birch"}
+
+
+def test_the_advice_asks_who_chose_the_duels_if_a_flag_rests_on_that():
+    doubt = "If voters chose their own, rerun with --voters-choose-duels."
+    promoted = arena(seed=4)[0]
+    assert doubt in " ".join(audit(promoted, top=1).advice())
+    assert doubt not in " ".join(audit(promoted, top=1, duels_assigned=False).advice())
+    one_sided = audit(arena(liars={"one side": 1}, seed=1)[0], top=1)
+    assert "A flag is statistical evidence" in " ".join(one_sided.advice())
+    assert doubt not in " ".join(one_sided.advice())
+    assert "the flagged voter" in one_sided.summary()[0]
+    assert "Without the flagged voter: dropping" in " ".join(one_sided.summary())
+
+
+def test_single_votes_hide_fake_accounts_and_the_summary_says_so():
+    votes, _ = arena(liars={}, seed=0)
+    hidden = "Most voters cast a single vote"
+    assert hidden not in " ".join(audit(votes, top=1).summary())
+    some = votes.select(np.arange(len(votes)) < 1500)
+    single = replace(some, voter=np.arange(1500, dtype=np.int32), voters=tuple(map(str, range(1500))))
+    assert hidden in " ".join(audit(single, top=1).summary())
 
 
 def test_a_safe_leader_is_called_safe():

@@ -235,7 +235,7 @@ def test_the_summary_says_who_leads_and_who_cannot_be_told_apart():
     unsure = summarise(rank(votes_between(np.zeros(9), count=200)))
     assert " is first of 9 items, but not clearly: " in unsure[0]
     assert " more may be as good or better." in unsure[0]
-    assert unsure[1].startswith("It is the best with probability 0.")
+    assert not any("probability" in sentence for sentence in unsure)
     moved = votes_between(np.zeros(9), count=60, seed=4)
     assert any("Plain Bradley–Terry" in sentence for sentence in summarise(rank(moved)))
 

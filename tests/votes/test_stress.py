@@ -3,6 +3,7 @@
 from typing import get_args
 
 import numpy as np
+import polars as pl
 import pytest
 
 from fairduel.errors import BadInputError
@@ -145,9 +146,19 @@ def test_the_summary_says_how_far_the_target_moves_and_who_is_flagged():
     clean, worst = frame.to_dicts()
     moved, flagged = summarise_stress(frame, "promote")
     assert clean["rank_plain"] > worst["rank_plain"]
-    change = f"moves from rank {clean['rank_plain']} to {worst['rank_plain']} under plain Bradley–Terry"
+    assert (clean["rank_weighted"], worst["rank_weighted"]) == (clean["rank_plain"], worst["rank_plain"])
+    change = f"moves from rank {clean['rank_plain']} to {worst['rank_plain']}, both under plain Bradley–Terry and with"
     assert moved.startswith(f"With 300 false votes (promote), Oak {change}")
     assert flagged.startswith("Flagged: 4 of 4 simulated liars and ")
     assert flagged.endswith(f"without them, Oak has rank {worst['rank_set_aside']}.")
-    [unmoved, _] = summarise_stress(stress(VOTES, "random flips", "Oak", sizes=[0]), "random flips")
+    [unmoved, unflagged] = summarise_stress(stress(VOTES, "random flips", "Oak", sizes=[0]), "random flips")
     assert "Oak stays at rank" in unmoved
+    assert unflagged == "No voter is flagged."
+
+
+def test_the_summary_names_a_smaller_attack_that_moves_the_target_more():
+    frame = stress(VOTES, "random flips", "Oak", sizes=[0, 1, 2]).with_columns(
+        rank_plain=pl.Series([3, 5, 3]), rank_weighted=pl.Series([3, None, 2])
+    )
+    moved, _ = summarise_stress(frame, "random flips")
+    assert "stays at rank 3 (but has rank 5 with 1) under plain Bradley–Terry and moves from rank 3 to 2 with" in moved

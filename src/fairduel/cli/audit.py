@@ -8,7 +8,7 @@ import typer
 from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_tables import flagged_cells, fragility_cells
+from fairduel.report.votes_tables import flagged_cells, fragility_cells, ranks_table
 from fairduel.votes.audit import Audit, audit, tops
 
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="Check what changes the top 1, 2, …, N.")]
@@ -53,6 +53,7 @@ def audit_command(
             reading.votes, level=level, duels_assigned=not voters_choose_duels, ties=ties.value, top=top, progress=done
         )
     settings = {**recorded.file_settings(votes, reading), **found.settings}
+    recorded.claim_for(folder, "audit", votes, reading)
     _write_voters(found, folder)
     written = recorded.write_report(
         folder,
@@ -87,5 +88,9 @@ def _print_audit(found: Audit, folder: Path) -> None:
         output.print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")
         if len(flagged) > _MAX_ROWS:
             output.say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
-    table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, "Votes that change the ranking")
+    output.print_table(ranks_table(found, _MAX_ROWS), text=["item"], optional=["range by all votes"])
+    if len(found.votes.items) > _MAX_ROWS:
+        output.say(f"Only the first {_MAX_ROWS} of {len(found.votes.items):,} items are shown (see the report).")
+    title = "Votes that change the ranking" + (" (all votes, flagged voters included)" if found.someone_flagged else "")
+    table = TextTable.of(map(fragility_cells, found.fragility), _FRAGILITY_COLUMNS, title)
     output.print_table(table, text=["what changes", "votes are"])

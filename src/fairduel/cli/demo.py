@@ -8,8 +8,7 @@ import typer
 
 from fairduel.cli.audit import audit_command
 from fairduel.cli.folders import claim
-from fairduel.cli.options import Out
-from fairduel.cli.output import Record, record, say, say_report
+from fairduel.cli.output import PANEL, Record, record, say, say_report
 from fairduel.cli.rank import rank_command
 from fairduel.cli.recorded_votes import write_csv
 from fairduel.cli.stress import AttackOption, stress_command
@@ -22,12 +21,14 @@ _TARGET = "Maple"
 
 def demo(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the arena.")] = 4,
-    out: Out = Path("results/demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", rich_help_panel=PANEL, help="Output folder.")] = Path(
+        "results/demo"
+    ),
 ) -> Record:
     """Rank, audit and stress a synthetic arena with planted liars.
 
-    Takes a few seconds. The votes are in DIR/votes.csv, so you can repeat
-    each step by hand.
+    Takes about 20 seconds. The votes are in DIR/votes.csv, so you can
+    repeat each step by hand.
     """
     votes, liars = arena(seed=seed, target=_TARGET)
     claim(out, "demo")
@@ -40,7 +41,7 @@ def demo(
     )
     _say_step(f"fairduel rank {file}", "Who is best? No voter has been checked yet.")
     ranked = rank_command(file, out=out / "rank")
-    _say_step(f"fairduel audit {file} --top 3", "Who is lying, and how fragile is the result?")
+    _say_step(f"fairduel audit {file} --top 3", "Which voters look suspicious, and how fragile is the result?")
     audited = audit_command(file, top=3, out=out / "audit")
     flagged = {row["voter"] for row in audited["flagged"]}
     honest = len(votes.voters) - len(liars)
@@ -55,9 +56,9 @@ def demo(
         f"What could five more liars do for {middle}?",
     )
     stressed = stress_command(
-        file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, seed=seed, out=out / "stress"
+        file, attack=AttackOption.PROMOTE, target=middle, fake_votes=200, voters=5, out=out / "stress"
     )
-    say_report(out / "audit" / "report.html", "Read the audit report first.")
+    say_report(out / "audit" / "report.html", "Start with the audit report:")
     return record(votes=str(file), liars=liars, rank=ranked, audit=audited, stress=stressed)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -15,7 +16,19 @@ def _without_types(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command."""
+    """A command whose usage line and errors are plain: FILE, not {FILE}, and no "Value error, "."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its parameters, ``--help`` included."""

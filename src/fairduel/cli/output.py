@@ -40,7 +40,9 @@ notices = Console(stderr=True)
 Record = dict[str, Any]
 PANEL = "Output"
 _Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Print one JSON object and nothing else.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors.")]
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors and warnings.")
+]
 _UNBOUNDED = 100_000
 _TEXT_WIDTH = 32
 """A column of words may be wrapped to this width."""
@@ -104,6 +106,11 @@ def say(*sentences: str, style: str = "") -> None:
 def notify(sentence: str) -> None:
     """Print a sentence on stderr."""
     _say(notices, sentence)
+
+
+def warn(sentence: str) -> None:
+    """Print a sentence on stderr, even with ``--quiet``."""
+    _say(Console(stderr=True), sentence)
 
 
 def notify_assumptions(cells: Iterable[Cell]) -> None:

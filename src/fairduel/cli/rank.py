@@ -15,7 +15,7 @@ from fairduel.votes.ranking import Ranking, rank, summarise
 
 _MAX_ROWS = 100
 _COLUMNS = ("rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain")
-_LEAST_USEFUL = ("weight", "plain", "won", "error", "votes", "best", "score")
+_LEAST_USEFUL = ("weight", "plain", "won", "best", "votes", "error", "score")
 
 
 class WeightsOption(StrEnum):
@@ -78,6 +78,7 @@ def rank_command(
     reading, folder = recorded.read_into(votes, "rank", out, strict=strict, **columns, time=time, weight=weight)
     table = None if features is None else read_features(features, reading.votes, array=array)
     ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
+    recorded.claim_for(folder, "rank", votes, reading)
     recorded.write_csv(folder / "ranking.csv", ranking.frame())
     settings = {**recorded.file_settings(votes, reading), **ranking.settings}
     summary = summarise(ranking)

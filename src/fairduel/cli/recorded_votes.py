@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from fairduel.cli.folders import claim
+from fairduel.cli.folders import check_folder, claim, make_folder
 from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
+from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import Reading, read_votes
@@ -72,7 +73,7 @@ def default_folder(command: str, file: Path) -> Path:
 def read_into(
     path: Path, command: str, out: Path | None, *, strict: bool, **columns: str | None
 ) -> tuple[Reading, Path]:
-    """Read votes, claim the output folder, and write unusable rows to its ``set-aside.csv`` or remove an old one.
+    """Read votes; return them and the output folder, which is not touched unless all rows are unusable.
 
     ``out`` is None for the default folder. Each of the ``columns`` is a name, ``"none"`` if there is no such column, or
     None to find it.
@@ -80,13 +81,28 @@ def read_into(
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     reading = read_votes(path, columns=named, strict=strict)
     folder = out or default_folder(command, path)
-    claim(folder, command)
+    check_folder(folder, command)
+    if len(reading.set_aside) and not len(reading.votes):
+        make_folder(folder)
+        _write_set_aside(folder, reading)
+        raise BadInputError(f"{path.name} has no votes: all its rows are unusable (see {folder / 'set-aside.csv'}).")
+    if not len(reading.votes):
+        raise BadInputError(f"{path.name} has no votes.")
+    return reading, folder
+
+
+def claim_for(folder: Path, command: str, path: Path, reading: Reading) -> None:
+    """Claim the output folder, and write unusable rows to its ``set-aside.csv`` or remove an old one."""
+    claim(folder, command, path)
+    _write_set_aside(folder, reading)
+
+
+def _write_set_aside(folder: Path, reading: Reading) -> None:
     skipped = folder / "set-aside.csv"
     if len(reading.set_aside):
         write_csv(skipped, reading.set_aside)
     else:
         skipped.unlink(missing_ok=True)
-    return reading, folder
 
 
 def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
@@ -99,9 +115,9 @@ def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
         "votes": len(votes),
         "items": len(votes.items),
         "voters": len(votes.voters) or None,
-        "votes that are ties": int(votes.is_tie.sum()),
-        "of them both bad": reading.both_bad,
-        "set aside": dict(reading.problems),
+        "tied_votes": int(votes.is_tie.sum()),
+        "both_bad": reading.both_bad,
+        "set_aside": dict(reading.problems),
         "warnings": list(reading.warnings),
     }
 

@@ -45,7 +45,9 @@ def stress_command(
     attack: Liars = AttackOption.PROMOTE,
     target: Target = None,
     fake_votes: FakeVotes = 100,
-    voters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of new voters who cast them.")] = 5,
+    voters: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of new voters who cast them (ignored by flips).")
+    ] = 5,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed for drawing the false votes.")] = 0,
     first: recorded.First = None,
     second: recorded.Second = None,
@@ -93,12 +95,13 @@ def stress_command(
         "attack": attack.attack,
         "target": frame["target"][0],
         "sizes": sizes,
-        "voters of the attack": "none: recorded votes are flipped" if attack.attack in FLIPS else voters,
+        "attack_voters": None if attack.attack in FLIPS else voters,
         "seed": seed,
         "ties": ties.value,
         "level": level,
-        "duels assigned": not voters_choose_duels,
+        "duels_assigned": not voters_choose_duels,
     }
+    recorded.claim_for(folder, "stress", votes, reading)
     return _report(frame, settings, folder, f"Stress test of {votes.name}", reading)
 
 

@@ -50,7 +50,7 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
         )
         left.set_ylim(_MIN_POWER - 0.5, _MAX_POWER + 0.8)
         left.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
-        left.set_ylabel("evidence of lying")
+        left.set_ylabel("evidence against honest voting")
         right.axhline(0.5, color=_SOFT, ls="--", lw=1)
         right.set_ylim(-0.03, 1.03)
         right.yaxis.set_major_formatter(PercentFormatter(1.0))

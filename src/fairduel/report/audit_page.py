@@ -10,7 +10,6 @@ from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
 from fairduel.votes.audit import Audit
-from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MAX_ROWS = 60
@@ -45,7 +44,7 @@ def voters_section(audit: Audit) -> Section | None:
         text=2,
     )
     figure = Drawn(
-        "Every voter: evidence of lying (left) and agreement with the other voters (right).",
+        "Every voter: evidence against honest voting (left) and agreement with the other voters (right).",
         draw_evidence(audit.evidence),
         alt="Scatter plots of every voter. Evidence against flagged voters: "
         + (", ".join(f"{row['voter']} {row['evidence']}" for row in flagged[:10]) or "nobody is flagged")
@@ -83,23 +82,17 @@ def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
 
 def ranking_section(audit: Audit) -> Section:
     """Build the ranking, with and without the flagged voters."""
-    ranks, left = audit.ranks()[:_MAX_ROWS], audit.left_alone
+    table = tables.ranks_table(audit, _MAX_ROWS)
     groups = max(new.component for new in audit.trusted.standings)
     explained = ["The ranges hold for all items together with 95% confidence."]
     if groups > 1:
         explained.append(
             f"The items form {groups} groups that were never compared with each other: ranks are within a group."
         )
-    rows = [
-        [new.item, *([f"{new.component}"] if groups > 1 else []), *_rank_cells(new, compared=new.item not in left)]
-        for _, new in ranks
-    ]
-    columns = ("item", "group") if groups > 1 else ("item",)
-    if audit.evidence is None or not audit.evidence.flagged.any():
-        table = TextTable((*columns, "rank", "range"), rows, "Ranking")
+    if not audit.someone_flagged:
         return Section("Ranking", ["Nobody is flagged, so there is one ranking.", *explained], [table])
-    rows = [[*row, *_rank_cells(old, compared=True)] for row, (old, _) in zip(rows, ranks, strict=True)]
-    moved = ", ".join(f"{new.item} from {old.rank} to {new.rank}" for old, new in ranks if old.rank != new.rank)
+    shown = audit.ranks()[:_MAX_ROWS]
+    moved = ", ".join(f"{new.item} from {old.rank} to {new.rank}" for old, new in shown if old.rank != new.rank)
     figure = Drawn(
         "The longer an item's line, the further the flagged voters moved it.",
         draw_both_ranks(audit.everyone, audit.trusted),
@@ -107,13 +100,7 @@ def ranking_section(audit: Audit) -> Section:
         name="ranks",
         narrow=draw_both_ranks(audit.everyone, audit.trusted, width=NARROW),
     )
-    columns = (*columns, "rank without flagged voters", "range", "rank by all votes", "range")
-    table = TextTable(columns, rows, "Ranking")
     return Section("Ranking with and without the flagged voters", explained, [table], [figure])
-
-
-def _rank_cells(standing: Standing, *, compared: bool) -> list[str]:
-    return [f"{standing.rank}", tables.rank_range(standing)] if compared else [tables.NOT_COMPARED, "–"]
 
 
 def fragility_section(audit: Audit) -> Section:

@@ -1,6 +1,6 @@
 """The reports on recorded votes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def write_votes_report(
     command: str,
 ) -> None:
     """Write the page at ``path``: the summary first, then the sections, then the settings."""
-    last = Section("Settings", terms={name: _text(value) for name, value in settings.items()})
+    last = Section("Settings", terms=dict(_terms(settings)))
     write_page(path.parent, Page(title, conclusions=summary, sections=[*sections, last], command=command))
 
 
@@ -100,6 +100,19 @@ RANKING_SECTIONS: list[Callable[[Ranking, Votes], Section]] = [ranking_section, 
 def ranking_sections(ranking: Ranking, votes: Votes) -> list[Section]:
     """Build all sections of the page; figures show the largest group of items."""
     return [build(ranking, votes) for build in RANKING_SECTIONS]
+
+
+def _terms(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings with readable names, those of an audit's parts one by one.
+
+    >>> dict(_terms({"both_bad": 0, "evidence": {"level": 0.05}}))
+    {'both bad': '0', 'evidence: level': '0.05'}
+    """
+    for name, value in settings.items():
+        if name in ("evidence", "ranking"):
+            yield from _terms(value, f"{name}: ")
+        else:
+            yield prefix + name.replace("_", " "), _text(value)
 
 
 def _text(value: Any) -> str:

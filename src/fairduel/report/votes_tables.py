@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from fairduel.report.text_table import TextTable
+from fairduel.votes.audit import Audit
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import evidence_text
@@ -69,6 +70,29 @@ def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
     """Format the flagged voters of ``Audit.voters``, except a flagged crowd, which one sentence describes."""
     individuals = voters.filter(pl.col("flagged") & (pl.col("flagged_by") != "crowd"))
     return [voter_cells(row) for row in individuals.to_dicts()]
+
+
+def ranks_table(audit: Audit, most: int) -> TextTable:
+    """Tabulate the ``most`` best items, with and without the flagged voters; an item may have no rank without them."""
+    several = any(new.component > 1 for new in audit.trusted.standings)
+    columns = ["item", *(["group"] if several else []), "rank", "range"]
+    if audit.someone_flagged:
+        columns[-2:] = ["rank without flagged voters", "range", "rank by all votes", "range by all votes"]
+    cells = []
+    for old, new in audit.ranks()[:most]:
+        left = new.item in audit.left_alone
+        rank, ranks = (NOT_COMPARED, "–") if left else (f"{new.rank}", rank_range(new))
+        cells.append(
+            {
+                "item": new.item,
+                "group": f"{new.component}",
+                **dict.fromkeys(("rank", "rank without flagged voters"), rank),
+                "range": ranks,
+                "rank by all votes": f"{old.rank}",
+                "range by all votes": rank_range(old),
+            }
+        )
+    return TextTable.of(cells, columns, "Ranking")
 
 
 def fragility_cells(result: Fragility) -> dict[str, str]:

@@ -14,7 +14,7 @@ from fairduel.votes.fragility import Fragility, challengers, fragility
 from fairduel.votes.ranking import Ranking, Standing, rank
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
-from fairduel.votes.words import counted_noun, listed
+from fairduel.votes.words import counted_noun, listed, shortened
 
 _FRAGILE_SHARE = 0.01  # of the votes: one determined person could cast fewer
 _FRAGILE_VOTES = 3  # whatever their share
@@ -39,8 +39,8 @@ class Audit:
 
     def summary(self) -> list[str]:
         """Summarise the findings in a few sentences, conclusion first."""
-        fragile = [f"All votes: {result.sentence}" for result in self.fragility[:2]]
-        fragile += [f"Without the flagged voters: {result.sentence}" for result in self.trusted_fragility]
+        fragile = [_after("All votes", result) for result in self.fragility[:2]]
+        fragile += [_after(f"Without {_flagged_voters(self)}", result) for result in self.trusted_fragility]
         return [_conclusion(self), *_rank_changes(self), *_voter_summary(self), *fragile]
 
     def advice(self) -> list[str]:
@@ -71,9 +71,13 @@ class Audit:
     @property
     def settings(self) -> dict[str, Any]:
         """All settings behind the numbers."""
-        ranking = {f"ranking: {name}": value for name, value in self.everyone.settings.items()}
-        voters = {} if self.evidence is None else {f"voters: {n}": v for n, v in self.evidence.settings.items()}
-        return {"ties": self.everyone.settings["ties"], **voters, **ranking}
+        evidence = {} if self.evidence is None else {"evidence": self.evidence.settings}
+        return {"ties": self.everyone.settings["ties"], **evidence, "ranking": dict(self.everyone.settings)}
+
+    @property
+    def someone_flagged(self) -> bool:
+        """Whether any voter is flagged."""
+        return self.evidence is not None and bool(self.evidence.flagged.any())
 
     @functools.cached_property
     def voters(self) -> pl.DataFrame | None:
@@ -169,12 +173,20 @@ def _conclusion(found: Audit) -> str:
     flagged = int(found.evidence.flagged.sum())
     if not flagged:
         return f"{after} is {first}, and no voter is flagged."
-    them = counted_noun(flagged, "flagged voter")
+    them = "the flagged voter" if flagged == 1 else f"the {flagged:,} flagged voters"
     if found.trusted is found.everyone:
-        return f"{after} is {first}, but every vote was cast by one of the {them}."
+        return f"{after} is {first}, but every vote was cast by {'' if flagged == 1 else 'one of '}{them}."
     if before == after:
-        return f"{after} is {first}, with or without the {them}."
-    return f"Without the {them}, {after} is {first}; with all votes, {before} is."
+        return f"{after} is {first}, with or without {them}."
+    return f"Without {them}, {after} is {first}; with all votes, {before} is."
+
+
+def _flagged_voters(found: Audit) -> str:
+    return "the flagged voter" if found.evidence and found.evidence.flagged.sum() == 1 else "the flagged voters"
+
+
+def _after(label: str, result: Fragility) -> str:
+    return f"{label}: {result.sentence[0].lower()}{result.sentence[1:]}"
 
 
 def _rank_changes(found: Audit) -> list[str]:
@@ -219,6 +231,10 @@ def _voter_summary(found: Audit) -> list[str]:
             f"{counted_noun(untested, 'voter')} {'was' if untested == 1 else 'were'} not tested individually: everyone "
             f"else cast fewer than {LEAST_OF_OTHERS} votes per item, too few to compare with."
         )
+    if np.median(evidence.votes) <= 1.0 and not evidence.crowd_flagged:
+        sentences.append(
+            "Most voters cast a single vote, so fake accounts with one vote each are likely to go unnoticed."
+        )
     if not evidence.pairs.compared:
         sentences.append("Pairs of voters were not compared: too many voters share the same duels.")
     if hasty := int(evidence.hasty.sum()):
@@ -235,15 +251,30 @@ def _voter_advice(evidence: Evidence | None) -> list[str]:
     if not evidence.flagged.any():
         return []
     advice = [
-        "Review each flagged voter and the reason: a flag is statistical evidence, not proof. Unless you can explain "
-        "their votes, use the ranking without them. flagged-rows.csv lists their votes; nothing was deleted."
+        "A flag is statistical evidence, not proof. Look at each flagged voter's reason and votes (flagged-rows.csv), "
+        "then decide. If you leave them out, say so and show both rankings. Nothing was deleted."
     ]
+    if _counts_exposure(evidence):
+        advice.append(
+            "Flags for seeing one item too often assume that your system chose the pairs. If voters chose their own, "
+            "rerun with --voters-choose-duels."
+        )
     if evidence.crowd_flagged:
         advice.append(
             "Many voters with few votes each push the same item, and the votes cannot show which of them act in bad "
             "faith. Require a login or limit votes per address before trusting new votes on that item."
         )
     return advice
+
+
+def _counts_exposure(evidence: Evidence) -> bool:
+    """Whether some flag rests on how often voters saw an item."""
+    if not evidence.settings["duels_assigned"]:
+        return False
+    kinds = np.array(list(evidence.log_evidence))
+    strongest = kinds[np.argmax(np.stack(list(evidence.log_evidence.values())), axis=0)]
+    alone = np.array(evidence.flagged_by) == "own votes"
+    return evidence.crowd_flagged or bool(np.isin(strongest[alone], ("campaign", "group")).any())
 
 
 def _leader_advice(found: Audit) -> list[str]:
@@ -255,9 +286,15 @@ def _leader_advice(found: Audit) -> list[str]:
     doing = "dropping" if leader.how == "dropped" else "flipping"
     standing = next(standing for standing in found.trusted.standings if standing.item == leader.loses)
     if share < _FRAGILE_SHARE or leader.found <= max(_FRAGILE_VOTES, math.sqrt(leader.votes)):
+        tied = [
+            each.item
+            for each in next(found.trusted.components())
+            if each.rank_low == 1 or each.item in (leader.loses, leader.gains)
+        ]
         return [
             f"Do not announce {leader.loses} as the winner: {doing} {leader.found:,} of {leader.votes:,} votes "
-            f"({share:.2%}) puts {leader.gains} first. Call it a tie, or collect more votes between the two."
+            f"({share:.2%}) puts {leader.gains} first. Call it a tie between {shortened(tied)}, or collect more votes "
+            "on them."
         ]
     if standing.rank_high > 1:
         return [

@@ -17,7 +17,7 @@ from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count
-from fairduel.votes.words import listed, ordinal
+from fairduel.votes.words import ordinal, shortened
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
@@ -330,7 +330,7 @@ def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -
         "draws": given["draws"],
         "seed": given["seed"],
         "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
-        "fixed-point residual": max(part.fit.residual for part in parts),
+        "fixed_point_residual": max(part.fit.residual for part in parts),
         "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
     }
 
@@ -409,9 +409,9 @@ def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
     leader, *others = group
     if not others:
         return [f"{leader.item} was never compared with another item."]
-    best = f"It is the best with probability {'above 0.99' if leader.best >= 0.995 else f'{leader.best:.2f}'}."
     first = f"{leader.item} is first of {len(group)} items"
     if leader.rank_high == 1:
+        best = f"It is the best with probability {'above 0.99' if leader.best >= 0.995 else f'{leader.best:.2f}'}."
         sentences = [f"{first}: no other item is as good ({CONFIDENCE:.0%} confidence).", best]
         sentences += [
             f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
@@ -420,8 +420,7 @@ def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
         ]
     else:
         rivals = [other.item for other in others if not ranking.tells_apart(leader.item, other.item)]
-        more = [f"{len(rivals) - 5} more"] if len(rivals) > 5 else []
-        sentences = [f"{first}, but not clearly: {listed([*rivals[:5], *more])} may be as good or better.", best]
+        sentences = [f"{first}, but not clearly: {shortened(rivals)} may be as good or better."]
     return sentences + _moved(group)
 
 

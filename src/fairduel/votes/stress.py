@@ -137,14 +137,16 @@ def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_a
 
 def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
     """Summarise the largest attack in the ``frame`` of :func:`stress` in a few sentences, conclusion first."""
-    clean, worst = frame.row(0, named=True), frame.row(-1, named=True)
-    plain, weighted = (_rank_change(clean[name], worst[name]) for name in ("rank_plain", "rank_weighted"))
-    moved = (
-        f"With {counted_noun(worst['size'], 'false vote')} ({attack}), {worst['target']} {plain} under plain "
-        f"Bradley–Terry and {weighted} with uncertainty weights."
-    )
+    worst = frame.row(-1, named=True)
+    plain, weighted = (_rank_change(frame, name) for name in ("rank_plain", "rank_weighted"))
+    change = f"{plain} under plain Bradley–Terry and {weighted} with uncertainty weights"
+    if plain == weighted:
+        change = f"{plain}, both under plain Bradley–Terry and with uncertainty weights"
+    moved = f"With {counted_noun(worst['size'], 'false vote')} ({attack}), {worst['target']} {change}."
     if "rank_set_aside" not in worst:
         return [moved, "The file does not say who voted, so no voter can be flagged."]
+    if worst["liars_flagged"] + worst["others_flagged"] == 0:
+        return [moved, "No voter is flagged."]
     liars = "" if attack in FLIPS else f"{worst['liars_flagged']} of {worst['voters']} simulated liars and "
     others = counted_noun(worst["others_flagged"], "voter" if attack in FLIPS else "other voter")
     rank = worst["rank_set_aside"]
@@ -152,12 +154,18 @@ def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
     return [moved, f"Flagged: {liars}{others}; {left}."]
 
 
-def _rank_change(before: int | None, after: int | None) -> str:
+def _rank_change(frame: pl.DataFrame, column: str) -> str:
+    """Say how the largest attack changes a rank, and whether a smaller one changes it more."""
+    ranks: list[int | None] = frame[column].to_list()
+    before, after = ranks[0], ranks[-1]
     if after is None:
         return "has no rank"
     if before is None:
         return f"gets rank {after}"
-    return f"stays at rank {after}" if before == after else f"moves from rank {before} to {after}"
+    moves = [0 if rank is None else abs(rank - before) for rank in ranks]
+    most = moves.index(max(moves))
+    smaller = f" (but has rank {ranks[most]} with {frame['size'][most]:,})" if moves[most] > moves[-1] else ""
+    return (f"stays at rank {after}" if before == after else f"moves from rank {before} to {after}") + smaller
 
 
 def rank_of(scores: Vector, item: int) -> int:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+_MOST_LISTED = 5  # names; one more is listed rather than counted
+
 
 def ordinal(number: int) -> str:
     """Write a rank as an ordinal number.
@@ -20,6 +22,17 @@ def listed(names: Sequence[str]) -> str:
     ('tea', 'tea, milk and juice')
     """
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Join names as in a sentence, counting those after the fifth.
+
+    >>> shortened("abcdef"), shortened("abcdefg")
+    ('a, b, c, d, e and f', 'a, b, c, d, e and 2 more')
+    """
+    return listed(
+        names if len(names) <= _MOST_LISTED + 1 else [*names[:_MOST_LISTED], f"{len(names) - _MOST_LISTED} more"]
+    )
 
 
 def counted_noun(count: int, noun: str) -> str:
