@@ -1,4 +1,4 @@
-"""Small additions to Sphinx: formulas as MathML, tables of settings, and links to re-exported names."""
+"""Small additions to Sphinx: formulas as MathML, tables of settings, links of pictures and re-exported names."""
 # ruff: noqa: INP001  # loaded by conf.py
 
 import dataclasses
@@ -28,6 +28,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the additions with Sphinx."""
     app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))
     app.add_directive("agent-settings", SettingsTable)
+    app.connect("doctree-read", _link_pictures)
     app.connect("missing-reference", _resolve_reexport)
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", _shorten_arrays)
@@ -127,6 +128,12 @@ def _markdown(rest: str) -> str:
     text = re.sub(r":math:`([^`]*)`", r"$\1$", " ".join(rest.split()))
     text = re.sub(r":\w+:`~?([^`]*)`", lambda found: f"`{found[1].rsplit('.', 1)[-1]}`", text)
     return text.replace("``", "`").replace("|", "\\|")
+
+
+def _link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
+    """Give every picture a width, so that Sphinx links it to its full size."""
+    for picture in doctree.findall(nodes.image):
+        picture.setdefault("width", "100%")
 
 
 def _resolve_reexport(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:

@@ -7,6 +7,7 @@ $ python docs/tables.py results/leaderboard/leaderboard.json
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from fairduel.experiments.inference import Mean
 from fairduel.report.tables import with_error
 
 DATA = Path(__file__).parent / "data"
-TABLE1 = ["algorithm", "adversary", "told", "bound", "in T", "in C", "a unit of C", "regret", "as published"]
+TABLE1 = ["algorithm", "adversary", "told", "bound", "in T", "in C", "per unit of C", "regret", "as published"]
 LEADERBOARD = ["agent, untuned", "worst ratio", "where", "geometric mean"]
+_LOWERED = str.maketrans("imnt", "ᵢₘₙₜ")
 
 
 def table1(record: dict[str, Any]) -> list[list[str]]:
@@ -37,7 +39,8 @@ def table1(record: dict[str, Any]) -> list[list[str]]:
             published,
         ]
         name = f"{row['algorithm']} ({row['source']})"
-        rows.append([name, row["adversary"], row["needs"], row["bound"], *measured])
+        bound = re.sub(r"_(min|i|t)\b", lambda found: found[1].translate(_LOWERED), row["bound"])
+        rows.append([name, row["adversary"], row["needs"], bound, *measured])
     return rows
 
 
@@ -58,7 +61,8 @@ def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
 
 
 def _text(mean: dict[str, float | None], digits: int = 0) -> str:
-    return with_error(Mean(*(float("nan") if value is None else value for value in mean.values())), digits)
+    text = with_error(Mean(*(float("nan") if value is None else value for value in mean.values())), digits)
+    return text.replace(" ± ", "±")  # one word, so that no cell breaks there
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ class COBE(LinearRewardAgent[COBEPull]):
         repeat
             for guess i = k … ⌈log₂(c_max T)⌉: a_i ← 2^(k−i−1), and a_k the remainder
                 start a base agent with budget θ_i = 1.25 a_i 2^i + scale · 21 c_max log(T/δ)
-            for t = 1, 2, …: draw i with probability a_i; base i asks and learns;  N_i, R_i: its pulls, summed rewards
+            for t = 1, 2, …: draw i with probability a_i; base i asks and learns
+                N_i, R_i: its pulls and summed rewards
                 stop if for some i < j
                     (R_i + R(N_i, θ_i))/a_i < R_j/a_j − scale · 8(√(t log(T/δ)/a_j) + (log(T/δ) + θ_j)/a_j)
             k ← k + 1
@@ -76,7 +77,9 @@ class COBE(LinearRewardAgent[COBEPull]):
         scale: Factor on the 21 and the 8: ``"practical"`` is 1/20, ``"theory"`` is 1, or a number.
         failure_probability: δ.
 
-    >>> agent = COBE(base="cw-oful", dimension=2, norm_bound=1.0, noise=0.1, horizon=2000, scale="theory")
+    >>> agent = COBE(
+    ...     base="cw-oful", dimension=2, norm_bound=1.0, noise=0.1, horizon=2000, scale="theory"
+    ... )
     >>> agent.earliest_restart is None
     True
     """
