@@ -71,7 +71,7 @@ class Grid:
             return cls(cells, range(first, first + record["seeds"]["runs"]))
         except OSError as error:
             raise BadInputError(
-                f"{folder} holds no sweep ({path.name}: {error.strerror}); run one with  "
+                f"{folder} holds no sweep ({path.name}: {error.strerror}); run one with "
                 f"fairduel sweep GRID --out {folder}"
             ) from error
         except (ValueError, KeyError, TypeError) as error:
