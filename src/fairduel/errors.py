@@ -1,7 +1,9 @@
 """Errors and warnings. Every message says in one sentence what is wrong and what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+_MOST_LISTED = 30  # names
 
 
 class FairduelError(Exception):
@@ -36,7 +38,18 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> BadInputError:
     >>> str(unknown_name("agent", "oracle", ["rcdb", "maxinp"]))
     "unknown agent 'oracle'; known: maxinp, rcdb."
     """
-    names = sorted(known)
+    return BadInputError(f"unknown {kind} {name!r}{suggestion(name, sorted(known), 'known')}.")
+
+
+def suggestion(name: str, names: Sequence[str], title: str) -> str:
+    """Suggest the closest of the ``names``, and list them under a title.
+
+    >>> suggestion("vote", ["winner", "voter"], "its columns")
+    ": did you mean 'voter'? Its columns: winner, voter"
+    >>> suggestion("x", [f"item{number}" for number in range(99)], "known")[-26:]
+    'item28, item29 and 69 more'
+    """
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f": did you mean {near[0]!r}? Known" if near else "; known"
-    return BadInputError(f"unknown {kind} {name!r}{hint}: {', '.join(names)}.")
+    before = f": did you mean {near[0]!r}? {title[0].upper()}{title[1:]}" if near else f"; {title}"
+    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    return f"{before}: {', '.join(names[:_MOST_LISTED])}{more}"

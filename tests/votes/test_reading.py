@@ -230,7 +230,8 @@ def test_times_are_seconds(column, values, seconds):
 
 def test_columns_can_be_named_or_left_out(tmp_path):
     text = "x,y,who,voter\ntea,milk,x,Ann\n"
-    with pytest.raises(BadInputError, match=r"no first column found: name it \(--first\).* x, y, who, voter"):
+    missing = r"the second item and the winner: name them with --first, --second and --winner;.* x, y, who, voter\.$"
+    with pytest.raises(BadInputError, match=missing):
         read(tmp_path, text)
     columns = {"first": "x", "second": "y", "winner": "who", "voter": None}
     reading = read(tmp_path, text.replace("milk,x", "milk,tea"), columns=columns)
@@ -249,7 +250,7 @@ def test_columns_can_be_named_or_left_out(tmp_path):
     [
         (["model_a", "model_b", "left", "right", "winner"], "model_a and model_b or left and right"),
         (["a", "b", "winner", "user", "worker_id"], "the voter column could be worker or user"),
-        (["a", "b"], "no winner column found"),
+        (["a", "b"], "no column found for the winner: name it with --winner"),
         (["a", "b", "Winner", "winner"], "the winner column could be Winner or winner: name it"),
     ],
 )

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError, suggestion, unknown_name
+from fairduel.votes.words import listed as joined
 
 _A_AND_B = tuple((f"{kind}_a", f"{kind}_b") for kind in ("model", "item", "arm", "arg", "option"))
 PAIRS = (("first", "second"), *_A_AND_B, ("left", "right"), ("a", "b"))
@@ -14,6 +15,7 @@ _NAMES = {
     "time": ("time", "timestamp", "tstamp", "minute", "response_time"),
     "weight": ("weight",),
 }
+_REQUIRED = {"first": "the first item", "second": "the second item", "winner": "the winner"}
 ROLES = ("first", "second", *_NAMES)
 
 
@@ -27,7 +29,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
         if role not in ROLES:
             raise unknown_name("column role", role, ROLES)
         if column is not None and column not in names:
-            raise unknown_name(f"column in {file}", column, names)
+            raise BadInputError(f"{file} has no column {column!r}{suggestion(column, names, 'its columns')}.")
     plain = _plain_names(names)
     listed = f"the columns of {file} are {', '.join(name if name.isprintable() else repr(name) for name in names)}"
     found = {role: column for role, column in given.items() if column is not None}
@@ -35,9 +37,12 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
         found |= _common_pair(plain, listed)
     for role in set(_NAMES) - set(given):
         found |= _common_column(role, plain, listed)
-    for role in ("first", "second", "winner", *found):
-        if role not in found:
-            raise BadInputError(f"no {role} column found: name it (--{role}); {listed}.")
+    if missing := [role for role in _REQUIRED if role not in found]:
+        what, options = joined([_REQUIRED[role] for role in missing]), joined([f"--{role}" for role in missing])
+        raise BadInputError(
+            f"no column found for {what}: name {'it' if len(missing) == 1 else 'them'} with {options}; {listed}."
+        )
+    for role in found:
         if found[role] not in names:
             raise BadInputError(f"the {role} column could be {found[role]}: name it (--{role}); {listed}.")
     if len(set(found.values())) < len(found):
