@@ -171,6 +171,12 @@ def test_a_wrong_name_in_a_cell_is_answered_with_the_nearest(wrong, meant):
             _ = cell.key
 
 
+def test_a_wrong_setting_is_named_before_whose_it_is():
+    cell = Cell("rcdb", "greedy", budget=5, horizon=30, agent_settings={"raduis": 1.0})
+    with pytest.raises(BadInputError, match="unknown setting 'raduis' of agent RCDB: did you mean 'radius'"):
+        cell.check()
+
+
 def test_a_setting_that_is_needed_is_asked_for():
     with pytest.raises(BadInputError, match="norm_bound"):
         Cell(agent="rcdb", attack="none", budget=0, horizon=9, world="table", world_settings={"path": "x"}).run(0)
