@@ -36,7 +36,7 @@ def test_every_built_in_agent_passes(name):
     skipped = check_agent(maker(kind), kind="reward" if of_rewards else "duel", rounds=40)
     takes_budget = {"flip_budget", "corruption_budget"} & set(inspect.signature(kind).parameters)
     expected = ["ties: rewards have none"] if of_rewards else []
-    assert skipped == expected + ([] if takes_budget else ["budget 0: make takes no budget"])
+    assert skipped == expected + ([] if takes_budget else ["budget 0: the agent takes no budget"])
 
 
 @pytest.mark.parametrize("settings", [{"form": "one-learner"}, {"rate": 4.0}], ids=str)

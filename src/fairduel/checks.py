@@ -86,7 +86,7 @@ def boolean(name: str, value: Any) -> bool:
     False
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise BadInputError(f"{name} must be True or False, not {value!r}.")
+        raise BadInputError(f"{name} must be true or false, not {value!r}.")
     return bool(value)
 
 

@@ -30,15 +30,18 @@ class DamageWarning(UserWarning):
     """A file of stored runs was damaged; its runs will be repeated."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> BadInputError:
-    """Return the error for an unknown name, suggesting the closest known one.
+def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") -> BadInputError:
+    """Return the error for an unknown name, suggesting the closest known one; ``where`` follows the name.
 
     >>> str(unknown_name("agent", "rcbd", ["rcdb", "maxinp"]))
     "unknown agent 'rcbd': did you mean 'rcdb'? Known: maxinp, rcdb."
     >>> str(unknown_name("agent", "oracle", ["rcdb", "maxinp"]))
     "unknown agent 'oracle'; known: maxinp, rcdb."
+    >>> str(unknown_name("key", "rums", ["runs", "seed"], where="in the grid"))
+    "unknown key 'rums' in the grid: did you mean 'runs'? Known: runs, seed."
     """
-    return BadInputError(f"unknown {kind} {name!r}{suggestion(name, sorted(known), 'known')}.")
+    place = f" {where}" if where else ""
+    return BadInputError(f"unknown {kind} {name!r}{place}{suggestion(name, sorted(known), 'known')}.")
 
 
 def suggestion(name: str, names: Sequence[str], title: str) -> str:
@@ -49,7 +52,7 @@ def suggestion(name: str, names: Sequence[str], title: str) -> str:
     >>> suggestion("x", [f"item{number}" for number in range(99)], "known")[-26:]
     'item28, item29 and 69 more'
     """
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     before = f": did you mean {near[0]!r}? {title[0].upper()}{title[1:]}" if near else f"; {title}"
     more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
     return f"{before}: {', '.join(names[:_MOST_LISTED])}{more}"

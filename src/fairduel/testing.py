@@ -59,7 +59,7 @@ def check_agent(
         if missing:
             skipped.append(f"{name}: the agent has no {' and no '.join(missing)}")
         elif name == "budget 0" and not game.budgets:
-            skipped.append("budget 0: make takes no budget")
+            skipped.append("budget 0: the agent takes no budget")
         elif name == "ties" and kind == "reward":
             skipped.append("ties: rewards have none")
         else:

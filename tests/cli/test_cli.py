@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -7,6 +8,9 @@ import time
 
 import polars as pl
 import pytest
+from rich.console import Console
+
+from fairduel.cli import output
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
 SMALL = ["--runs", "2", "--horizon", "60", "--budget", "5", "--jobs", "1"]
@@ -102,8 +106,20 @@ def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
         (["simulate", "--attack", "none", "--attack", "misleading,target=99", "--jobs", "1"], ["99", "32"]),
         (["simulate", "--world", "hypercube,dimension=40"], ["dimension"]),
         (["simulate", "--agent", "nowhere:Agent"], ["nowhere"]),
-        (["simulate", "--agent", "barbar"], ["barbar", "rewards"]),
-        (["simulate", "--attack", "bury"], ["Bury", "duels"]),
+        (
+            ["simulate", "--agent", "barbar"],
+            ["barbar needs rewards", "world hypercube returns duels", "world arms with"],
+        ),
+        (["simulate", "--agent", "cw-oful"], ["cw-oful needs rewards", "; try world linear with attack swap."]),
+        (
+            ["simulate", "--agent", "wiwr", "--world", "linear"],
+            ["wiwr needs duels", "linear returns rewards; try world"],
+        ),
+        (
+            ["simulate", "--agent", "cobe", "--world", "linear"],
+            ["attack greedy flips duels", "use bury, swap or none."],
+        ),
+        (["simulate", "--attack", "bury"], ["attack bury changes rewards", "returns duels; use none, greedy, random"]),
         (["simulate", "--agent", "wiwr", "--world", "fresh"], ["wiwr", "actions change"]),
         (["tune", "wiwr"], ["wiwr", "--grid scale"]),
         (["simulate", "--agent", "json:Agent"], ["json", "Agent"]),
@@ -119,6 +135,16 @@ def test_what_is_wrong_is_said_in_one_sentence(here, arguments, words, tmp_path)
     assert_one_sentence(here(*arguments, cwd=tmp_path), *words)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == []
+
+
+@pytest.mark.parametrize("total", [0, 3])
+def test_a_progress_bar_is_shown_if_there_is_something_to_do(total, monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(output, "notices", screen)
+    with output.progress_bar("Sweep", total) as progress:
+        progress(total)
+    shown = screen.file.getvalue()
+    assert "3/3" in shown if total else shown == ""
 
 
 def test_a_negative_budget_is_refused(here, tmp_path):

@@ -192,7 +192,7 @@ def test_agents_with_settings_meet_every_attack(folder, here):
     attacks = ["--attack", "greedy", "--attack", "random,probability=0.25"]
     done = here("simulate", *agents, *attacks, "--world", "hypercube,dimension=3", *SMALL, "--out", "two", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "RCDB is not told C and assumes C = ⌈√T⌉.\n" in done.stderr
+    assert "Where RCDB is not told C, it assumes C = ⌈√T⌉.\n" in done.stderr
     runs = pl.read_parquet(folder / "two" / "runs.parquet")
     assert runs["panel"].unique(maintain_order=True).to_list() == ["greedy attack", "random attack (probability 0.25)"]
     assert runs.group_by("panel", "setting").len()["len"].to_list() == [2, 2, 2, 2]

@@ -112,7 +112,9 @@ def test_your_own_agent_joins_the_board_and_the_work_is_announced(tmp_path):
     call = ["leaderboard", "--agent", "mine:Agent", "--agent", "rcdb,radius=2", "--runs", "2", "--jobs", "1"]
     done = fairduel(BOARD, *call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^\d+ runs to do, about 1 min on 1 job\.$", done.stderr, re.MULTILINE)
+    assert re.search(
+        r"^Estimating the time …\n\d+ runs to do, about 1 min on 1 idle core\.$", done.stderr, re.MULTILINE
+    )
     assert re.search(r"^mine:Agent +\d", done.stdout, re.MULTILINE)
     assert re.search(r"^RCDB, radius 2 +\d", done.stdout, re.MULTILINE)
     again = fairduel(BOARD, *call, cwd=tmp_path)

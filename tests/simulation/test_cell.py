@@ -58,7 +58,7 @@ def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
         assert cell.is_compiled
         assert cell.run(1).trace.flipped.sum() == 7
         [sentence] = cell.assumptions
-        assert sentence.endswith("is not told C and assumes C = ⌈√T⌉.")
+        assert sentence.endswith("is not told C, it assumes C = ⌈√T⌉.")
         assert Cell(name, **base).assumptions == []
         assert Cell(name, **base, agent_settings={"known_budget": True}).start(0)[0].flip_budget == 7
     guessed = Cell("rcdb", **base, agent_settings={"known_budget": False, "flip_budget": 20})
@@ -71,7 +71,7 @@ def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
     ):
         cell = Cell(name, **rewards, **untold)
         assert cell.start(0)[0].corruption_budget is None
-        assert cell.assumptions[0].endswith(f"is not told C and assumes {assumed}.")
+        assert cell.assumptions[0].endswith(f"is not told C, it assumes {assumed}.")
     assert Cell("cobe", **rewards).assumptions[0].startswith("COBE assumes a weak adversary")
     for name, setting in (("maxinp", False), ("maxinp", True), ("vacdb", False)):
         with pytest.raises(BadInputError, match=f"{name} is never told C; omit known_budget"):
@@ -169,6 +169,12 @@ def test_a_wrong_name_in_a_cell_is_answered_with_the_nearest(wrong, meant):
     if wrong.keys() <= {"agent", "attack", "world"}:
         with pytest.raises(BadInputError, match=f"did you mean '{meant}'"):
             _ = cell.key
+
+
+def test_a_wrong_setting_is_named_before_whose_it_is():
+    cell = Cell("rcdb", "greedy", budget=5, horizon=30, agent_settings={"raduis": 1.0})
+    with pytest.raises(BadInputError, match="unknown setting 'raduis' of agent RCDB: did you mean 'radius'"):
+        cell.check()
 
 
 def test_a_setting_that_is_needed_is_asked_for():

@@ -173,9 +173,13 @@ def test_regret_of_a_pull_is_what_the_best_would_have_paid_more():
 
 
 def test_attacks_and_worlds_of_different_kinds_do_not_meet():
-    with pytest.raises(BadInputError, match="rewards, which Greedy cannot corrupt"):
+    with pytest.raises(
+        BadInputError, match="attack Greedy flips duels, but world Arms returns rewards; use bury, swap or none"
+    ):
         play(Fixed(0), Arms(rng=rng()), Greedy(budget=1), horizon=5, labels=rng(1))
-    with pytest.raises(BadInputError, match="duels, which Bury cannot corrupt"):
+    with pytest.raises(
+        BadInputError, match="attack Bury changes rewards, but world Hypercube returns duels; use none, greedy"
+    ):
         play(Fixed(0), Hypercube(rng=rng()), Bury(budget=1), horizon=5, labels=rng(1))
 
 

@@ -51,7 +51,7 @@ def make(kind: str, maker: Callable[..., Made], chosen: Mapping[str, Any], offer
     """
     for name in chosen:
         if not takes(maker, name):
-            raise unknown_name(f"setting of {kind} {maker.__qualname__}", name, _parameters(maker))
+            raise unknown_name("setting", name, _parameters(maker), where=f"of {kind} {maker.__qualname__}")
     fitting = {name: value for name, value in offered.items() if takes(maker, name)}
     try:
         return maker(**{**fitting, **chosen})

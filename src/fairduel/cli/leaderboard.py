@@ -47,11 +47,14 @@ def leaderboard(
     claim(out, "leaderboard")
     store = Store(out)
     output.compile_first(cells)
-    with output.notices.status("Estimating the time …"):
+    estimating = "Estimating the time …"
+    if not output.notices.is_terminal and board.count_runs(store, seeds, added):
+        output.notify(estimating)  # a status is shown in a terminal only
+    with output.notices.status(estimating):
         work = board.estimate(store, seeds, added, jobs=jobs)
     if work.runs:
-        minutes, workers = math.ceil(work.minutes), "1 job" if jobs == 1 else f"{jobs} jobs"
-        output.notify(f"{work.runs:,} runs to do, about {minutes:,} min on {workers}.")
+        minutes, cores = math.ceil(work.minutes), "1 idle core" if jobs == 1 else f"{jobs} idle cores"
+        output.notify(f"{work.runs:,} runs to do, about {minutes:,} min on {cores}.")
     with output.progress_bar("Leaderboard", work.runs) as progress:
         result = board.compete(store, seeds, added, jobs=jobs, progress=progress)
     from fairduel.report.leaderboard_page import write_leaderboard  # noqa: PLC0415  # plotting is slow

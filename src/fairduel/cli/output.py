@@ -232,7 +232,7 @@ RUNS_SAVED = "finished runs are saved; rerun to resume."
 def progress_bar(
     what: str, total: int, *, unit: str = "runs", on_stop: str = RUNS_SAVED
 ) -> Iterator[Callable[[int], None]]:
-    """Show a bar with the time left; yields the function to call with each number done.
+    """Show a bar with the time left, if there is anything to do; yields the function to call with each number done.
 
     ``on_stop`` tells the user what Ctrl-C leaves behind.
     """
@@ -245,7 +245,7 @@ def progress_bar(
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notices, disable=not notices.is_terminal) as progress:
+    with Progress(*columns, console=notices, disable=not (total and notices.is_terminal)) as progress:
         task = progress.add_task(what, total=total)
         try:
             yield lambda done: progress.advance(task, done)

@@ -52,7 +52,7 @@ def reproduce(
     [bold]dimension[/bold]       growth of regret in d, with fitted exponents
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
-    [bold]replay[/bold]          agents with features on recorded votes (--data), some of them flipped
+    [bold]replay[/bold]          agents on recorded votes (--data), some flipped
     [bold]all[/bold]             all but table1 and replay
 
     Writes report.html, the figures, runs.parquet (one row per run) and
@@ -144,7 +144,7 @@ def _print_results(results: Results) -> None:
             panel = row["panel"]
             lines.append([panel])
         lines.append(_cells(row, has_x=bool(x_label)))
-    columns = ["agent (settings)", *([x_label] if x_label else []), "regret", "minus reference", "locked in"]
+    columns = ["agent (settings)", *([x_label] if x_label else []), "regret", "difference from reference", "locked in"]
     output.print_table(TextTable(columns, lines), text=["agent (settings)"], optional=["locked in"])
 
 

@@ -38,9 +38,9 @@ def simulate(
 
     Your own agent needs ask(actions), which returns a pair of indices, and
     tell(pair, outcome). Its constructor may name dimension, norm_bound,
-    link, horizon, flip_budget and seed to receive them. Your own attack
-    extends WeakAdversary or StrongAdversary of fairduel.adversaries and
-    implements wants_flip.
+    link, arms, horizon, flip_budget and seed to receive them. Your own
+    attack extends WeakAdversary or StrongAdversary of fairduel.adversaries
+    and implements wants_flip.
 
     Examples:
       fairduel simulate --agent rcdb --agent colstim --attack misleading

@@ -35,8 +35,8 @@ class _CompileNotice(event.Listener):
         if self.is_due and getattr(event.data["dispatcher"], "is_own", False):
             self.is_due = False
             logging.getLogger("fairduel").warning(
-                "fairduel is compiling its numerical code for this machine; this can take half a minute, but only the "
-                "first time"
+                "fairduel is compiling its numerical code for this machine; this can take up to a minute; the result "
+                "is cached"
             )
 
     def on_end(self, event: Any) -> None:

@@ -435,7 +435,12 @@ def _with_interval(value: Mean) -> str:
 
 
 def _heading(panel: str) -> str:
-    return _capitalized("no attack" if panel == "none" else panel)
+    """The panel's name as a heading; a user's ``module:Class`` stays as it is.
+
+    >>> _heading("none"), _heading("greedy attack"), _heading("mine:Sneaky attack")
+    ('No attack', 'Greedy attack', 'mine:Sneaky attack')
+    """
+    return panel if ":" in panel else _capitalized("no attack" if panel == "none" else panel)
 
 
 def _capitalized(text: str) -> str:

@@ -45,7 +45,7 @@ def sweep_means(
     types = {row[0]: row[1] for row in query(folder, "DESCRIBE runs").rows}
     for name in (x, y, *by, *panel):
         if name not in types:
-            raise unknown_name("column of runs", name, types)
+            raise unknown_name("column", name, types, where="in runs")
     if types[y] not in _NUMBERS | {"BOOLEAN"}:
         raise BadInputError(f"cannot plot the mean of {y}: it is not numeric.")
     chosen = list(dict.fromkeys([x, *by, *panel]))

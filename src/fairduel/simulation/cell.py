@@ -87,22 +87,37 @@ class Cell:
         """What its agent assumes, one sentence each, to be shown before it runs.
 
         >>> Cell("rcdb", "greedy", budget=5, horizon=50, agent_settings={"known_budget": False}).assumptions
-        ['RCDB is not told C and assumes C = ⌈√T⌉.']
+        ['Where RCDB is not told C, it assumes C = ⌈√T⌉.']
         """
         maker = find("agent", self.agent, AGENTS)
         title, assumed = getattr(maker, "title", self.agent), getattr(maker, "assumes", "")
         sentences = [f"{title} assumes {assumed}."] if assumed else []
         if not self._budget_is_known and not any(name in self.agent_settings for name in _BUDGETS):
             default = getattr(maker, "assumes_if_untold", "its own default")
-            sentences.append(f"{title} is not told C and assumes {default}.")
+            sentences.append(f"Where {title} is not told C, it assumes {default}.")
         return sentences
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
         """Make the agent, world, adversary and random streams of a run, without playing it."""
         streams = Streams.of(seed)
         world, adversary = self._make_world(streams), self._make_adversary(streams)
-        referee(world, adversary)  # raises if the two do not fit
+        self._check_kinds(world)
+        referee(world, adversary, names=(self.world, self.attack))  # raises if the two do not fit
         return self._make_agent(world, streams), world, adversary, streams
+
+    def _check_kinds(self, world: World) -> None:
+        """Raise if the agent learns from duels and the world returns rewards, or the other way round."""
+        maker = find("agent", self.agent, AGENTS)
+        if not (isinstance(maker, type) and issubclass(maker, Agent)):
+            return
+        if issubclass(maker, RewardAgent) and not isinstance(world, RewardWorld):
+            place = "arms" if issubclass(maker, KArmed) else "linear"
+            needed, returned, instead = "rewards", "duels", f"world {place} with attack swap"
+        elif isinstance(world, RewardWorld) and not issubclass(maker, RewardAgent):
+            needed, returned, instead = "duels", "rewards", "world hypercube with attack greedy"
+        else:
+            return
+        raise BadInputError(f"{self.agent} needs {needed}, but world {self.world} returns {returned}; try {instead}.")
 
     def _make_world(self, streams: Streams) -> World:
         offered = {"rng": streams.world, "horizon": self.horizon}
@@ -127,9 +142,6 @@ class Cell:
         if len(chosen) < len(self.agent_settings) and not takes_budget(self.agent):
             raise BadInputError(f"{self.agent} is never told C; omit known_budget.")
         agent: Player = make("agent", maker, chosen, offered)
-        if isinstance(agent, Agent) and isinstance(agent, RewardAgent) != isinstance(world, RewardWorld):
-            needed, returned = ("rewards", "duels") if isinstance(agent, RewardAgent) else ("duels", "rewards")
-            raise BadInputError(f"{self.agent} needs {needed}, but world {self.world} returns {returned}.")
         if not (hasattr(agent, "ask") and hasattr(agent, "tell")):
             raise BadInputError(f"agent {self.agent!r} has no ask and tell methods.")
         return agent

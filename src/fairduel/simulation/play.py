@@ -10,7 +10,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.adversaries import Adversary, FlippingAdversary, NoAttack, PullSight, RewardAdversary, Sight
+from fairduel.adversaries import (
+    ATTACKS,
+    Adversary,
+    FlippingAdversary,
+    NoAttack,
+    PullSight,
+    RewardAdversary,
+    Sight,
+)
+from fairduel.adversaries.rewards import REWARD_ATTACKS
 from fairduel.core.information import HIGH_DIMENSION
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
@@ -165,17 +174,23 @@ Answered = tuple[int, int, Outcome | float, float]
 """Both actions (the second is −1 for a pull), what the agent is told, and the size of c_t."""
 
 
-def referee(world: World, adversary: Adversary) -> Callable[[int, Offer, Any, float], Answered]:
-    """Return the function that answers in this world, corrupted by this adversary."""
+def referee(
+    world: World, adversary: Adversary, names: tuple[str, str] | None = None
+) -> Callable[[int, Offer, Any, float], Answered]:
+    """Return the function that answers in this world, corrupted by this adversary; ``names`` are theirs in errors."""
     if isinstance(world, DuelingWorld) and isinstance(adversary, FlippingAdversary):
         return functools.partial(_answer_duel, world, adversary)
     if isinstance(world, RewardWorld) and isinstance(adversary, RewardAdversary):
         return functools.partial(_answer_pull, world, adversary)
     if isinstance(world, RewardWorld) and isinstance(adversary, NoAttack):
         return functools.partial(_answer_pull, world, None)
-    what = "rewards" if isinstance(world, RewardWorld) else "duels"
+    place, attack = names or (type(world).__name__, type(adversary).__name__)
+    if isinstance(world, RewardWorld):
+        does, returned, fitting = "flips duels", "rewards", [*REWARD_ATTACKS, "none"]
+    else:
+        does, returned, fitting = "changes rewards", "duels", [name for name in ATTACKS if name not in REWARD_ATTACKS]
     raise BadInputError(
-        f"world {type(world).__name__} returns {what}, which {type(adversary).__name__} cannot corrupt."
+        f"attack {attack} {does}, but world {place} returns {returned}; use {', '.join(fitting[:-1])} or {fitting[-1]}."
     )
 
 

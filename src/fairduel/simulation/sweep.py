@@ -71,7 +71,7 @@ class Grid:
             return cls(cells, range(first, first + record["seeds"]["runs"]))
         except OSError as error:
             raise BadInputError(
-                f"{folder} holds no sweep ({path.name}: {error.strerror}); run one with  "
+                f"{folder} holds no sweep ({path.name}: {error.strerror}); run one with "
                 f"fairduel sweep GRID --out {folder}"
             ) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -112,7 +112,7 @@ def declare(table: Mapping[str, Any]) -> Grid:
     """
     for name in table:
         if name not in _KEYS:
-            raise unknown_name("grid key", name, _KEYS)
+            raise unknown_name("key", name, _KEYS, where="in the grid")
     runs, seed = integer("runs", _given(table, "runs"), least=1), integer("seed", table.get("seed", 0))
     horizons = [integer("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
     budgets = _values("budget", _given(table, "budget"))

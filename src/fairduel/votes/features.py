@@ -123,7 +123,7 @@ def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float
     if name is None:
         raise BadInputError(f"name the array of {path.name} with the features (--array): it has {', '.join(arrays)}.")
     if name not in usable:
-        raise unknown_name(f"feature array in {path.name}", name, usable)
+        raise unknown_name("feature array", name, usable, where=f"in {path.name}")
     values = arrays[name].astype(np.float64)
     values = np.take(values, _rows("items", votes.items, arrays, values.shape[-2], path.name), axis=-2)
     if values.ndim == 3:
