@@ -55,7 +55,7 @@ def lowest_by_panel(results: Results) -> list[list[str]]:
     rows = []
     for panel, entries in _panels(results).items():
         lowest, _, tied = _rank(results, entries)
-        names = ", ".join(entry.label for entry in tied) or "–"
+        names = ", ".join(entry.legend for entry in tied) or "–"
         rows.append([panel, lowest.label, names, _with_error(mean(_regret(results, lowest)))])
     return rows
 
