@@ -13,6 +13,7 @@ from fairduel.experiments.claims import BEYOND, Verdict
 from fairduel.experiments.conclusions import (
     conclusions,
     leaderboard_conclusions,
+    lowest_by_panel,
     table1_conclusions,
     tune_conclusions,
     verify_conclusions,
@@ -73,8 +74,9 @@ def test_the_agent_with_the_lowest_regret_is_named(best, title, second):
 def test_a_world_without_attack_is_called_so():
     cells = [Cell(agent, "none", budget=0, horizon=2000) for agent in ("rcdb", "colstim")]
     assert conclusions(made_up(comparison(cells), lambda _: 100.0))[0].startswith("No attack: ")
-    [found] = tune_conclusions([Tuned({"agent": "rcdb", "attack": "none", "budget": 0}, (0, 1), [Trial({}, 1.0, 0.1)])])
-    assert found.startswith("RCDB, no attack, C = 0: ")
+    problem = {"agent": "rcdb", "attack": "none", "budget": 0, "horizon": 2000}
+    [found] = tune_conclusions([Tuned(problem, (0, 1), [Trial({}, 1.0, 0.1)])])
+    assert found.startswith("RCDB, no attack, C = 0, T = 2,000: ")
 
 
 def test_a_difference_within_the_noise_is_not_called_significant():
@@ -99,22 +101,27 @@ def test_a_rare_lock_in_counts_as_uncertainty():
     assert "but not significantly lower" in conclusions(replace(results, runs=locked))[0]
 
 
-@pytest.mark.parametrize(("worst", "won", "lost"), [(200.0, "6 of 6", "0 of 6"), (50.0, "0 of 6", "6 of 6")])
+@pytest.mark.parametrize(("worst", "won", "lost"), [(200.0, "6 of 6", "none of 6"), (50.0, "none of 6", "6 of 6")])
 def test_figure1_says_where_rcdb_beats_every_tuned_baseline(worst, won, lost):
     def regret(entry):
         return 100.0 if entry.cell.agent.startswith("rcdb") else worst
 
-    answer = conclusions(made_up(EXPERIMENTS["figure1"](), regret))[0]
+    results = made_up(EXPERIMENTS["figure1"](), regret)
+    answer, _, _ = conclusions(results)
+    panels = lowest_by_panel(results)
+    assert len(panels) == 6
+    assert all(row[1].startswith("RCDB") == (worst > 100.0) for row in panels)
     assert f"lower regret than every tuned baseline in {won} panels" in answer
     assert f"significantly higher regret than at least one in {lost} panels" in answer
-    assert "; 0 are undecided with 10 runs." in answer
+    assert "; none are undecided with 10 runs." in answer
 
 
 @pytest.mark.parametrize(("power", "words"), [(1.0, "close to"), (0.5, "slower than"), (1.5, "faster than")])
 def test_figure2_compares_growth_with_linear(power, words):
-    growth, lowest, _ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda entry: 100.0 * entry.x**power))
-    assert f"C^{power:.2f} [" in growth
-    assert f"({words} linear) for RCDB (practical)" in growth
+    growth, others, lowest, _ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda entry: 100.0 * entry.x**power))
+    assert growth.startswith(f"Greedy: the regret of RCDB (practical) grows as C^{power:.2f} [")
+    assert growth.endswith(f"({words} linear).")
+    assert f"({words} linear) for RCDB-S (practical)" in others
     assert "has the lowest mean regret at " in lowest
     assert " of 10 values of C (" in lowest
 
@@ -126,7 +133,7 @@ def test_growth_that_noise_hides_is_only_consistent():
 
 def test_growth_is_undefined_where_a_run_has_no_regret():
     growth, *_ = conclusions(made_up(EXPERIMENTS["figure2"](), lambda _: 0.0, noise=0.0))
-    assert "C^? (undefined: a run has no regret) for RCDB" in growth
+    assert "RCDB (practical) grows as C^? (undefined: a run has no regret)." in growth
 
 
 @pytest.mark.parametrize("name", ["dimension", "horizon"])
@@ -136,10 +143,10 @@ def test_growth_names_the_symbol_and_the_lowest(name):
     experiment = EXPERIMENTS[name]()
     found = conclusions(made_up(experiment, lambda entry: factor[entry.cell.agent] * entry.x**rate, noise=0.01))
     symbol, rate_name, count = {"dimension": ("d", "linear", 4), "horizon": ("T", "√T", 6)}[name]
-    assert f"{symbol}^{rate:.2f} [{rate:.2f}, {rate:.2f}] (close to {rate_name}) for RCDB (practical)" in found[0]
+    assert f"{symbol}^{rate:.2f} [{rate:.2f}, {rate:.2f}] (close to {rate_name})." in found[0]
     assert (
         f"RCDB-S (practical) has the lowest mean regret at {count} of {count} values of {symbol} ({count} sig"
-        in found[1]
+        in found[2]
     )
 
 
@@ -262,7 +269,7 @@ def test_verify_counts_and_names_what_does_not_hold():
 
 
 def test_tuning_names_the_winner_what_is_close_and_the_edge_of_the_grid():
-    problem = {"agent": "rcdb", "attack": "greedy", "budget": 45}
+    problem = {"agent": "rcdb", "attack": "greedy", "budget": 45, "horizon": 2000}
     trials = [Trial({"radius": radius}, regret, 1.0) for radius, regret in ((1.0, 200.0), (2.0, 100.0), (4.0, 101.0))]
     [found] = tune_conclusions([Tuned(problem, (1_000_000, 1_000_049), trials)])
     assert "radius 2 has the lowest mean regret, 100 ± 1, of 3 settings on 50 tuning seeds." in found

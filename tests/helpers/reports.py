@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import polars as pl
@@ -72,7 +72,7 @@ def simulated(folder):
 
 def tuned(folder):
     cell = Cell("colstim", "misleading", budget=45, horizon=2000, attack_settings={"target": "random"})
-    problem = {name: getattr(cell, name) for name in ("agent", "attack", "budget", "agent_settings", "attack_settings")}
+    problem = asdict(cell)
     trials = [Trial({"radius": 2.0**i, "coupling": "vacdb"}, 500.0 + 50.0 * abs(i - 3), 12.0) for i in range(-3, 6)]
     return write_tuning(folder, [Tuned(problem, (1_000_000, 1_000_019), trials)] * 2, "fairduel tune colstim")
 

@@ -37,8 +37,27 @@ def conclusions(results: Results) -> list[str]:
     Returns:
         One or two sentences per item: the answer first, the number of runs and their seeds last.
     """
-    conclude = _BY_EXPERIMENT.get(results.experiment.name, _lowest_by_panel)
+    conclude = _BY_EXPERIMENT.get(results.experiment.name, _ranked_by_panel)
     return [*conclude(results), _basis(results.seeds)]
+
+
+def lowest_by_panel(results: Results) -> list[list[str]]:
+    """Tabulate the agent with the lowest regret in each panel, where the conclusions do not name it.
+
+    Args:
+        results: An experiment with all of its runs.
+
+    Returns:
+        Rows of text: the panel, the agent, those that it is not significantly better than, and its regret.
+    """
+    if results.experiment.name != "figure1":
+        return []
+    rows = []
+    for panel, entries in _panels(results).items():
+        lowest, _, tied = _rank(results, entries)
+        names = ", ".join(entry.legend for entry in tied) or "–"
+        rows.append([panel, lowest.label, names, _with_error(mean(_regret(results, lowest)))])
+    return rows
 
 
 def leaderboard_conclusions(board: Board) -> list[str]:
@@ -165,7 +184,7 @@ def _tuned_sentence(tuned: Tuned) -> str:
     best, problem = tuned.winner, tuned.problem
     attack = "no attack" if problem["attack"] == "none" else f"{problem['attack']} attack"
     text = (
-        f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}: "
+        f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}, T = {problem['horizon']:,}: "
         f"{settings_text(best.settings)} has the lowest mean regret, {best.mean:,.0f} ± {best.standard_error:,.0f}, of "
         f"{len(tuned.trials)} settings on {tuned.seeds[1] - tuned.seeds[0] + 1} tuning seeds."
     )
@@ -206,11 +225,11 @@ def _counted(rankings: Collection[_Ranking], at: str, places: str) -> str:
     (first, count), *others = won.most_common()
     lead = f"{first} has the lowest mean regret {at} {count} of {len(rankings)} {places}"
     counts = [f"{name} {at} {count}" for name, count in others]
-    notes = [f" ({clearly[name]} significantly)" for name, _ in won.most_common()]
+    notes = [f" ({clearly[name] or 'none'} significantly)" for name, _ in won.most_common()]
     return ", ".join(text + note for text, note in zip([lead, *counts], notes, strict=True)) + "."
 
 
-def _lowest_by_panel(results: Results) -> list[str]:
+def _ranked_by_panel(results: Results) -> list[str]:
     """Conclude which entry has the lowest regret in each panel of the first view."""
     rankings = {panel: _rank(results, entries) for panel, entries in _panels(results).items()}
     return [f"{_heading(panel)}: {_ranked(results, ranking)}" for panel, ranking in rankings.items()]
@@ -229,7 +248,7 @@ def _ranked(results: Results, ranking: _Ranking) -> str:
 
 
 def _figure1(results: Results) -> list[str]:
-    """Whether RCDB beats every tuned baseline, and who is lowest, without a warm-up and with one."""
+    """Whether RCDB beats every tuned baseline, and who is lowest with a warm-up."""
     panels = _panels(results)
     won, lost = [], []
     for panel, entries in panels.items():
@@ -240,12 +259,11 @@ def _figure1(results: Results) -> list[str]:
             won.append(panel)
         elif more:
             lost.append(panel)
-    undecided = f"{len(panels) - len(won) - len(lost)} are undecided with {_runs(len(results.seeds))}"
+    undecided = f"{len(panels) - len(won) - len(lost) or 'none'} are undecided with {_runs(len(results.seeds))}"
     warm = [_rank(results, entries) for entries in _panels(results, view=1).values()]
     return [
         f"RCDB has significantly lower regret than every tuned baseline in {_some(won, len(panels))}, and "
         f"significantly higher regret than at least one in {_some(lost, len(panels))}; {undecided}.",
-        *_lowest_by_panel(results),
         "With a warm-up for the baselines, " + _counted(warm, "in", "panels"),
     ]
 
@@ -267,9 +285,14 @@ def _growth(symbol: str, rate: float, rate_name: str) -> Conclude:
 
     def conclude(results: Results, entries: list[Entry]) -> list[str]:
         lines = _grouped(entries, lambda entry: entry.legend)
-        growth = [f"{symbol}^{_pace(results, line, rate, rate_name)} for {name}" for name, line in lines.items()]
+        growth = {name: f"{symbol}^{_pace(results, line, rate, rate_name)}" for name, line in lines.items()}
+        first = next((entry.legend for entry in entries if entry.is_reference), entries[0].legend)
+        found = [f"the regret of {first} grows as {growth.pop(first)}."]
+        if growth:
+            others = ", ".join(f"{pace} for {name}" for name, pace in growth.items())
+            found.append(f"the regret of the others grows as {others}.")
         by_x = [_rank(results, same_x) for same_x in _grouped(entries, lambda entry: entry.x).values()]
-        return [f"regret grows as {', '.join(growth)}.", _counted(by_x, "at", f"values of {symbol}")]
+        return [*found, _counted(by_x, "at", f"values of {symbol}")]
 
     return _in_each_panel(conclude)
 
@@ -426,12 +449,12 @@ def _ratio(results: Results, entry: Entry, reference: Entry) -> Mean:
 
 def _with_error(value: Mean, digits: int = 0) -> str:
     error = "" if math.isnan(value.error) else f" ± {value.error:,.{digits}f}"
-    return f"{value.value:,.{digits}f}{error}"
+    return f"{value.value:,.{digits}f}{error}".replace("-", "−")
 
 
 def _with_interval(value: Mean) -> str:
     interval = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
-    return f"{value.value:.2f}{interval}"
+    return f"{value.value:.2f}{interval}".replace("-", "−")
 
 
 def _heading(panel: str) -> str:
@@ -457,7 +480,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _some(panels: Sequence[str], count: int) -> str:
     """How many of the panels, and which."""
-    return f"{len(panels)} of {count} panels" + (f" ({'; '.join(panels)})" if panels else "")
+    return f"{len(panels) or 'none'} of {count} panels" + (f" ({'; '.join(panels)})" if panels else "")
 
 
 def _runs(count: int) -> str:

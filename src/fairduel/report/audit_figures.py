@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
-from fairduel.report.figures import STYLE
+from fairduel.report.figures import NARROW, STYLE
 from fairduel.votes.fragility import Fragility
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.voters import LOG_10, Evidence
@@ -30,7 +31,7 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
     flagged = evidence.flagged & voted
     power = np.clip(evidence.total / LOG_10, _MIN_POWER, _MAX_POWER)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.2 * columns, 8.4 / columns), layout="constrained")
+        figure = Figure(figsize=(5.2 * columns, 8.4 / columns), layout=ConstrainedLayoutEngine(w_pad=0.12))
         left, right = figure.subplots(2 // columns, columns)
         for axis, height in ((left, power), (right, evidence.agreement)):
             axis.plot(evidence.votes[voted & ~flagged], height[voted & ~flagged], "o", color=_HONEST, ms=4, alpha=0.5)
@@ -42,9 +43,9 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
         left.axhline(needed, color=_SOFT, ls="--", lw=1)
         left.annotate(
             "flagged above this line",
-            (1.0, needed),
+            (0.01, needed),
             xycoords=("axes fraction", "data"),
-            ha="right",
+            ha="left",
             va="bottom",
             fontsize=8,
         )
@@ -89,10 +90,10 @@ def draw_both_ranks(everyone: Ranking, trusted: Ranking, *, width: float = 8.4) 
         return figure
 
 
-def draw_fragility(results: Sequence[Fragility]) -> Figure:
+def draw_fragility(results: Sequence[Fragility], *, width: float = 7.4) -> Figure:
     """Draw how many votes change the top k: the proven minimum and the number found."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.4, 3.6), layout="constrained")
+        figure = Figure(figsize=(width, 3.6), layout="constrained")
         axis = figure.subplots()
         tops = {result.top: result.what for result in sorted(results, key=lambda result: result.top)}
         for how, colour, shift in (("dropped", _HONEST, -0.12), ("flipped", _FLAGGED, 0.12)):
@@ -112,10 +113,10 @@ def draw_fragility(results: Sequence[Fragility]) -> Figure:
         return figure
 
 
-def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
+def draw_stress(frame: pl.DataFrame, *, attack: str, width: float = 7.4) -> Figure:
     """Draw the target's rank against the size of the attack."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.4, 4.4), layout="constrained")
+        figure = Figure(figsize=(width, 4.4), layout="constrained")
         axis = figure.subplots()
         for name, (label, colour, dash) in _LINES.items():
             if name in frame.columns:
@@ -125,7 +126,7 @@ def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_ylabel(f"rank of {frame['target'][0]} (1 is best)")
         axis.set_xlabel(f"false votes (attack: {attack})")
-        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=1 if width <= NARROW else 2, fontsize=9)
         return figure
 
 

@@ -1,6 +1,6 @@
 """The sections of an audit's and a stress test's page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
@@ -10,6 +10,7 @@ from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
 from fairduel.votes.audit import Audit
+from fairduel.votes.fragility import Fragility
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MAX_ROWS = 60
@@ -36,7 +37,10 @@ def voters_section(audit: Audit) -> Section | None:
     else:
         nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
         caption = "The five most suspicious voters; none is flagged"
-        table = TextTable.of(map(tables.voter_cells, nearest), _VOTER_COLUMNS, caption, text=2)
+        cells = [tables.voter_cells(voter) for voter in nearest]
+        useless = {"why"} | ({"evidence"} if all(row["evidence"] == "none" for row in cells) else set())
+        columns = [name for name in _VOTER_COLUMNS if name not in useless]
+        table = TextTable.of(cells, columns, caption)
     alike = TextTable(
         ("voter", "voter", "shared duels", "same answers", "expected"),
         [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
@@ -44,7 +48,7 @@ def voters_section(audit: Audit) -> Section | None:
         text=2,
     )
     figure = Drawn(
-        "Every voter: evidence against honest voting (left) and agreement with the other voters (right).",
+        "Every voter: evidence against honest voting, and agreement with the other voters.",
         draw_evidence(audit.evidence),
         alt="Scatter plots of every voter. Evidence against flagged voters: "
         + (", ".join(f"{row['voter']} {row['evidence']}" for row in flagged[:10]) or "nobody is flagged")
@@ -106,11 +110,13 @@ def ranking_section(audit: Audit) -> Section:
 def fragility_section(audit: Audit) -> Section:
     """Build how few votes would change the ranking."""
     leader = audit.challengers[0].loses if audit.challengers else ""
+    flagged = ", including those of flagged voters unless a table says otherwise" if audit.trusted_fragility else ""
     figure = Drawn(
         "Votes needed to change the leader, or the set of the top k items.",
         draw_fragility(audit.fragility),
         alt=" ".join(result.sentence for result in audit.fragility),
         name="fragility",
+        narrow=draw_fragility(audit.fragility, width=NARROW),
     )
     return Section(
         "How fragile is the result?",
@@ -118,14 +124,21 @@ def fragility_section(audit: Audit) -> Section:
             "How many well-chosen votes would change the ranking if they were dropped or flipped? The fewer, the more "
             "easily a small fraud or accident could have changed it. Found: the smallest set found, confirmed by a "
             "refit; audit.json lists its rows. Proven minimum: no smaller set can change it.",
-            "All votes count here, including those of flagged voters, with equal weight (plain Bradley–Terry).",
+            f"All votes have equal weight here (plain Bradley–Terry){flagged}.",
         ],
         [
-            TextTable.of(map(tables.fragility_cells, audit.fragility), _FRAGILITY_COLUMNS, "Fragility", text=3),
+            *_fragility_table(audit.trusted_fragility, "Without the flagged voters"),
+            *_fragility_table(audit.fragility, "All votes"),
             TextTable.of(map(tables.fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"To overtake {leader}"),
         ],
         [figure],
     )
+
+
+def _fragility_table(results: Sequence[Fragility], caption: str) -> list[TextTable]:
+    """Tabulate the results, if there are any."""
+    cells = map(tables.fragility_cells, results)
+    return [TextTable.of(cells, _FRAGILITY_COLUMNS, caption, text=3)] if results else []
 
 
 AUDIT_SECTIONS: list[Callable[[Audit], Section | None]] = [
@@ -153,6 +166,7 @@ def stress_section(frame: pl.DataFrame, *, attack: str) -> Section:
         draw_stress(frame, attack=attack),
         alt=f"Ranks: {ranks}.",
         name="stress",
+        narrow=draw_stress(frame, attack=attack, width=NARROW),
     )
     explained = "Where a line is flat, the false votes achieve nothing; where it moves, they succeed."
     return Section("Rank of the target under attack", [explained], [table], [figure])

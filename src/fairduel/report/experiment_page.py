@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from fairduel.experiments import Curves, Lines
-from fairduel.experiments.conclusions import conclusions
+from fairduel.experiments.conclusions import conclusions, lowest_by_panel
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Tuned
@@ -22,8 +22,8 @@ from fairduel.simulation import write_parquet
 
 _COLUMNS = {
     "regret": "Σ 2r* − r_a − r_b over the run: what both actions of each duel cost compared with the best action",
-    "difference from the reference": "regret minus that of the row marked reference, seed by seed, with its 95% "
-    "interval; above 0 is worse. With the same seed, agents face the same world, label noise and adversary",
+    "difference from …": "regret minus that of the named agent, seed by seed, with its 95% interval; above 0 is worse. "
+    "With the same seed, agents face the same world, label noise and adversary",
     "locked in": "share of runs that spent their last quarter asking a suboptimal action against itself",
     "flips": "outcomes flipped per run",
     "weak regret": "regret of the better action of each duel alone",
@@ -66,6 +66,9 @@ def _sections(results: Results, found: Sequence[str]) -> list[Section]:
     if grown:
         cells = [[fit["label"], fit["panel"], fit["fit"]] for fit in grown]
         tables.insert(0, TextTable(["agent (setting)", "panel", "fit"], cells, "Fitted growth", text=3))
+    if lowest := lowest_by_panel(results):
+        columns = ["panel", "lowest mean regret", "not significantly lower than", "regret"]
+        tables.insert(0, TextTable(columns, lowest, "By panel", text=3))
     name = experiment.name
     main = Section(
         experiment.title if found else "Regret",
@@ -104,13 +107,12 @@ def _drawn(results: Results, number: int, rows: Sequence[dict[str, Any]]) -> Dra
         f"{panel}: " + ", ".join(f"{row['label']}{_at(row)} {row['regret'].value:,.0f}" for row in same[:12])
         for panel, same in _by_panel(rows).items()
     ]
-    is_wide = len(panels) > 1
     return Drawn(
         view.caption,
         draw(results, number),
         alt=f"{kind}. Final mean regret, {'; '.join(panels)}.",
         name=experiment.name if number == 0 else f"{experiment.name}-{number + 1}",
-        narrow=draw(results, number, columns=1) if is_wide else None,
+        narrow=draw(results, number, columns=1),
     )
 
 
@@ -120,18 +122,20 @@ def _at(row: dict[str, Any]) -> str:
 
 def _regret_table(panel: str, rows: Sequence[dict[str, Any]], x_label: str) -> TextTable:
     lowest = min(range(len(rows)), key=lambda place: rows[place]["regret"].value)
+    references = {row["label"] for row in rows if row["is_reference"]}
+    reference = references.pop() if len(references) == 1 else "the reference"
     cells = [
         [
             row["label"],
             *_x_cell(row, x_label),
             with_error(row["regret"]),
-            "reference" if row["is_reference"] else with_interval(row["difference"]) if row["difference"] else "–",
+            with_interval(row["difference"]) if row["difference"] else "–",
             _percent(row["locked_in"]),
             _number(row["flips"], ".1f"),
         ]
         for row in rows
     ]
-    columns = ["agent (setting)", *([x_label] if x_label else []), "regret", "difference from the reference"]
+    columns = ["agent (setting)", *([x_label] if x_label else []), "regret", f"difference from {reference}"]
     return TextTable([*columns, "locked in", "flips"], cells, panel, marked=None if x_label else lowest)
 
 
@@ -163,7 +167,14 @@ def _settings(results: Results, rows: Sequence[dict[str, Any]], title: str) -> S
     every = [{name: value for name, value in row["settings"].items() if name != "seed"} for row in rows]
     shared = {name: value for name, value in every[0].items() if all(name in s and s[name] == value for s in every)}
     own = [{name: value for name, value in settings.items() if name not in shared} for settings in every]
-    shown = [[row["label"], row["panel"] + _at(row), settings_text(s) or "–"] for row, s in zip(rows, own, strict=True)]
+    places: dict[tuple[str, str], list[str]] = {}
+    for row, settings in zip(rows, own, strict=True):
+        places.setdefault((row["label"], settings_text(settings) or "–"), []).append(row["panel"] + _at(row))
+    count = len({row["panel"] + _at(row) for row in rows})
+    shown = [
+        [label, "all" if 1 < len(where) == count else "; ".join(where), settings]
+        for (label, settings), where in places.items()
+    ]
     return Section(
         title,
         [
@@ -187,7 +198,7 @@ def _tunings(tunings: Sequence[Tuned], title: str, name: str) -> Section:
                 f"{problem['agent']}, {problem['attack']}{f' ({fixed})' if fixed else ''}",
                 settings_text(tuned.winner.settings) + (" (edge of the grid)" if tuned.at_edge else ""),
                 "; ".join(trials),
-                f"{tuned.seeds[0]}–{tuned.seeds[1]}",
+                f"{tuned.seeds[0]:,}–{tuned.seeds[1]:,}",
             ]
         )
     table = TextTable(["problem", "winner", "mean regret on the tuning seeds", "tuning seeds"], rows, "Tuning", text=4)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, StrMethodFormatter
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, MaxNLocator, StrMethodFormatter
 
 from fairduel.agents import loaded_class
 from fairduel.duel import Matrix, Vector
@@ -42,7 +42,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(results: Results, number: int, *, columns: int = 3) -> Figure:
-    """Draw one view of an experiment, by its position, with at most ``columns`` panels side by side."""
+    """Draw one view of an experiment, by its position, with at most ``columns`` panels side by side (1 for phones)."""
     view = results.experiment.views[number]
     with mpl.rc_context(STYLE):
         figure, axes = _panels([entry.panel for entry in results.experiment.entries], columns)
@@ -51,7 +51,12 @@ def draw(results: Results, number: int, *, columns: int = 3) -> Figure:
                 _curves(axis, results, panel, number)
             else:
                 _lines(axis, results, panel, view)
-        figure.supylabel("cumulative regret" if isinstance(view, Curves) else "final regret", fontsize=10)
+        label = "cumulative regret" if isinstance(view, Curves) else "final regret"
+        if columns == 1:
+            for axis in axes.values():
+                axis.set_ylabel(label)
+        else:
+            figure.supylabel(label, fontsize=10)
         _legend(figure, list(axes.values()))
         return figure
 
@@ -85,10 +90,14 @@ def draw_means(means: SweepMeans) -> Figure:
 def _panels(names: Sequence[str], columns: int = 3) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with one titled panel per distinct name."""
     panels = list(dict.fromkeys(names))
+    if columns == 1:
+        width, height = NARROW - 0.4, 3.3
+    else:
+        width, height = (3.5, 2.9) if len(panels) > 1 else (6.6, 4.4)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    width, height = (4.2, 3.3) if len(panels) > 1 else (6.6, 4.4)
-    figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout="constrained")
+    layout = ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.08)
+    figure = Figure(figsize=(width * columns + 0.4, height * rows + 1.0), layout=layout)
     axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for axis, panel in zip(axes, panels, strict=False):
         axis.set_title(panel)
@@ -112,6 +121,7 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
             error = regret[:, points].std(axis=0, ddof=1) / np.sqrt(len(regret))
             axis.fill_between(points + 1, centre - error, centre + error, color=drawn.get_color(), alpha=0.18, lw=0)
     axis.set_xlabel("round")
+    axis.xaxis.set_major_locator(MaxNLocator(5))
     axis.set_xlim(left=0)
     axis.set_ylim(bottom=0)
 
@@ -119,35 +129,33 @@ def _curves(axis: Axes, results: Results, panel: str, number: int) -> None:
 def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     groups = {label: entries for (name, label), entries in lines_of(results).items() if name == panel}
     styles = _styles([entries[0].cell.agent for entries in groups.values()])
-    fitted: dict[str, Line2D] = {}
+    one_panel = len({name for name, _ in lines_of(results)}) == 1
     for entries, style in zip(groups.values(), styles, strict=True):
         regret = np.stack([results.of(entry)["regret"].to_numpy() for entry in entries], axis=1)
         error = regret.std(axis=0, ddof=1) / np.sqrt(len(regret)) if len(regret) > 1 else None
         x = np.array([entry.x or 0.0 for entry in entries])
         one_setting = len({entry.setting for entry in entries}) == 1
         label = entries[0].legend if one_setting else title_of(entries[0].cell.agent)
-        _errorbar(axis, x, regret.mean(axis=0), error, label, style | ({"linestyle": ""} if view.fit else {}))
         power = exponent(x, regret) if view.fit else None
         if power is not None and math.isfinite(power.value):
-            text = f"{title_of(entries[0].cell.agent)}: {view.x_label.split()[-1]}^{power.value:.2f}"
-            interval = "" if math.isnan(power.low) else f" [{power.low:.2f}, {power.high:.2f}]"
-            fitted[text + interval] = _power_line(axis, x, regret, power.value, style)
+            _power_line(axis, x, regret, power.value, style)
+            if one_panel:  # the panels share a legend
+                interval = "" if math.isnan(power.low) else f" [{power.low:.2f}, {power.high:.2f}]"
+                label += f": exponent {power.value:.2f}{interval}".replace("-", "−")
+        _errorbar(axis, x, regret.mean(axis=0), error, label, style | ({"linestyle": ""} if view.fit else {}))
     if view.scale == "log":
         ticks = sorted({entry.x for entries in groups.values() for entry in entries if entry.x is not None})
         scale_to_logarithms(axis, {tick: f"{tick:g}" for tick in ticks})
     else:
         axis.set_ylim(bottom=0)
-    if fitted:
-        axis.legend(list(fitted.values()), list(fitted), loc="upper left", fontsize=8)
     axis.set_xlabel(view.x_label)
 
 
-def _power_line(axis: Axes, x: Vector, regret: Matrix, power: float, style: dict[str, Any]) -> Line2D:
+def _power_line(axis: Axes, x: Vector, regret: Matrix, power: float, style: dict[str, Any]) -> None:
     """Draw c·x^power, with the c that fits the logarithms of the mean regrets best; ``regret`` is (n, m)."""
     scale = np.exp(np.log(regret.mean(axis=0)).mean() - power * np.log(x).mean())
     smooth = np.geomspace(x.min(), x.max(), 100)
-    [drawn] = axis.plot(smooth, scale * smooth**power, lw=1.3, **style)
-    return drawn
+    axis.plot(smooth, scale * smooth**power, lw=1.3, **style)
 
 
 def scale_to_logarithms(axis: Axes, ticks: Mapping[float, str]) -> None:
@@ -187,7 +195,8 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    columns = min(len(handles), max(1, int(figure.get_figwidth() // 3.2)))
+    entry_width = 0.07 * max(map(len, handles)) + 0.6  # inches
+    columns = min(len(handles), max(1, int(figure.get_figwidth() // entry_width)))
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=9)
 
 

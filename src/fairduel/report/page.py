@@ -15,6 +15,12 @@ from fairduel.report.figures import image
 from fairduel.report.provenance import provenance, runs_text
 from fairduel.report.text_table import TextTable
 
+_DARK_ORANGE = (
+    "<style>@media screen and (prefers-color-scheme: dark) {"
+    '[style*="stroke: #e69f00"] {stroke: #5a5200 !important} [style*="fill: #e69f00"] {fill: #5a5200 !important}'
+    "}</style>"
+)
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -129,4 +135,6 @@ def slug(text: str) -> str:
 
 
 def _data_uri(svg: bytes) -> str:
+    """Return an SVG file as a data URI, with an orange that stays one when dark pages invert it."""
+    svg = svg.replace(b"</metadata>", b"</metadata>" + _DARK_ORANGE.encode(), 1)
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()

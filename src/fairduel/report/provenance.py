@@ -33,8 +33,8 @@ def runs_text(seeds: Sequence[int]) -> str:
     ('10 runs (seeds 0–9)', '1 run (seed 3)')
     """
     if len(seeds) == 1:
-        return f"1 run (seed {seeds[0]})"
-    return f"{len(seeds):,} runs (seeds {min(seeds)}–{max(seeds)})"
+        return f"1 run (seed {seeds[0]:,})"
+    return f"{len(seeds):,} runs (seeds {min(seeds):,}–{max(seeds):,})"
 
 
 def _commit(root: Path) -> str:

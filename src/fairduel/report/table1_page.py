@@ -49,7 +49,8 @@ def _growth(rows: Sequence[Measured]) -> Section:
     for row in rows:
         guarantee, words = row.algorithm.guarantee, texts(row)
         source = guarantee.source + ("" if guarantee.in_paper else "; not in the paper's table")
-        told = f"{guarantee.model}; {guarantee.adversary} adversary; knows {guarantee.needs}"
+        adversary = "no" if guarantee.adversary == "none" else guarantee.adversary
+        told = f"{guarantee.model}; {adversary} adversary; knows {guarantee.needs}"
         measured = [words["in_horizon"], words["in_budget"], words["per_corruption"]]
         cells.append([row.algorithm.title, source, told, guarantee.bound, *measured])
     columns = [

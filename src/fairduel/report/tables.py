@@ -60,7 +60,12 @@ def fits(results: Results, view: Lines) -> list[dict[str, Any]]:
         if view.fit == "line":
             fitted = line(x, regret.mean(axis=0))
             text = f"slope {fitted.slope:.2f} ± {fitted.slope_error:.2f}, R² = {fitted.r_squared:.4f}"
-            rows.append({"panel": panel, "label": label, "fit": text})
+            power = exponent(x, regret)
+            if not math.isnan(power.value):
+                text += f", exponent {power.value:.2f}"
+            if not math.isnan(power.low):
+                text += f" [{power.low:.2f}, {power.high:.2f}]"
+            rows.append({"panel": panel, "label": label, "fit": text.replace("-", "−")})
         elif view.fit == "power" and (regret > 0).all():
             grown = exponent(x, regret)
             rows.append({"panel": panel, "label": label, "fit": f"exponent {with_error(grown, digits=2)}"})
@@ -87,8 +92,8 @@ def with_error(value: Mean, digits: int = 0) -> str:
     if math.isnan(value.value):
         return "–"
     if math.isnan(value.error):
-        return f"{value.value:,.{digits}f} (one run)"
-    return f"{value.value:,.{digits}f} ± {value.error:,.{digits}f}"
+        return f"{value.value:,.{digits}f} (one run)".replace("-", "−")
+    return f"{value.value:,.{digits}f} ± {value.error:,.{digits}f}".replace("-", "−")
 
 
 def with_interval(value: Mean) -> str:
@@ -96,7 +101,9 @@ def with_interval(value: Mean) -> str:
 
     >>> with_interval(Mean(12.0, 2.0, 7.6, 16.4))
     '+12 [+8, +16]'
+    >>> with_interval(Mean(-3.0, 2.0, -7.4, 1.4))
+    '−3 [−7, +1]'
     """
     if math.isnan(value.error):
-        return f"{value.value:+,.0f} (one run)"
-    return f"{value.value:+,.0f} [{value.low:+,.0f}, {value.high:+,.0f}]"
+        return f"{value.value:+,.0f} (one run)".replace("-", "−")
+    return f"{value.value:+,.0f} [{value.low:+,.0f}, {value.high:+,.0f}]".replace("-", "−")

@@ -1,7 +1,8 @@
 """The report of a tuning."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fairduel.experiments.conclusions import tune_conclusions
 from fairduel.experiments.experiment import settings_text, title_of
@@ -22,7 +23,8 @@ def write_tuning(folder: Path, tunings: Sequence[Tuned], command: str) -> Path:
                 "Trials",
                 ["Mean regret ± one standard error on tuning seeds, which no report uses."],
                 [_table(tuned) for tuned in tunings],
-            )
+            ),
+            Section("Settings", terms=_settings([tuned.problem for tuned in tunings])),
         ],
         command=command,
         seeds=range(first, last + 1),
@@ -30,10 +32,27 @@ def write_tuning(folder: Path, tunings: Sequence[Tuned], command: str) -> Path:
     return write_page(folder, page)
 
 
+def _settings(problems: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the setup of the problems, each value once."""
+    found = {
+        "World": [_named(problem, "world") for problem in problems],
+        "Attack": [_named(problem, "attack") for problem in problems],
+        "T": [f"{problem['horizon']:,}" for problem in problems],
+        "C": [f"{problem['budget']:,}" for problem in problems],
+    }
+    return {name: "; ".join(dict.fromkeys(values)) for name, values in found.items()}
+
+
+def _named(problem: Mapping[str, Any], kind: str) -> str:
+    settings = settings_text(problem[f"{kind}_settings"])
+    return f"{problem[kind]} ({settings})" if settings else str(problem[kind])
+
+
 def _table(tuned: Tuned) -> TextTable:
     problem = tuned.problem
     fixed = settings_text(problem["agent_settings"] | problem["attack_settings"])
-    caption = f"{title_of(problem['agent'])}, {problem['attack']} attack, C = {problem['budget']}"
+    attack = "no attack" if problem["attack"] == "none" else f"{problem['attack']} attack"
+    caption = f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}, T = {problem['horizon']:,}"
     rows = [[settings_text(t.settings), f"{t.mean:,.0f} ± {t.standard_error:,.0f}"] for t in tuned.trials]
     best = tuned.trials.index(tuned.winner)
     return TextTable(["settings", "regret"], rows, f"{caption} ({fixed})" if fixed else caption, marked=best)

@@ -12,7 +12,10 @@ from fairduel.report.figures import STYLE
 from fairduel.votes.ranking import Standing
 
 MAX_ITEMS = 60
-"""More items than this would not be readable in one figure."""
+"""A win matrix of more items would not be readable."""
+MAX_SCORES = 30
+"""A figure of more scores would fill several screens."""
+_MAX_WITHOUT_TOP_LABELS = 20
 _WEIGHTED, _PLAIN = "#D55E00", "#0072B2"
 _NORMAL_95 = 1.96
 _MAX_NUMBERED = 14
@@ -21,7 +24,7 @@ _MAX_NAME = 32
 
 def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figure:
     """Draw scores with 95% intervals, best on top, next to plain Bradley–Terry scores."""
-    shown = standings[:MAX_ITEMS]
+    shown = standings[:MAX_SCORES]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, 1.3 + 0.24 * len(shown)), layout="constrained")
@@ -45,6 +48,7 @@ def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figu
         axis.set_yticks(heights, [f"{standing.rank}. {_short(standing.item)}" for standing in shown])
         axis.set_ylim(-0.8, len(shown) - 0.2)
         axis.grid(visible=False, axis="y")
+        axis.tick_params(labeltop=len(shown) > _MAX_WITHOUT_TOP_LABELS)
         axis.set_xlabel("score in log-odds (0 is the average item)")
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         return figure
@@ -60,7 +64,8 @@ def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(side + 1.2, side), layout="constrained")
         axis = figure.subplots()
-        colours = mpl.colormaps["RdBu_r"].with_extremes(bad="#dcdcdc")
+        colours = mpl.colormaps["RdBu_r"].with_extremes(bad="none")
+        axis.patch.set(hatch="////", facecolor="#f4f4f4", edgecolor="#bbbbbb")  # shows through where nobody voted
         drawn = axis.imshow(share, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
         size = 9 if count <= 20 else 6.5
         axis.set_xticks(range(count), [_short(name) for name in names[:count]], rotation=90, fontsize=size)

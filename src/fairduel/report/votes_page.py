@@ -9,7 +9,7 @@ import numpy as np
 from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_figures import MAX_ITEMS, draw_standings, draw_win_matrix
+from fairduel.report.votes_figures import MAX_ITEMS, MAX_SCORES, draw_standings, draw_win_matrix
 from fairduel.report.votes_tables import standing_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
@@ -63,7 +63,7 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
     ]
     scores = ", ".join(f"{each.rank}. {each.item} {each.score:+.2f}" for each in groups[0][:_NAMED])
     figure = Drawn(
-        _caption(groups, "Scores{which}, best first."),
+        _caption(groups, "Scores{which}, best first.", MAX_SCORES),
         draw_standings(groups[0]),
         alt=f"Scores with 95% intervals. Best {min(_NAMED, len(groups[0]))}: {scores}.",
         name="standings",
@@ -80,16 +80,16 @@ def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
     figure = draw_win_matrix(names, wins(votes, ties=ranking.settings["ties"])[np.ix_(order, order)])
     won = ", ".join(f"{each.item} {each.win_rate:.0%}" for each in groups[0][:_NAMED])
     alt = f"Heatmap of how often each item beat each other item. Share of all its votes that an item won: {won}."
-    drawn = Drawn(_caption(groups, "Win matrix{which}, best first."), figure, alt=alt, name="win-matrix")
-    explained = "Each row shows how often its item beat each other item (red: often, blue: rarely, grey: no votes)."
+    drawn = Drawn(_caption(groups, "Win matrix{which}, best first.", MAX_ITEMS), figure, alt=alt, name="win-matrix")
+    explained = "Each row shows how often its item beat each other item. Hatched cells had no votes."
     return Section("Who beat whom", [explained], figures=[drawn])
 
 
-def _caption(groups: Sequence[Sequence[Standing]], text: str) -> str:
-    """Fill in ``{which}`` group is shown, and add a note if not all of its items are."""
+def _caption(groups: Sequence[Sequence[Standing]], text: str, most: int) -> str:
+    """Fill in ``{which}`` group is shown, and add a note if only its first ``most`` items are."""
     which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
     count = len(groups[0])
-    note = f" Only the first {MAX_ITEMS} of {count} items are shown." if count > MAX_ITEMS else ""
+    note = f" Only the first {most} of {count} items are shown." if count > most else ""
     return text.format(which=which) + note
 
 
@@ -118,8 +118,8 @@ def _terms(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def _text(value: Any) -> str:
     """Return a setting as text.
 
-    >>> _text({"first": "a", "second": "b"}), _text([0.5, 2.0]), _text(None)
-    ('first = a, second = b', '0.5, 2', 'none')
+    >>> _text({"first": "a", "second": "b"}), _text([0.5, 2.0]), _text(None), _text(4713), _text(True)
+    ('first = a, second = b', '0.5, 2', 'none', '4,713', 'yes')
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {_text(entry)}" for name, entry in value.items()) or "none"
@@ -127,4 +127,8 @@ def _text(value: Any) -> str:
         return ", ".join(_text(entry) for entry in value) or "none"
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
     return "none" if value is None else str(value)
