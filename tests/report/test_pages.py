@@ -12,6 +12,7 @@ from fairduel.report.figures import draw_means, image
 from fairduel.report.sweep_means import Point, SweepMeans
 from helpers.reports import REPORTS
 
+SITE = Path(__file__).parents[2] / "site"
 CHECKS = Path(__file__).with_name("page_checks.js").read_text(encoding="utf-8")
 A4 = 703  # CSS pixels of 186 mm: A4 without its margins
 MODES = [(width, colours, "screen") for width in (1280, 390) for colours in ("light", "dark")] + [
@@ -119,3 +120,18 @@ def test_a_clipped_label_is_found(tab, tmp_path):
     svg = (tmp_path / "stress.svg").read_text()
     assert clipped(tab, svg) == []
     assert clipped(tab, re.sub(r'viewBox="0 0', 'viewBox="40 0', svg, count=1))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_of_the_documentation_scrolls_sideways(width, tab):
+    pages = sorted(SITE.rglob("*.html"))
+    if not pages:
+        pytest.skip("the documentation is not built: make docs")
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.emulate_media(media="screen", color_scheme="light")
+    too_wide = []
+    for page in pages:
+        tab.goto(page.as_uri())
+        if tab.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+            too_wide.append(str(page.relative_to(SITE)))
+    assert too_wide == []
