@@ -47,11 +47,10 @@ def strict_json(text):
 @pytest.fixture
 def tiny(monkeypatch):
     """Three algorithms, of each kind of world one, at horizons that take no time."""
-    for module in (table1, table1_page):
-        monkeypatch.setattr(module, "HORIZONS", (20, 40, 60))
-        monkeypatch.setattr(module, "REFERENCE_HORIZON", 40)
-        monkeypatch.setattr(module, "BUDGETS", (4, 8, 16))
-        monkeypatch.setattr(module, "REFERENCE_BUDGET", 8)
+    monkeypatch.setattr(table1, "HORIZONS", (20, 40, 60))
+    monkeypatch.setattr(table1, "REFERENCE_HORIZON", 40)
+    monkeypatch.setattr(table1, "BUDGETS", (4, 8, 16))
+    monkeypatch.setattr(table1, "REFERENCE_BUDGET", 8)
     chosen = tuple(algorithm(agent) for agent in ("barbar", "versatile-db", "rcdb"))
     monkeypatch.setattr(table1, "ALGORITHMS", chosen)
     return chosen

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -245,8 +245,9 @@ def progress_bar(
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notices, disable=not (total and notices.is_terminal)) as progress:
-        task = progress.add_task(what, total=total)
+    progress = Progress(*columns, console=notices)
+    task = progress.add_task(what, total=total)
+    with progress if total and notices.is_terminal else nullcontext():  # a disabled bar of rich 13.7 prints a newline
         try:
             yield lambda done: progress.advance(task, done)
         except KeyboardInterrupt:

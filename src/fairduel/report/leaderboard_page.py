@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from fairduel.experiments import leaderboard
 from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.experiments.experiment import settings_text
-from fairduel.experiments.leaderboard import SCENARIOS, Board
+from fairduel.experiments.leaderboard import Board
 from fairduel.files import write_atomically
 from fairduel.report.figures import STYLE
 from fairduel.report.page import Drawn, Page, Section, write_page
@@ -39,7 +40,8 @@ def write_leaderboard(folder: Path, board: Board, seeds: Sequence[int], command:
     standings = [
         [
             standing.contender.title,
-            standing.worst[0] + ("" if len(standing.ratios) == len(SCENARIOS) else "; cannot play fresh actions"),
+            standing.worst[0]
+            + ("" if len(standing.ratios) == len(leaderboard.SCENARIOS) else "; cannot play fresh actions"),
             with_error(standing.worst[1], digits=2),
             with_error(standing.geometric_mean, digits=2),
         ]

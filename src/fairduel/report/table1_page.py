@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairduel.duel import Matrix
+from fairduel.experiments import table1
 from fairduel.experiments.conclusions import table1_conclusions
 from fairduel.experiments.experiment import settings_text
-from fairduel.experiments.table1 import BUDGETS, HORIZONS, REFERENCE_BUDGET, REFERENCE_HORIZON, Measured
+from fairduel.experiments.table1 import Measured
 from fairduel.files import write_atomically
 from fairduel.report.figures import STYLE, scale_to_logarithms
 from fairduel.report.page import Drawn, Page, Section, write_page
@@ -28,8 +29,8 @@ def write_table1(folder: Path, rows: Sequence[Measured], seeds: Sequence[int], c
         "command": command,
         "seeds": [seeds[0], seeds[-1]],
         "versions": versions(),
-        "horizons": HORIZONS,
-        "budgets": BUDGETS,
+        "horizons": table1.HORIZONS,
+        "budgets": table1.BUDGETS,
         "rows": [_record(row) for row in rows],
     }
     write_atomically(folder / "table1.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
@@ -66,11 +67,11 @@ def _growth(rows: Sequence[Measured]) -> Section:
     return Section(
         "Bounds and measured growth",
         [
-            "Growth in T is the exponent of regret without an attack, for T from "
-            f"{HORIZONS[0]:,} to {HORIZONS[-1]:,}: ½ is √T, near 0 is logarithmic, 1 never stops growing.",
-            f"Growth in C is the exponent of the regret that an attack adds at T = {REFERENCE_HORIZON:,}, for C from "
-            f"{BUDGETS[0]} to {BUDGETS[-1]}: 1 is linear. “Within the noise”: these runs do not show that the attack "
-            "costs anything, even at the largest C.",
+            f"Growth in T is the exponent of regret without an attack, for T from {table1.HORIZONS[0]:,} to "
+            f"{table1.HORIZONS[-1]:,}: ½ is √T, near 0 is logarithmic, 1 never stops growing.",
+            "Growth in C is the exponent of the regret that an attack adds at "
+            f"T = {table1.REFERENCE_HORIZON:,}, for C from {table1.BUDGETS[0]} to {table1.BUDGETS[-1]}: 1 is linear. "
+            "“Within the noise”: these runs do not show that the attack costs anything, even at the largest C.",
             "A weak adversary commits before it sees the action; a strong one sees it first. Bounds hide logarithms, "
             "and the paper's table drops κ; Zhao's abstract has C² where the table has C.",
             "Units of regret differ between settings: compare growth, not values. ± is one standard error.",
@@ -79,7 +80,7 @@ def _growth(rows: Sequence[Measured]) -> Section:
         [
             Drawn(
                 "Left of each pair: regret against T without an attack (log-log). Right: regret against C at "
-                f"T = {REFERENCE_HORIZON:,}. Bars are ± one standard error.",
+                f"T = {table1.REFERENCE_HORIZON:,}. Bars are ± one standard error.",
                 _panels(rows, columns=4),
                 alt=f"Two panels per algorithm: regret against T and against C. Growth in T: {described}.",
                 name="table1",
@@ -97,7 +98,7 @@ def _reference_point(rows: Sequence[Measured]) -> Section:
         cells.append([row.algorithm.title, *measured])
     columns = ["algorithm", "with published constants", "with practical constants", "uniform play", "µs per round"]
     return Section(
-        f"Regret at T = {REFERENCE_HORIZON:,} and C = {REFERENCE_BUDGET}",
+        f"Regret at T = {table1.REFERENCE_HORIZON:,} and C = {table1.REFERENCE_BUDGET}",
         [
             "“As uniform play” and “never past its first epoch” mean that the published constants are so large that "
             "the algorithm explores for the whole horizon. All other numbers on this page use practical constants, "
@@ -173,12 +174,12 @@ def _panels(rows: Sequence[Measured], *, columns: int) -> Figure:
         figure = Figure(figsize=(2.6 * columns, 1.7 * lines), layout="tight")
         axes = figure.subplots(lines, columns, squeeze=False).ravel()
         for row, in_horizon, in_budget in zip(rows, axes[::2], axes[1::2], strict=False):
-            _points(in_horizon, np.array(HORIZONS), row.by_horizon)
-            scale_to_logarithms(in_horizon, {T: f"{T // 1000}k" if T >= 1000 else f"{T}" for T in HORIZONS})
+            _points(in_horizon, np.array(table1.HORIZONS), row.by_horizon)
+            scale_to_logarithms(in_horizon, {T: f"{T // 1000}k" if T >= 1000 else f"{T}" for T in table1.HORIZONS})
             in_horizon.set_title(row.algorithm.title, loc="left")
             in_horizon.set_xlabel("T", labelpad=0)
-            clean = row.by_horizon[:, [HORIZONS.index(REFERENCE_HORIZON)]]
-            _points(in_budget, np.array([0, *BUDGETS]), np.hstack([clean, row.by_budget]))
+            clean = row.by_horizon[:, [table1.HORIZONS.index(table1.REFERENCE_HORIZON)]]
+            _points(in_budget, np.array([0, *table1.BUDGETS]), np.hstack([clean, row.by_budget]))
             in_budget.set_ylim(bottom=0)
             in_budget.set_xlabel("C", labelpad=0)
         for axis in axes[2 * len(rows) :]:
