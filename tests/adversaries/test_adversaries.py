@@ -220,3 +220,25 @@ def test_a_rule_overridden_in_python_is_not_run_compiled():
 
     assert Greedy.flip_step() is not None
     assert Lazy.flip_step() is None
+
+
+# ---------------------------------------------------------------------- when an attack happens
+
+
+@pytest.mark.parametrize("name", FLIPPING)
+@given(start=st.integers(1, 20), every=st.integers(1, 7), seed=st.integers(0, 2**32 - 1))
+def test_an_attack_keeps_to_its_time(name, start, every, seed):
+    adversary = ATTACKS[name](budget=50, start=start, every=every, rng=np.random.default_rng(seed))
+    flipped = [t for t in range(1, 60) if adversary.flips(sight(1, 2, winner=1, number=t))]
+    assert set(flipped) <= set(range(start, 60, every))
+
+
+def test_a_late_attack_keeps_its_budget_until_then():
+    adversary = Greedy(budget=3, start=10, every=5)
+    assert [t for t in range(1, 100) if adversary.flips(sight(number=t))] == [10, 15, 20]
+
+
+@pytest.mark.parametrize("bad", [{"start": 0}, {"every": 0}, {"start": 1.5}])
+def test_a_bad_time_is_refused(bad):
+    with pytest.raises(BadInputError, match=f"the attack's {next(iter(bad))}"):
+        Greedy(budget=3, **bad)

@@ -55,6 +55,14 @@ def test_every_agent_meets_every_attack_alike(agent, attack):
         assert trace.flipped.sum() > 10
 
 
+@pytest.mark.parametrize("times", [{"start": 40}, {"every": 7}, {"start": 30, "every": 4}])
+def test_late_and_periodic_attacks_are_alike(times):
+    trace = assert_both_drivers_agree(Cell("rcdb", "adversarial", budget=15, horizon=150, attack_settings=times))
+    rounds = 1 + np.flatnonzero(trace.flipped)
+    assert len(rounds) > 5
+    assert set(rounds) <= set(range(times.get("start", 1), 151, times.get("every", 1)))
+
+
 WORLDS = {
     "fresh": {"count": 9, "dimension": 3},
     "hypercube": {"dimension": 2, "norm": 1.0},

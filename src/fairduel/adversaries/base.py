@@ -68,6 +68,10 @@ class AttackPlan(NamedTuple):
     which: int
     """Index of its rule in a compiled run."""
     budget: int
+    start: int
+    """The first round that may be flipped, from 1."""
+    every: int
+    """Only every n-th round from there on may be flipped."""
     numbers: Vector
     """The rule's own settings, shape (m,)."""
     memory: Vector
@@ -83,9 +87,10 @@ class FlipCase(NamedTuple):
 
 
 @inlined
-def may_flip(budget: int, spent: float, share: float) -> bool:
-    """Whether budget is left and the outcome can be flipped, which a tie cannot."""
-    return spent < budget and share != 0.5
+def may_flip(plan: AttackPlan, spent: float, round_number: int, share: float) -> bool:
+    """Whether budget is left, it is the attack's time, and the outcome can be flipped, which a tie cannot."""
+    late = round_number - plan.start
+    return spent < plan.budget and late >= 0 and late % plan.every == 0 and share != 0.5
 
 
 rule: Any = None  # the attack's rule is filled into the two functions below
@@ -143,18 +148,29 @@ class Adversary(ABC):
         return self._spent
 
 
+@dataclass(kw_only=True, eq=False)
 class FlippingAdversary(Adversary):
     """Flips the outcomes of at most ``budget`` duels.
 
     Its ``wants_flip`` is a method, or made from a compiled rule by :func:`by_round` or :func:`by_sight`; only attacks
     with a compiled rule support compiled runs.
+
+    Args:
+        budget: C, the number of duels that may be flipped.
+        start: The first round that may be flipped, from 1.
+        every: Only every n-th round, from ``start`` on, may be flipped.
     """
 
     budget: int
+    start: int = 1
+    every: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._plan = AttackPlan(0, self.budget, np.array(self._numbers(), dtype=np.float64), np.zeros(1))
+        self.start = integer("the attack's start", self.start, least=1)
+        self.every = integer("the attack's every", self.every, least=1)
+        numbers = np.array(self._numbers(), dtype=np.float64)
+        self._plan = AttackPlan(0, self.budget, self.start, self.every, numbers, np.zeros(1))
 
     def _checked_budget(self) -> int:
         return integer("the adversary's budget", self.budget)
@@ -182,7 +198,9 @@ class FlippingAdversary(Adversary):
     @final
     def flips(self, sight: Sight) -> bool:
         """Decide whether to flip this round's outcome (c_t of the paper), and spend the budget if so."""
-        if not may_flip(self.budget, self._spent, sight.outcome.first_share) or not self._decides(sight):
+        if not may_flip(self._plan, self._spent, sight.round_number, sight.outcome.first_share):
+            return False
+        if not self._decides(sight):
             return False
         self._spent += 1
         return True

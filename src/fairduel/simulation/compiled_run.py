@@ -118,7 +118,7 @@ def _play(
         first, second = duel.first, duel.second
         low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
         share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
-        if may_flip(attack.budget, totals[0], share):
+        if may_flip(attack, totals[0], t + 1, share):
             seen = DuelSeen(t + 1, rewards, first, second, share, chance)
             marked[0, t] = wants_flip(FlipCase(attack, seen, adversary_rng))
             totals[0] += marked[0, t]
