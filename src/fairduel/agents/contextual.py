@@ -29,9 +29,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     """Base class of contextual dueling agents.
 
     A subclass implements :meth:`_theory_radius` and :meth:`_practical_radius`. To choose pairs differently it sets
-    ``_choose``, a compiled function like :func:`choose`, and overrides :meth:`_pair_in` to support implicit action sets;
-    to weigh duels differently it sets ``_weigh``.
-    :meth:`_numbers_at` returns what these need to know about a round.
+    ``_choose``, a compiled function like :func:`choose`, and overrides :meth:`_pair_in` for implicit action sets; to
+    weigh duels differently it sets ``_weigh``. :meth:`_numbers_at` returns what these need to know about a round.
 
     Σ does not depend on outcomes, so it is updated in :meth:`ask`. With immediate feedback that is exactly the paper's
     order; with late feedback it keeps the agent from repeating itself while it waits.
