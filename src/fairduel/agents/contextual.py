@@ -36,6 +36,11 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     order; with late feedback it keeps the agent from repeating itself while it waits.
 
     Args:
+        dimension: d, the number of features of an action.
+        norm_bound: B, an upper bound on ‖θ*‖; never estimated from data.
+        items: The number of items of a poll without features, in place of ``dimension``; ``ask`` and ``recommend`` then
+            need no actions, because every item has a feature of its own. B defaults to √``items``, which suits scores
+            with a standard deviation of 1.
         link: σ, a :class:`~fairduel.core.links.Link` or its name.
         kappa: κ, the smallest slope of the link; ``None`` derives it from the link and the norm bound.
         ridge: λ; ``None`` uses the theorem's value.
@@ -43,7 +48,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         radius_scale: A factor on the radius.
         failure_probability: δ of the theory radius.
         warmup: τ, the number of initial duels between random distinct actions.
-        self_duels: Whether an action may duel itself, as the paper's argmax allows. Set ``False`` when people answer.
+        self_duels: Whether an action may duel itself, as the paper's argmax allows. ``False`` when people answer;
+            ``None`` allows it unless there are ``items``.
         constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
         estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
             and there are 10% more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
@@ -51,6 +57,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
+    dimension: int = None  # type: ignore[assignment]  # set from ``items`` if omitted
+    norm_bound: float = None  # type: ignore[assignment]
+    items: int | None = None
     link: Link | str = LOGISTIC
     kappa: float | None = None
     ridge: float | None = None
@@ -58,7 +67,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     radius_scale: float = 1.0
     failure_probability: float = 0.05
     warmup: int = 0
-    self_duels: bool = True
+    self_duels: bool = None  # type: ignore[assignment]
     constrained: bool = False
     estimator: EstimatorName = "exact"
 
@@ -68,6 +77,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     _memory = ("_self_duel_streak", "_warned_of_lock_in")
 
     def __post_init__(self) -> None:
+        self._set_up_items()
         super().__post_init__()
         self._link = as_link(self.link)
         self._check_settings()
@@ -78,6 +88,17 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self._estimator = self._new_estimator()
         self._self_duel_streak = 0
         self._warned_of_lock_in = False
+
+    def _set_up_items(self) -> None:
+        if self.items is not None:
+            self.items = integer("items", self.items, least=2)
+            if self.dimension not in {None, self.items}:
+                raise BadInputError("items have no features; set items or dimension, not both.")
+            self.dimension = self.items
+            self.norm_bound = math.sqrt(self.items) if self.norm_bound is None else self.norm_bound
+        elif self.dimension is None or self.norm_bound is None:
+            raise BadInputError("set dimension and norm_bound or, for a poll without features, items.")
+        self.self_duels = self.items is None if self.self_duels is None else boolean("self_duels", self.self_duels)
 
     def _new_estimator(self, room: int = 64) -> Estimator:
         is_bounded = self.constrained or self.estimator == "one-pass"
@@ -151,6 +172,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return int(np.argmax(self._table(actions) @ self.estimate))
 
     def _table(self, actions: ArrayLike | None) -> Matrix:
+        if actions is None and self.items is not None:
+            return np.eye(self.items)
         if actions is None:
             raise BadInputError(f"{type(self).__name__} needs the features of the actions, one row each.")
         return checked_actions(actions, self.dimension, single=True)
@@ -303,7 +326,6 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self.radius_scale = positive("radius_scale", self.radius_scale)
         self.failure_probability = fraction("failure_probability", self.failure_probability)
         self.warmup = integer("warmup", self.warmup)
-        self.self_duels = boolean("self_duels", self.self_duels)
         self.constrained = boolean("constrained", self.constrained)
         self.kappa = None if self.kappa is None else positive("kappa", self.kappa)
         steepest = float(self._link.slope(0.0))
