@@ -17,7 +17,7 @@ def ginop() -> Experiment:
         Entry(
             paper_cell(agent, attack, world_settings={"dimension": d, "count": ACTIONS, "norm": NORM}),
             "practical",
-            f"d = {d}, {attack.panel}",
+            f"{attack.panel}, d = {d}",
             is_reference=agent == "rcdb",
         )
         for d, attack in PANELS
