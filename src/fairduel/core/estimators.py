@@ -269,6 +269,7 @@ class Estimator:
             updates = state["curvature"]["updates"]
         else:
             self._told = told
+            self._arrays = self._arrays._replace(told=told.rows)
         if has_root:
             self._arrays.matrices[0] = root
         self._arrays.theta[:] = theta
