@@ -146,8 +146,7 @@ def hessian(plan: EstimatorPlan, arrays: EstimatorArrays) -> Matrix:
     One-pass estimates keep it as H, in which the slope of each outcome is that of the θ it led to.
     """
     if plan.kind == _ONE_PASS:
-        curvature: Matrix = arrays.matrices[0].copy()
-        return curvature
+        return arrays.matrices[0].copy()  # type: ignore[no-any-return]
     rows, link = arrays.told.size[0], plan.link
     differences = arrays.told.differences[:rows]
     curvatures = products(differences, arrays.theta)
