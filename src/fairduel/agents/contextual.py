@@ -74,6 +74,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     _choose: ClassVar[Any] = staticmethod(choose)
     _weigh: ClassVar[Any] = staticmethod(weigh)
     _has_local_information: ClassVar[bool] = False
+    _by_hessian: ClassVar[bool] = False
     _memory = ("_self_duel_streak", "_warned_of_lock_in")
 
     def __post_init__(self) -> None:
@@ -119,7 +120,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self._has_local_information:
             self._local_information.set_actions(table)
         table = np.asarray(table, dtype=np.float64)
-        is_warmup = self._asked < self.warmup
+        is_warmup = self._asked < self._random_rounds
         return Duel(self._asked, *self._steps.ask(*self._now(), table, is_warmup, self._rng))
 
     def _duel_in(self, actions: ActionSet) -> Duel:
@@ -128,12 +129,13 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         has_own_search = type(self)._pair_in is not ContextualAgent._pair_in  # noqa: SLF001
         if self._choose is not choose and not has_own_search:  # also during the warm-up, which would work
             raise BadInputError(
-                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S or MaxPairUCB."
+                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S, MaxPairUCB, GINOP "
+                "or HCW."
             )
         self._refit()
         for information in (self._information, self._local_information):
             information.set_actions(None)
-        if self._asked < self.warmup:
+        if self._asked < self._random_rounds:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
             while np.array_equal(first, second):
                 second = actions.random(self._rng)
@@ -258,6 +260,11 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return (self.radius_at(round_number),)
 
     @property
+    def _random_rounds(self) -> int:
+        """How many duels come first that are between random distinct actions."""
+        return self.warmup
+
+    @property
     def _trust(self) -> float:
         return math.inf
 
@@ -270,7 +277,16 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     @property
     def _plan(self) -> Plan:
-        return Plan(0, 0, self._trust, self._design_slope, self._kappa, self.self_duels, self._estimator.plan)
+        return Plan(
+            chooser=0,
+            weigher=0,
+            trust=self._trust,
+            design_slope=self._design_slope,
+            kappa=self._kappa,
+            self_duels=self.self_duels,
+            by_hessian=self._by_hessian,
+            estimator=self._estimator.plan,
+        )
 
     @property
     def _steps(self) -> Steps:
@@ -291,7 +307,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         first, last = self._numbers_at(1), self._numbers_at(horizon)
         rounds = range(1, horizon + 1) if first != last else (1,)
         schedule = np.array([self._numbers_at(t) for t in rounds], dtype=np.float64)
-        return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
+        return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self._random_rounds)
 
     def new_arrays(self, room: int) -> tuple[Known, EstimatorArrays]:
         """Return the arrays of a new agent with these settings, with room for ``room`` distinct duels."""
