@@ -15,6 +15,7 @@ from fairduel.agents.maxpairucb import MaxPairUCB
 from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
+from fairduel.agents.rcdp import RCDP
 from fairduel.agents.sbe import SBE
 from fairduel.agents.vacdb import VACDB
 from fairduel.agents.versatile import VersatileDB
@@ -27,6 +28,7 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "maxpairucb": MaxPairUCB,
     "maxinp": MaxInP,
     "colstim": CoLSTIM,
+    "rcdp": RCDP,
     "wiwr": WIWR,
     "versatile-db": VersatileDB,
     "vacdb": VACDB,
@@ -60,6 +62,7 @@ __all__ = [
     "FGTS",
     "RCDB",
     "RCDBS",
+    "RCDP",
     "SBE",
     "VACDB",
     "WIWR",

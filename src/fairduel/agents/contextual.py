@@ -70,7 +70,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         super().__post_init__()
         self._link = as_link(self.link)
         self._check_settings()
-        self._kappa = self._link.kappa(self.norm_bound) if self.kappa is None else self.kappa
+        self._kappa = self._default_kappa() if self.kappa is None else self.kappa
         self._ridge = self._default_ridge() if self.ridge is None else self.ridge
         self._information = Information(self.dimension, self._ridge)
         self._local_information = Information(self.dimension if self._has_local_information else 0, self._ridge)  # Λ
@@ -220,6 +220,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     @abstractmethod
     def _practical_radius(self, round_number: int) -> float:
         """The practical radius in round t."""
+
+    def _default_kappa(self) -> float:
+        return self._link.kappa(self.norm_bound)
 
     def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)

@@ -76,7 +76,7 @@ class RobustAgent(ContextualAgent):
         """Lemma MLE's β, on the agent's design."""
         beta = confidence_radius(
             norm_bound=self.norm_bound,
-            flip_budget=self._flip_budget,
+            flip_budget=self._tolerated,
             ridge=self._ridge,
             trust=self._theorem_trust,
             noise=noise,
@@ -90,7 +90,12 @@ class RobustAgent(ContextualAgent):
 
     def _default_trust(self) -> float:
         # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.
-        return rcdb_trust(self.dimension, self._flip_budget, self._design_slope)
+        return rcdb_trust(self.dimension, self._tolerated, self._design_slope)
+
+    @property
+    def _tolerated(self) -> float:
+        """How many outcomes may be wrong: C."""
+        return self._flip_budget
 
     def _resolved_budget(self) -> int:
         if self.flip_budget is not None:

@@ -27,6 +27,7 @@ def simulate(
     budget: options.Budget = 45,
     horizon: options.Horizon = 2000,
     world: options.World = "hypercube",
+    delay: options.Delay = "none",
     runs: options.Runs = 10,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
@@ -48,7 +49,7 @@ def simulate(
       fairduel simulate --attack greedy --attack random,probability=0.1
     """
     pairs = itertools.product(dict.fromkeys(attack), dict.fromkeys(agent))
-    cells = [options.cell_of(player, attacker, world, budget, horizon) for attacker, player in pairs]
+    cells = [options.cell_of(player, attacker, world, delay, budget, horizon) for attacker, player in pairs]
     for cell in cells:
         cell.check()
     notify_assumptions(cells)

@@ -1,5 +1,6 @@
 """One run: an agent plays a world against an adversary, round by round."""
 
+import collections
 import functools
 import operator
 import time
@@ -21,6 +22,7 @@ from fairduel.adversaries import (
 )
 from fairduel.adversaries.rewards import REWARD_ATTACKS
 from fairduel.core.information import HIGH_DIMENSION
+from fairduel.delays import Delay, NoDelay
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
 from fairduel.simulation.referee import regrets, true_share
@@ -43,22 +45,24 @@ class Player(Protocol):
 
 
 class Streams(NamedTuple):
-    """The separate random streams of one seed; all agents with that seed share the first three."""
+    """The separate random streams of one seed; all agents with that seed share all but their own."""
 
     world: np.random.Generator
     labels: np.random.Generator
     adversary: np.random.Generator
     agent_seed: int
+    delays: np.random.Generator
 
     @classmethod
     def of(cls, seed: int) -> "Streams":
         """Spawn the streams of ``seed``."""
-        world, labels, adversary, agent = np.random.SeedSequence(seed).spawn(4)
+        world, labels, adversary, agent, delays = np.random.SeedSequence(seed).spawn(5)
         return cls(
             np.random.Generator(np.random.PCG64(world)),
             np.random.Generator(np.random.PCG64(labels)),
             np.random.Generator(np.random.PCG64(adversary)),
             int(agent.generate_state(1, np.uint32)[0]),
+            np.random.Generator(np.random.PCG64(delays)),
         )
 
 
@@ -112,7 +116,15 @@ class Trace:
         return bool(costly.mean() >= 0.9)
 
 
-def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator) -> Trace:
+def play(
+    agent: Player,
+    world: World,
+    adversary: Adversary,
+    *,
+    horizon: int,
+    labels: np.random.Generator,
+    delay: Delay | None = None,
+) -> Trace:
     """Play ``horizon`` rounds of the paper's loop and return what happened.
 
     Args:
@@ -121,6 +133,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         adversary: Corrupts answers; it must fit the world.
         horizon: T, the number of rounds.
         labels: Random stream of the true outcomes.
+        delay: How late answers arrive; ``None`` for at once.
 
     >>> from fairduel import RCDB
     >>> from fairduel.adversaries import Greedy
@@ -135,6 +148,8 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     if horizon < 1:
         raise BadInputError(f"horizon must be at least 1, not {horizon}.")
     answer = referee(world, adversary)
+    delay = delay or NoDelay()
+    arriving: collections.defaultdict[int, list[tuple[Any, Any]]] = collections.defaultdict(list)
     names = ("regret", "weak_regret", "corruption", "width", "slope", "estimate_norm")
     columns = {name: np.full(horizon, np.nan) for name in names}
     weight, tied = np.ones(horizon), np.zeros(horizon, np.bool_)
@@ -147,7 +162,10 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         offer = world.offer(t + 1)
         asked = agent.ask(offer.actions)
         first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
-        agent.tell(asked, told)
+        late = delay.rounds_late(_better(offer.rewards, first[t], second[t]), is_flipped=columns["corruption"][t] != 0.0)
+        arriving[t + late].append((asked, told))
+        for arrived in arriving.pop(t, ()):
+            agent.tell(*arrived)
         tied[t] = told is Outcome.TIE
 
         columns["regret"][t], columns["weak_regret"][t] = _regrets(offer.rewards, first[t], second[t])
@@ -160,6 +178,11 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
             estimates[t] = estimate[: estimates.shape[1]]
     seconds = time.thread_time() - began
     return Trace(**columns, first=first, second=second, tied=tied, weight=weight, estimates=estimates, seconds=seconds)
+
+
+def _better(rewards: Vector, first: int, second: int) -> float:
+    """Return the larger true reward of what was asked; the second of a pull is −1."""
+    return float(max(rewards[first], rewards[second if second >= 0 else first]))
 
 
 def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
