@@ -1,7 +1,6 @@
 """Delays: how many rounds after its duel (or pull) an answer arrives."""
 
 import math
-from abc import ABC
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -43,7 +42,7 @@ def lateness(plan: DelayPlan, better: float, is_flipped: bool, rng: np.random.Ge
 
 
 @dataclass(kw_only=True, eq=False)
-class Delay(ABC):
+class Delay:
     """Base of delays: an answer that is τ rounds late arrives after the choice of τ later rounds.
 
     What has not arrived when the run ends never arrives. Your own delay overrides :meth:`rounds_late`.

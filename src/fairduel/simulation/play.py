@@ -162,8 +162,8 @@ def play(
         offer = world.offer(t + 1)
         asked = agent.ask(offer.actions)
         first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
-        late = delay.rounds_late(_better(offer.rewards, first[t], second[t]), is_flipped=columns["corruption"][t] != 0.0)
-        arriving[t + late].append((asked, told))
+        better, is_flipped = _better(offer.rewards, first[t], second[t]), columns["corruption"][t] != 0.0
+        arriving[t + delay.rounds_late(better, is_flipped=is_flipped)].append((asked, told))
         for arrived in arriving.pop(t, ()):
             agent.tell(*arrived)
         tied[t] = told is Outcome.TIE
