@@ -16,6 +16,7 @@ from fairduel.experiments.claims import BEYOND, Status, Verdict
 from fairduel.experiments.experiment import Entry, settings_text, title_of
 from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean
 from fairduel.experiments.leaderboard import Board, Standing
+from fairduel.experiments.rcdp import ATTACKS, PUBLISHED
 from fairduel.experiments.results import Results
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
@@ -395,6 +396,26 @@ def _replay_radius(results: Results, entries: list[Entry]) -> list[str]:
     return [f"at the best radius of each agent, chosen on these same runs, {names[0]} is lowest with {regret}{tied}."]
 
 
+def _rcdp(results: Results, entries: list[Entry]) -> list[str]:
+    """Whether RCDB beats RCDP-UCB, who is lowest, and the regrets next to the published ones, which are halved."""
+    by_agent = {entry.cell.agent: entry for entry in reversed(entries)}
+    robust, rival = by_agent["rcdb"], by_agent["rcdp"]
+    gap, ratio = _gap(results, robust, rival, 0.95), _with_interval(_ratio(results, robust, rival))
+    if gap.high < 0.0:
+        answer = "RCDB beats RCDP-UCB"
+    else:
+        answer = "RCDP-UCB beats RCDB" if gap.low > 0.0 else "neither of RCDB and RCDP-UCB beats the other"
+    found = [f"{answer}; the ratio of their regrets is {ratio}.", _ranked(results, _rank(results, entries))]
+    if robust.cell.attack == next(iter(ATTACKS)):
+        halves = {agent: mean(_regret(results, by_agent[agent]) / 2.0) for agent in PUBLISHED}
+        texts = [
+            f"{title_of(agent)} {_whole(half)} (published ≈ {PUBLISHED[agent]:,})" for agent, half in halves.items()
+        ]
+        random = mean(_regret(results, entries[-1]) / 2.0)
+        found.append(f"halved, as in Oh 2026, the regrets are {', '.join(texts)}; random play has {_whole(random)}.")
+    return found
+
+
 _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "figure1": _figure1,
     "figure2": _growth("C", 1.0, "linear"),
@@ -404,6 +425,7 @@ _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "dimension": _growth("d", 1.0, "linear"),
     "horizon": _growth("T", 0.5, "√T"),
     "estimators": _estimators,
+    "rcdp": _in_each_panel(_rcdp),
     "replay-radius": _in_each_panel(_replay_radius),
 }
 """Experiments that ask for more than which agent is lowest in each panel."""
@@ -455,6 +477,12 @@ def _with_error(value: Mean, digits: int = 0) -> str:
 def _with_interval(value: Mean) -> str:
     interval = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
     return f"{value.value:.2f}{interval}".replace("-", "−")
+
+
+def _whole(value: Mean) -> str:
+    """A mean and its interval, without decimals."""
+    interval = "" if math.isnan(value.low) else f" [{value.low:,.0f}, {value.high:,.0f}]"
+    return f"{value.value:,.0f}{interval}".replace("-", "−")
 
 
 def _heading(panel: str) -> str:
