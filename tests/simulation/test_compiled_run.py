@@ -10,7 +10,7 @@ from fairduel.worlds import FixedWorld, Hypercube
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 
 ATTACKS = ["none", "greedy", "random", "adversarial", "misleading", "hiding"]
-AGENTS = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim"]
+AGENTS = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "rcdp"]
 SETTINGS = [
     ("rcdb", {"radius": "theory"}),
     ("rcdb", {"design": "kappa", "radius": 0.5}),
@@ -69,6 +69,7 @@ WORLDS = {
     "hard-stochastic": {"dimension": 3, "kappa": 0.5},
     "hard-corrupted": {"dimension": 4},
     "preferences": {"family": "condorcet-cycle", "arms": 6},
+    "post-serving": {"dimension": 4, "count": 7},
 }
 
 
