@@ -162,6 +162,7 @@ def play(
         offer = world.offer(t + 1)
         asked = agent.ask(offer.actions)
         first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
+        asked = _served(world, agent, asked, first[t], second[t])
         better, is_flipped = _better(offer.rewards, first[t], second[t]), columns["corruption"][t] != 0.0
         arriving[t + delay.rounds_late(better, is_flipped=is_flipped)].append((asked, told))
         for arrived in arriving.pop(t, ()):
@@ -178,6 +179,12 @@ def play(
             estimates[t] = estimate[: estimates.shape[1]]
     seconds = time.thread_time() - began
     return Trace(**columns, first=first, second=second, tied=tied, weight=weight, estimates=estimates, seconds=seconds)
+
+
+def _served(world: World, agent: Player, asked: Any, first: int, second: int) -> Any:
+    """Show the agent what is seen only after serving, if there is anything and it can use it."""
+    features = world.served(first, second) if isinstance(world, DuelingWorld) else None
+    return asked if features is None or not hasattr(agent, "serve") else agent.serve(asked, features)
 
 
 def _better(rewards: Vector, first: int, second: int) -> float:

@@ -76,6 +76,10 @@ class DuelingWorld(World):
         """Return P(first beats second) and P(tie); an action ties with itself as with an equal one."""
         return win_and_tie(self.ties, self.win_probability(rewards, first, second))
 
+    def served(self, first: int, second: int) -> Matrix | None:  # noqa: ARG002
+        """Return the features of two actions of this round as seen after serving them, (2, d); ``None``: as before."""
+        return None
+
     def plan(self) -> WorldPlan | None:
         """Return the world as arrays for compiled runs; ``None`` if it does not support them."""
         return None
