@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from fairduel import RCDB, BadInputError
 from fairduel.action_sets import checked_actions
@@ -45,16 +46,17 @@ def test_parameters_have_the_published_spread():
 
 
 def test_what_is_shown_is_predicted_and_what_is_served_is_true():
-    world = PostServing(rng=rng(), dimension=2, count=6, post="abs")
+    world = PostServing(rng=rng(), dimension=1, count=6, post="abs")
     errors = []
-    for t in range(1, 600):
-        actions, _ = world.offer(t)
-        checked_actions(actions, 4)
-        features = world.served(1, 4)
-        np.testing.assert_array_equal(features[:, :2], actions[[1, 4], :2])
-        np.testing.assert_allclose(features[:, 2:], np.abs(features[:, :2]), rtol=1e-12)
-        errors.append(np.abs(actions[:, 2:] - np.abs(actions[:, :2])).mean())
-    assert np.mean(errors[-50:]) < 0.2 * np.mean(errors[:50])
+    with threadpool_limits(1):
+        for t in range(1, 200):
+            actions, _ = world.offer(t)
+            checked_actions(actions, 2)
+            features = world.served(1, 4)
+            np.testing.assert_array_equal(features[:, :1], actions[[1, 4], :1])
+            np.testing.assert_allclose(features[:, 1], np.abs(features[:, 0]), rtol=1e-12)
+            errors.append(np.abs(actions[:, 1] - np.abs(actions[:, 0])).mean())
+    assert np.mean(errors[-20:]) < 0.1 * np.mean(errors[:20])
 
 
 def test_the_networks_gradient_is_that_of_the_squared_error():

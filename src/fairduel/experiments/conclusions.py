@@ -16,7 +16,7 @@ from fairduel.experiments.claims import BEYOND, Status, Verdict
 from fairduel.experiments.experiment import Entry, settings_text, title_of
 from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean
 from fairduel.experiments.leaderboard import Board, Standing
-from fairduel.experiments.rcdp import ATTACKS, PUBLISHED
+from fairduel.experiments.rcdp import PUBLISHED, PUBLISHED_ATTACK, PUBLISHED_POST
 from fairduel.experiments.results import Results
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
@@ -396,24 +396,29 @@ def _replay_radius(results: Results, entries: list[Entry]) -> list[str]:
     return [f"at the best radius of each agent, chosen on these same runs, {names[0]} is lowest with {regret}{tied}."]
 
 
-def _rcdp(results: Results, entries: list[Entry]) -> list[str]:
-    """Whether RCDB beats RCDP-UCB, who is lowest, and the regrets next to the published ones, which are halved."""
-    by_agent = {entry.cell.agent: entry for entry in reversed(entries)}
-    robust, rival = by_agent["rcdb"], by_agent["rcdp"]
-    gap, ratio = _gap(results, robust, rival, 0.95), _with_interval(_ratio(results, robust, rival))
-    if gap.high < 0.0:
-        answer = "RCDB beats RCDP-UCB"
-    else:
-        answer = "RCDP-UCB beats RCDB" if gap.low > 0.0 else "neither of RCDB and RCDP-UCB beats the other"
-    found = [f"{answer}; the ratio of their regrets is {ratio}.", _ranked(results, _rank(results, entries))]
-    if robust.cell.attack == next(iter(ATTACKS)):
-        halves = {agent: mean(_regret(results, by_agent[agent]) / 2.0) for agent in PUBLISHED}
-        texts = [
-            f"{title_of(agent)} {_whole(half)} (published ≈ {PUBLISHED[agent]:,})" for agent, half in halves.items()
-        ]
-        random = mean(_regret(results, entries[-1]) / 2.0)
-        found.append(f"halved, as in Oh 2026, the regrets are {', '.join(texts)}; random play has {_whole(random)}.")
-    return found
+def _rcdp(published: Mapping[str, float]) -> Conclude:
+    """Conclude whether RCDB beats RCDP-UCB, who is lowest, and how the regrets compare with ``published`` ones."""
+
+    def conclude(results: Results, entries: list[Entry]) -> list[str]:
+        by_agent = {entry.cell.agent: entry for entry in reversed(entries)}  # of two entries, the first
+        robust, rival = by_agent["rcdb"], by_agent["rcdp"]
+        gap, ratio = _gap(results, robust, rival, 0.95), _with_interval(_ratio(results, robust, rival))
+        if gap.high < 0.0:
+            answer = "RCDB beats RCDP-UCB"
+        else:
+            answer = "RCDP-UCB beats RCDB" if gap.low > 0.0 else "neither of RCDB and RCDP-UCB beats the other"
+        found = [f"{answer}; the ratio of their regrets is {ratio}.", _ranked(results, _rank(results, entries))]
+        if robust.cell.attack == PUBLISHED_ATTACK:
+            halves = [
+                f"{entry.legend} {_whole(mean(_regret(results, entry) / 2.0))}"
+                + (f", published ≈ {published[agent]:,.0f}" if by_agent[agent] is entry and agent in published else "")
+                for entry in entries
+                for agent in [entry.cell.agent]
+            ]
+            found.append(f"halved, as in Oh 2026, the regrets are: {'; '.join(halves)}.")
+        return found
+
+    return _in_each_panel(conclude)
 
 
 _BY_EXPERIMENT: Mapping[str, Conclude] = {
@@ -425,7 +430,8 @@ _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "dimension": _growth("d", 1.0, "linear"),
     "horizon": _growth("T", 0.5, "√T"),
     "estimators": _estimators,
-    "rcdp": _in_each_panel(_rcdp),
+    "rcdp": _rcdp(PUBLISHED),
+    "post-serving": _rcdp(PUBLISHED_POST),
     "replay-radius": _in_each_panel(_replay_radius),
 }
 """Experiments that ask for more than which agent is lowest in each panel."""

@@ -152,9 +152,10 @@ class PostServing(DuelingWorld):
             return Offer(shown, rewards_of(shown, self.parameter))
         x = shown / self.scale
         self._features = np.hstack([shown, self.scale * post_serving(x, self.post)])
-        guesses = np.hstack([shown, self.scale * self._network.predict(x)])
-        guesses /= np.maximum(1.0, np.linalg.norm(guesses, axis=1, keepdims=True) * (1.0 + 1e-12))
-        return Offer(guesses, rewards_of(self._features, self.parameter))
+        guessed = self.scale * self._network.predict(x)
+        room = np.sqrt(1.0 - np.sum(shown**2, axis=1, keepdims=True))
+        guessed *= room / np.maximum(room, np.linalg.norm(guessed, axis=1, keepdims=True) * (1.0 + 1e-12))
+        return Offer(np.hstack([shown, guessed]), rewards_of(self._features, self.parameter))
 
     def served(self, first: int, second: int) -> Matrix | None:
         """Return the true features of two actions of this round, shape (2, d), and let the network learn them."""
