@@ -57,7 +57,7 @@ class RCDP(RobustAgent):
 
     title = "RCDP-UCB"
     colour = "#56B4E9"
-    guarantee = Guarantee("Oh 2026", "contextual dueling bandits", "strong", "Õ(d√T + dC)", needs="B, T, C")
+    guarantee = Guarantee("Oh 2026", "contextual dueling bandits", "strong", "Õ(d√T + dC + dD)", needs="B, T, C, D")
     published_settings: ClassVar[dict[str, str]] = {}
 
     delay: float = 0.0

@@ -47,6 +47,7 @@ def simulate(
       fairduel simulate --agent rcdb --agent colstim --attack misleading
       fairduel simulate --agent rcdb,radius=2 --agent rcdb,radius=theory
       fairduel simulate --attack greedy --attack random,probability=0.1
+      fairduel simulate --agent rcdb --agent rcdp --delay fixed,rounds=50
     """
     pairs = itertools.product(dict.fromkeys(attack), dict.fromkeys(agent))
     cells = [options.cell_of(player, attacker, world, delay, budget, horizon) for attacker, player in pairs]

@@ -184,8 +184,9 @@ def tune_conclusions(tunings: Sequence[Tuned]) -> list[str]:
 def _tuned_sentence(tuned: Tuned) -> str:
     best, problem = tuned.winner, tuned.problem
     attack = "no attack" if problem["attack"] == "none" else f"{problem['attack']} attack"
+    late = f", {problem['delay']} delay" if "delay" in problem else ""
     text = (
-        f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}, T = {problem['horizon']:,}: "
+        f"{title_of(problem['agent'])}, {attack}{late}, C = {problem['budget']}, T = {problem['horizon']:,}: "
         f"{settings_text(best.settings)} has the lowest mean regret, {best.mean:,.0f} ± {best.standard_error:,.0f}, of "
         f"{len(tuned.trials)} settings on {tuned.seeds[1] - tuned.seeds[0] + 1} tuning seeds."
     )
