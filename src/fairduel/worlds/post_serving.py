@@ -109,8 +109,8 @@ class PostServing(DuelingWorld):
         rng: Random stream of the world.
         dimension: d, the number of features before serving.
         count: K, the number of actions.
-        post: y(x), element by element: ``"none"``, ``"abs"``: |x|, ``"polynomial"``: (x², √|x|), ``"sinusoidal"``:
-            (cos x, sin x).
+        post: y(x), element by element: ``"none"``; ``"abs"``, absolute values; ``"polynomial"``, squares and roots of
+            absolute values; ``"sinusoidal"``, cosines and sines.
         ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = PostServing(rng=np.random.default_rng(0), dimension=3, count=4, post="abs")
