@@ -39,9 +39,10 @@ def simulate(
 
     Your own agent needs ask(actions), which returns a pair of indices, and
     tell(pair, outcome). Its constructor may name dimension, norm_bound,
-    link, arms, horizon, flip_budget and seed to receive them. Your own
-    attack extends WeakAdversary or StrongAdversary of fairduel.adversaries
-    and implements wants_flip.
+    link, arms, horizon, flip_budget, delay and seed to receive them. Your
+    own attack extends WeakAdversary or StrongAdversary of
+    fairduel.adversaries and implements wants_flip; your own delay extends
+    Delay of fairduel.delays.
 
     Examples:
       fairduel simulate --agent rcdb --agent colstim --attack misleading

@@ -34,7 +34,8 @@ class Player(Protocol):
 
     ``ask`` gets the actions (K, d). In a dueling world it returns a pair of indices, or any object with ``first`` and
     ``second``; in a reward world an index, or any object with ``action``. ``tell`` gets back what ``ask`` returned,
-    with the outcome or the reward.
+    with the outcome or the reward. A world with features that are seen only after serving shows them to ``serve``, if
+    there is such a method: it gets what ``ask`` returned and the features (2, d), and returns what ``tell`` shall get.
     """
 
     def ask(self, actions: Matrix, /) -> Any:
