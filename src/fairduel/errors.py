@@ -52,7 +52,8 @@ def suggestion(name: str, names: Sequence[str], title: str) -> str:
     >>> suggestion("x", [f"item{number}" for number in range(99)], "known")[-26:]
     'item28, item29 and 69 more'
     """
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, names, cutoff=0.6)
+    near.sort(key=lambda other: sorted(other) != sorted(name))  # swapped letters first: rcbd is rcdb, not rcdp
     before = f": did you mean {near[0]!r}? {title[0].upper()}{title[1:]}" if near else f"; {title}"
     more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
     return f"{before}: {', '.join(names[:_MOST_LISTED])}{more}"

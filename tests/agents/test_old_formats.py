@@ -115,7 +115,7 @@ def test_a_note_that_has_no_fields_is_refused_and_an_empty_one_is_none():
         Agent.from_state(older(waiting(mine), [0.5]))
 
 
-LATER = {"GINOP", "HCW", "RandomPairs"}
+LATER = {"GINOP", "HCW", "RandomPairs", "RCDP", "Sceptic"}
 """Agents that came after the last old format."""
 
 

@@ -63,9 +63,9 @@ def test_the_first_votes_count_a_sixty_fourth_and_trust_is_full_after_seven_time
 
 
 def test_what_it_suspects_when_told_little():
-    assert made(flip_budget=7).suspected_flips == 7
-    assert made(horizon=100).suspected_flips == 20
-    assert made(horizon=None).suspected_flips == made(horizon=2000).suspected_flips
+    assert made(flip_budget=7).settings["flip_budget"] == 7
+    assert made(horizon=100).settings["flip_budget"] == 20
+    assert made(horizon=None).settings["flip_budget"] == made(horizon=2000).settings["flip_budget"]
     assert made(flip_budget=0).settings["trust"] == math.inf
     assert Cell("sceptic", "greedy", 5, 50, agent_settings={"known_budget": False}).assumptions == [
         "Where Sceptic is not told C, it assumes C = 2√T."

@@ -51,6 +51,22 @@ def test_simulate_writes_report_figures_and_tables(tmp_path):
     assert traces["round"].max() == 60
 
 
+def test_simulate_and_tune_take_late_answers(tmp_path):
+    late = ["--delay", "fixed,rounds=20", "--json"]
+    done = fairduel("simulate", *SMALL, *late, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [found] = json.loads(done.stdout)["experiments"]
+    assert found["title"].endswith("60 rounds, fixed delay (rounds 20)")
+    assert "Delay: fixed (rounds 20)." in (tmp_path / "results/simulate/report.html").read_text(encoding="utf-8")
+    runs = pl.read_parquet(tmp_path / "results/simulate/runs.parquet")
+    assert runs.select("delay", "delay_settings").unique().rows() == [("fixed", '{"rounds": 20}')]
+    done = fairduel("tune", "rcdb", "--grid", "radius=1,2", *SMALL, *late, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["conclusions"][0].startswith("RCDB, greedy attack, fixed delay, C = 5")
+    assert "fixed (rounds 20)" in (tmp_path / "results/tune/report.html").read_text(encoding="utf-8")
+    assert_one_sentence(fairduel("simulate", "--delay", "fixd", cwd=tmp_path), "did you mean 'fixed'")
+
+
 def test_a_second_run_computes_nothing_and_a_changed_setting_does(tmp_path):
     fairduel("simulate", *SMALL, cwd=tmp_path)
     cells = tmp_path / "results" / "simulate" / "cells"

@@ -186,6 +186,40 @@ def test_estimators_state_regret_and_time_next_to_exact():
     assert one_pass.endswith("(significantly more in 12, less in 0); the median run takes 0.10 times as long.")
 
 
+@pytest.mark.parametrize("name", ["rcdp", "post-serving"])
+@pytest.mark.parametrize(
+    ("robust", "rival", "noise", "words"),
+    [
+        (80.0, 100.0, 0.01, "RCDB beats RCDP-UCB; the ratio of their regrets is 0.80"),
+        (100.0, 80.0, 0.01, "RCDP-UCB beats RCDB; the ratio of their regrets is 1.25"),
+        (80.0, 100.0, 99.0, "neither of RCDB and RCDP-UCB beats the other; the ratio of their regrets is "),
+    ],
+)
+def test_rcdp_says_who_beats_whom(name, robust, rival, noise, words):
+    regret = {"rcdb": robust, "rcdp": rival}
+    results = made_up(EXPERIMENTS[name](), lambda entry: regret.get(entry.cell.agent, 900.0), noise=noise)
+    found = conclusions(results)
+    answers = starting_with(found, "Strategic delay, likely outcomes flipped: ")
+    assert words in answers[0]
+    panels = {entry.panel for entry in results.experiment.entries}
+    assert sum(words in sentence for sentence in found) == len(panels) == {"rcdp": 4, "post-serving": 1}[name]
+
+
+def test_rcdp_sets_the_published_values_beside_half_the_regret():
+    regret = {"rcdp": 1000.0, "rcdb": 800.0, "random play": 3000.0}
+
+    def of(entry):
+        return regret.get(entry.setting, regret.get(entry.cell.agent, 2000.0))
+
+    found = conclusions(made_up(EXPERIMENTS["rcdp"](), of, noise=0.01))
+    [stochastic, strategic] = [sentence for sentence in found if "halved, as in Oh 2026" in sentence]
+    assert stochastic.startswith("Stochastic delay, likely outcomes flipped: ")
+    assert strategic.startswith("Strategic delay, likely outcomes flipped: ")
+    assert "RCDP-UCB (as published) 500 [500, 500], published ≈ 480;" in strategic
+    assert "MaxPairUCB (default) 1,000 [1,000, 1,000], published ≈ 1,315;" in strategic
+    assert strategic.endswith("MaxPairUCB (random play) 1,500 [1,500, 1,500].")
+
+
 # ---------------------------------------------------------------------- other results
 
 

@@ -40,6 +40,22 @@ def test_figure1_is_the_papers():
     assert all(not dict(cell.agent_settings) for cell in first_figure if cell.agent == "rcdb")
 
 
+def test_rcdp_is_the_authors_problem():
+    entries = EXPERIMENTS["rcdp"]().entries
+    for entry in entries:
+        agent, world, adversary, streams = entry.cell.start(0)
+        delay = entry.cell.make_delay(streams)
+        assert (world.dimension, world.count, adversary.budget, entry.cell.horizon) == (10, 10, 25, 2000)
+        assert (delay.size, delay.flipped_at_once) == (100.0, True)
+        if entry.cell.agent == "rcdp":
+            assert agent.settings["ridge"] == pytest.approx(world.scale**2)  # λ = 1 before the scaling
+            assert agent.settings["trust"] == pytest.approx(10**0.5 / 125)
+    [entry] = [entry for entry in EXPERIMENTS["post-serving"]().entries if entry.cell.agent == "rcdp"]
+    agent, world, *_ = entry.cell.start(0)
+    assert agent.settings["ridge"] == pytest.approx(world.scale**2)
+    assert agent.settings["trust"] == pytest.approx(20**0.5 / 125)
+
+
 def test_figure1_starts_rcdb_as_it_starts_the_baselines():
     """Everyone with the same random duels: RCDB at its one setting and tuned, beside baselines that are tuned."""
     entries = [entry for entry in EXPERIMENTS["figure1"]().entries if entry.cell.agent_settings.get("warmup")]

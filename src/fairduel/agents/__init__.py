@@ -18,6 +18,7 @@ from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.random_pairs import RandomPairs
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
+from fairduel.agents.rcdp import RCDP
 from fairduel.agents.sbe import SBE
 from fairduel.agents.sceptic import Sceptic
 from fairduel.agents.vacdb import VACDB
@@ -35,6 +36,7 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "ginop": GINOP,
     "hcw": HCW,
     "random-pairs": RandomPairs,
+    "rcdp": RCDP,
     "wiwr": WIWR,
     "versatile-db": VersatileDB,
     "vacdb": VACDB,
@@ -70,6 +72,7 @@ __all__ = [
     "HCW",
     "RCDB",
     "RCDBS",
+    "RCDP",
     "SBE",
     "VACDB",
     "WIWR",

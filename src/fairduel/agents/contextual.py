@@ -1,5 +1,6 @@
 """Base class of contextual dueling agents: the estimate, Σ, the radius and bookkeeping."""
 
+import dataclasses
 import math
 import warnings
 from abc import abstractmethod
@@ -82,7 +83,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         super().__post_init__()
         self._link = as_link(self.link)
         self._check_settings()
-        self._kappa = self._link.kappa(self.norm_bound) if self.kappa is None else self.kappa
+        self._kappa = self._default_kappa() if self.kappa is None else self.kappa
         self._ridge = self._default_ridge() if self.ridge is None else self.ridge
         self._information = Information(self.dimension, self._ridge)
         self._local_information = Information(self.dimension if self._has_local_information else 0, self._ridge)  # Λ
@@ -129,8 +130,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         has_own_search = type(self)._pair_in is not ContextualAgent._pair_in  # noqa: SLF001
         if self._choose is not choose and not has_own_search:  # also during the warm-up, which would work
             raise BadInputError(
-                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S, MaxPairUCB, GINOP "
-                "or HCW."
+                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S, MaxPairUCB, "
+                "GINOP or HCW."
             )
         self._refit()
         for information in (self._information, self._local_information):
@@ -165,6 +166,41 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             self._information.add(asked.difference, -asked.weight * self._plan.design_slope)
             if self._has_local_information:
                 self._local_information.add(asked.difference, -asked.weight * asked.slope)
+
+    def serve(self, duel: Duel, features: ArrayLike) -> Duel:
+        """Replace a pending duel's features by those seen after serving it.
+
+        Σ and the duel's weight become those of a duel asked with these features, by Σ of all other duels.
+
+        Args:
+            duel: What :meth:`ask` returned.
+            features: Features of its first and its second action, shape (2, d) with norms ≤ 1.
+
+        Returns:
+            The duel to pass to :meth:`tell` or :meth:`cancel` from now on.
+
+        >>> from fairduel import RCDB
+        >>> agent = RCDB(dimension=2, norm_bound=2.0, flip_budget=5)
+        >>> duel = agent.serve(agent.ask([[1.0, 0.0], [0.0, 0.0]]), [[0.6, 0.8], [0.0, 0.0]])
+        >>> duel.difference.tolist()
+        [0.6, 0.8]
+        """
+        table = checked_actions(features, self.dimension)
+        if len(table) != 2:
+            raise BadInputError(f"features of a served duel must have shape (2, {self.dimension}), not {table.shape}.")
+        difference = table[0] - table[1]
+        if duel.is_self_duel and difference.any():
+            raise BadInputError(f"{duel} compares an action with itself, but its two features differ.")
+        kept = self._release(duel)
+        self._cancel(kept)
+        for information in (self._information, self._local_information):
+            information.set_actions(None)  # the new features are not those of the actions that were asked about
+        pair = kept.first, kept.second
+        weight, width, slope = self._steps.commit(*self._now(kept.number + 1), pair, difference)
+        now = {"difference": difference, "weight": weight, "width": width, "slope": slope}
+        served = dataclasses.replace(kept, **now, features=table if kept.features.size else kept.features)
+        self._pending[served.number] = served
+        return served.copied()
 
     def recommend(self, actions: Actions = None) -> int:
         """Return the index of the action with the highest estimated reward, the lowest among ties."""
@@ -252,6 +288,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _practical_radius(self, round_number: int) -> float:
         """The practical radius in round t."""
 
+    def _default_kappa(self) -> float:
+        return self._link.kappa(self.norm_bound)
+
     def _default_ridge(self) -> float:
         return rcdb_ridge(self.norm_bound)
 
@@ -292,9 +331,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _steps(self) -> Steps:
         return steps(self._choose, self._weigh)
 
-    def _now(self) -> tuple[Any, ...]:
-        """The first arguments of every step of the next round."""
-        numbers = np.array(self._numbers_at(self._asked + 1), dtype=np.float64)
+    def _now(self, round_number: int | None = None) -> tuple[Any, ...]:
+        """The first arguments of every step of a round, by default the next."""
+        numbers = np.array(self._numbers_at(round_number or self._asked + 1), dtype=np.float64)
         return self._plan, numbers, self._information.arrays, self._local_information.arrays, self._estimator.theta
 
     def plan_run(self, horizon: int) -> RunPlan | None:

@@ -1,4 +1,4 @@
-"""The tolerance for flips and the uncertainty weight that RCDB, RCDB-S and HCW share."""
+"""The tolerance for flips and the uncertainty weight that RCDB, RCDB-S, HCW and Sceptic share."""
 
 import functools
 import math
@@ -38,14 +38,19 @@ class FlipTolerant(ContextualAgent):
 
     def _default_trust(self) -> float:
         # On the plain design ‖φ‖ is √κ times as long, so Theorem main's α becomes √d/C.
-        return rcdb_trust(self.dimension, self._flip_budget, self._design_slope)
+        return rcdb_trust(self.dimension, self._tolerated, self._design_slope)
+
+    @property
+    def _tolerated(self) -> float:
+        """How many outcomes may be wrong: C."""
+        return self._flip_budget
 
     def _practical_radius(self, round_number: int) -> float:
         if self._flip_budget == 0:  # √d locks in when every outcome is fully trusted
             return practical_radius(self.dimension, self._horizon_or(round_number))
         return math.sqrt(self.dimension)
 
-    def _resolved_budget(self) -> int:
+    def _resolved_budget(self) -> float:
         if self.flip_budget is not None:
             self.flip_budget = integer("flip_budget", self.flip_budget)
             return self.flip_budget
@@ -110,7 +115,7 @@ class RobustAgent(FlipTolerant):
         """Lemma MLE's β, on the agent's design."""
         beta = confidence_radius(
             norm_bound=self.norm_bound,
-            flip_budget=self._flip_budget,
+            flip_budget=self._tolerated,
             ridge=self._ridge,
             trust=self._theorem_trust,
             noise=noise,

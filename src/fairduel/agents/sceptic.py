@@ -2,18 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fairduel.action_sets import ActionSet
 from fairduel.action_sets.base import Pair
-from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.robust import FlipTolerant
 from fairduel.agents.round import RADIUS, Plan
-from fairduel.checks import at_least_zero, integer, positive
+from fairduel.checks import at_least_zero
 from fairduel.core.compiling import inlined
 from fairduel.core.information import squared_width
-from fairduel.core.radius import confidence_radius, determinant_noise
+from fairduel.core.radius import confidence_radius, determinant_noise, rcdb_trust
 from fairduel.core.selection import TIE, View, thrifty_pair, uncertainty_weight
 from fairduel.duel import Vector
 
@@ -47,7 +47,7 @@ def weigh(
 
 
 @dataclass(kw_only=True, eq=False)
-class Sceptic(ContextualAgent):
+class Sceptic(FlipTolerant):
     """Trust later votes more than early ones, and ask the duel that tells most for what it costs.
 
     With Ĉ = C if told, else 2√T; s = σ′(0), the link's largest slope; and G = 8::
@@ -92,40 +92,30 @@ class Sceptic(ContextualAgent):
     published_settings: ClassVar[dict[str, str]] = {}
     assumes_if_untold: ClassVar[str] = "C = 2√T"
 
-    flip_budget: int | None = None
-    trust: float | None = None
     growth: float = 2.0
 
     _choose = staticmethod(choose)
     _weigh = staticmethod(weigh)
 
     def __post_init__(self) -> None:
-        self.flip_budget = None if self.flip_budget is None else integer("flip_budget", self.flip_budget)
-        self.trust = None if self.trust is None else positive("trust", self.trust)
         self.growth = at_least_zero("growth", self.growth)
         super().__post_init__()
 
-    @property
-    def suspected_flips(self) -> float:
-        """Ĉ, the number of flips that the agent prepares for."""
-        if self.flip_budget is not None:
-            return self.flip_budget
-        return _SUSPICION * math.sqrt(self.horizon or USUAL_HORIZON)
-
     def grown_trust(self, round_number: int) -> float:
         """The largest weight of the vote of round t, between 8^−``growth`` and 1."""
-        grown = 1.0 + (round_number - 1) / (self.suspected_flips + 1.0)
+        grown = 1.0 + (round_number - 1) / (self._flip_budget + 1.0)
         return float((min(grown, _FULL) / _FULL) ** self.growth)
 
     def _numbers_at(self, round_number: int) -> tuple[float, ...]:
         return self.radius_at(round_number), self.grown_trust(round_number), _ALLOWANCE * self.norm_bound
 
-    @property
-    def _trust(self) -> float:
-        if self.trust is not None:
-            return self.trust
-        flips = self.suspected_flips
-        return _TRUST * math.sqrt(self.dimension) / flips if flips else math.inf
+    def _resolved_budget(self) -> float:
+        if self.flip_budget is None:
+            return _SUSPICION * math.sqrt(self.horizon or USUAL_HORIZON)
+        return super()._resolved_budget()
+
+    def _default_trust(self) -> float:
+        return _TRUST * rcdb_trust(self.dimension, self._flip_budget, kappa=1.0)
 
     @property
     def _design_slope(self) -> float:
@@ -149,7 +139,7 @@ class Sceptic(ContextualAgent):
         )
         beta = confidence_radius(
             norm_bound=self.norm_bound,
-            flip_budget=self.suspected_flips,
+            flip_budget=self._flip_budget,
             ridge=self._ridge,
             trust=self._trust,
             noise=noise,
@@ -173,8 +163,3 @@ class Sceptic(ContextualAgent):
             if better.score <= at_best + TIE * max(1.0, abs(at_best)):
                 return Pair(pair.first, pair.second, at_best, max(better.score - at_best, 0.0) + better.gap)
             pair = better
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"flip_budget": self.suspected_flips, "trust": self._trust}

@@ -10,6 +10,7 @@ import typer
 from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS
 from fairduel.cli.output import PANEL
+from fairduel.delays import DELAYS
 from fairduel.errors import BadInputError
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell
@@ -43,6 +44,14 @@ World = Annotated[
         help=f"{_known(list(WORLDS))} {SETTINGS}hypercube,dimension=3.",
     ),
 ]
+Delay = Annotated[
+    str,
+    typer.Option(
+        metavar="DELAY",
+        autocompletion=lambda: list(DELAYS),
+        help=f"How late answers arrive: {_known(list(DELAYS))} {SETTINGS}fixed,rounds=50.",
+    ),
+]
 ATTACK_OPTION: dict[str, Any] = {
     "metavar": "ATTACK",
     "autocompletion": lambda: list(ATTACKS),
@@ -51,7 +60,7 @@ ATTACK_OPTION: dict[str, Any] = {
 
 
 class Named(NamedTuple):
-    """An agent, attack or world, with its settings."""
+    """An agent, attack, world or delay, with its settings."""
 
     name: str
     settings: dict[str, Any]
@@ -96,9 +105,9 @@ def value_of(text: str) -> Any:
     return text
 
 
-def cell_of(agent: str, attack: str, world: str, budget: int, horizon: int) -> Cell:
-    """Return the cell of an agent, an attack and a world, each with its settings."""
-    one, other, place = map(Named.parse, (agent, attack, world))
+def cell_of(agent: str, attack: str, world: str, delay: str, budget: int, horizon: int) -> Cell:
+    """Return the cell of an agent, an attack, a world and a delay, each with its settings."""
+    one, other, place, late = map(Named.parse, (agent, attack, world, delay))
     return Cell(
         agent=one.name,
         attack=other.name,
@@ -108,6 +117,8 @@ def cell_of(agent: str, attack: str, world: str, budget: int, horizon: int) -> C
         agent_settings=one.settings,
         attack_settings=other.settings,
         world_settings=place.settings,
+        delay=late.name,
+        delay_settings=late.settings,
     )
 
 

@@ -13,6 +13,7 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment, Lines, replay, table1
 from fairduel.experiments.conclusions import conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
+from fairduel.experiments.rcdp import RUNS as RCDP_RUNS
 from fairduel.experiments.results import Results, run_experiment
 from fairduel.report.tables import summary, with_error, with_interval
 from fairduel.report.text_table import TextTable
@@ -20,7 +21,10 @@ from fairduel.simulation import Store, count_missing
 
 TABLE1 = "table1"
 REPLAY = "replay"
+SLOW = "post-serving"
 _NAMES = [*EXPERIMENTS, TABLE1, REPLAY, "all"]
+_RUNS = {REPLAY: replay.RUNS, "rcdp": RCDP_RUNS}
+"""Experiments with more than 10 runs by default."""
 Which = Annotated[
     str, typer.Argument(metavar="EXPERIMENT", autocompletion=lambda: _NAMES, help="Name of the experiment; see above.")
 ]
@@ -31,7 +35,7 @@ def reproduce(
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Number of runs, one seed each.", show_default=f"10; {REPLAY}: {replay.RUNS}"
+            min=1, metavar="N", help="Number of runs, one seed each.", show_default=f"10; {REPLAY}, rcdp: {replay.RUNS}"
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -53,8 +57,10 @@ def reproduce(
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
     [bold]ginop[/bold]           30 random actions, d = 10 to 20, with and without flips
+    [bold]rcdp[/bold]            RCDB against RCDP-UCB when outcomes arrive late
     [bold]replay[/bold]          agents on recorded votes (--data), some flipped
-    [bold]all[/bold]             all but table1 and replay
+    [bold]post-serving[/bold]    the same when some features are seen late (slow)
+    [bold]all[/bold]             all but table1, replay and post-serving
 
     Writes report.html, the figures, runs.parquet (one row per run) and
     traces.parquet (one row per round). Interrupt it at any time: finished
@@ -65,12 +71,12 @@ def reproduce(
     if data is not None and experiment != REPLAY:
         raise BadInputError(f"--data is for {REPLAY} only: {experiment} generates its own data.")
     folder = out or Path("results") / experiment
-    seeds = options.report_seeds(seed, runs or (replay.RUNS if experiment == REPLAY else 10))
+    seeds = options.report_seeds(seed, runs or _RUNS.get(experiment, 10))
     if experiment == TABLE1:
         return _report_table1(folder, seeds, jobs)
     if experiment == REPLAY:
         return run_and_report(replay.replay(data), "reproduce", folder, seeds, jobs)
-    names = list(EXPERIMENTS) if experiment == "all" else [experiment]
+    names = [name for name in EXPERIMENTS if name != SLOW] if experiment == "all" else [experiment]
     return run_and_report([EXPERIMENTS[name]() for name in names], "reproduce", folder, seeds, jobs)
 
 

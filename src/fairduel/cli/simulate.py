@@ -27,6 +27,7 @@ def simulate(
     budget: options.Budget = 45,
     horizon: options.Horizon = 2000,
     world: options.World = "hypercube",
+    delay: options.Delay = "none",
     runs: options.Runs = 10,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,
@@ -38,17 +39,19 @@ def simulate(
 
     Your own agent needs ask(actions), which returns a pair of indices, and
     tell(pair, outcome). Its constructor may name dimension, norm_bound,
-    link, arms, horizon, flip_budget and seed to receive them. Your own
-    attack extends WeakAdversary or StrongAdversary of fairduel.adversaries
-    and implements wants_flip.
+    link, arms, horizon, flip_budget, delay and seed to receive them. Your
+    own attack extends WeakAdversary or StrongAdversary of
+    fairduel.adversaries and implements wants_flip; your own delay extends
+    Delay of fairduel.delays.
 
     Examples:
       fairduel simulate --agent rcdb --agent colstim --attack misleading
       fairduel simulate --agent rcdb,radius=2 --agent rcdb,radius=theory
       fairduel simulate --attack greedy --attack random,probability=0.1
+      fairduel simulate --agent rcdb --agent rcdp --delay fixed,rounds=50
     """
     pairs = itertools.product(dict.fromkeys(attack), dict.fromkeys(agent))
-    cells = [options.cell_of(player, attacker, world, budget, horizon) for attacker, player in pairs]
+    cells = [options.cell_of(player, attacker, world, delay, budget, horizon) for attacker, player in pairs]
     for cell in cells:
         cell.check()
     notify_assumptions(cells)

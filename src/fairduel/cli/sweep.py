@@ -42,6 +42,8 @@ def sweep(
       \[\[world]]                    # default: hypercube
       name = "hypercube"
       dimension = [3, 5]
+      \[\[delay]]                    # default: none
+      name = ["none", "stochastic"]
 
     Each finished run is saved within a second. A sweep that was interrupted,
     killed or moved to another machine resumes when you rerun it, with the

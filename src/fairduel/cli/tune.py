@@ -41,6 +41,7 @@ def tune(
     budget: options.Budget = 45,
     horizon: options.Horizon = 2000,
     world: options.World = "hypercube",
+    delay: options.Delay = "none",
     grid_of: Annotated[
         list[str],
         typer.Option(
@@ -65,7 +66,7 @@ def tune(
     if agent == "all":
         problems = paper_problems()
     else:
-        cell = options.cell_of(agent, attack, world, budget, horizon)
+        cell = options.cell_of(agent, attack, world, delay, budget, horizon)
         problems = [(cell, _given_grid(grid_of) if grid_of else grid(cell.agent))]
     cells = trial_cells(problems)
     for trial in cells:

@@ -7,6 +7,7 @@ from fairduel.experiments.figure2 import figure2
 from fairduel.experiments.ginop import ginop
 from fairduel.experiments.growth import dimension, horizon
 from fairduel.experiments.radius import radius
+from fairduel.experiments.rcdp import post_serving, rcdp
 from fairduel.experiments.sigmoid import sigmoid
 from fairduel.experiments.unknown_budget import unknown_budget
 
@@ -20,6 +21,8 @@ EXPERIMENTS: dict[str, Declaration] = {
     "horizon": horizon,
     "estimators": estimators,
     "ginop": ginop,
+    "rcdp": rcdp,
+    "post-serving": post_serving,
 }
 """Every built-in experiment, by name."""
 

@@ -16,6 +16,7 @@ from fairduel.experiments.claims import BEYOND, Status, Verdict
 from fairduel.experiments.experiment import Entry, settings_text, title_of
 from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean
 from fairduel.experiments.leaderboard import Board, Standing
+from fairduel.experiments.rcdp import PUBLISHED, PUBLISHED_ATTACK, PUBLISHED_POST
 from fairduel.experiments.results import Results
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
@@ -183,8 +184,9 @@ def tune_conclusions(tunings: Sequence[Tuned]) -> list[str]:
 def _tuned_sentence(tuned: Tuned) -> str:
     best, problem = tuned.winner, tuned.problem
     attack = "no attack" if problem["attack"] == "none" else f"{problem['attack']} attack"
+    late = f", {problem['delay']} delay" if "delay" in problem else ""
     text = (
-        f"{title_of(problem['agent'])}, {attack}, C = {problem['budget']}, T = {problem['horizon']:,}: "
+        f"{title_of(problem['agent'])}, {attack}{late}, C = {problem['budget']}, T = {problem['horizon']:,}: "
         f"{settings_text(best.settings)} has the lowest mean regret, {best.mean:,.0f} ± {best.standard_error:,.0f}, of "
         f"{len(tuned.trials)} settings on {tuned.seeds[1] - tuned.seeds[0] + 1} tuning seeds."
     )
@@ -395,6 +397,31 @@ def _replay_radius(results: Results, entries: list[Entry]) -> list[str]:
     return [f"at the best radius of each agent, chosen on these same runs, {names[0]} is lowest with {regret}{tied}."]
 
 
+def _rcdp(published: Mapping[str, float]) -> Conclude:
+    """Conclude whether RCDB beats RCDP-UCB, who is lowest, and how the regrets compare with ``published`` ones."""
+
+    def conclude(results: Results, entries: list[Entry]) -> list[str]:
+        by_agent = {entry.cell.agent: entry for entry in reversed(entries)}  # of two entries, the first
+        robust, rival = by_agent["rcdb"], by_agent["rcdp"]
+        gap, ratio = _gap(results, robust, rival, 0.95), _with_interval(_ratio(results, robust, rival))
+        if gap.high < 0.0:
+            answer = "RCDB beats RCDP-UCB"
+        else:
+            answer = "RCDP-UCB beats RCDB" if gap.low > 0.0 else "neither of RCDB and RCDP-UCB beats the other"
+        found = [f"{answer}; the ratio of their regrets is {ratio}.", _ranked(results, _rank(results, entries))]
+        if robust.cell.attack == PUBLISHED_ATTACK:
+            halves = [
+                f"{entry.legend} {_whole(mean(_regret(results, entry) / 2.0))}"
+                + (f", published ≈ {published[agent]:,.0f}" if by_agent[agent] is entry and agent in published else "")
+                for entry in entries
+                for agent in [entry.cell.agent]
+            ]
+            found.append(f"halved, as in Oh 2026, the regrets are: {'; '.join(halves)}.")
+        return found
+
+    return _in_each_panel(conclude)
+
+
 _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "figure1": _figure1,
     "figure2": _growth("C", 1.0, "linear"),
@@ -404,6 +431,8 @@ _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "dimension": _growth("d", 1.0, "linear"),
     "horizon": _growth("T", 0.5, "√T"),
     "estimators": _estimators,
+    "rcdp": _rcdp(PUBLISHED),
+    "post-serving": _rcdp(PUBLISHED_POST),
     "replay-radius": _in_each_panel(_replay_radius),
 }
 """Experiments that ask for more than which agent is lowest in each panel."""
@@ -455,6 +484,12 @@ def _with_error(value: Mean, digits: int = 0) -> str:
 def _with_interval(value: Mean) -> str:
     interval = "" if math.isnan(value.low) else f" [{value.low:.2f}, {value.high:.2f}]"
     return f"{value.value:.2f}{interval}".replace("-", "−")
+
+
+def _whole(value: Mean) -> str:
+    """A mean and its interval, without decimals."""
+    interval = "" if math.isnan(value.low) else f" [{value.low:,.0f}, {value.high:,.0f}]"
+    return f"{value.value:,.0f}{interval}".replace("-", "−")
 
 
 def _heading(panel: str) -> str:

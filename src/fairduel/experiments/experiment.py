@@ -107,12 +107,15 @@ Declaration = Callable[[], Experiment]
 
 
 def comparison(cells: Sequence[Cell]) -> Experiment:
-    """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each."""
+    """Declare a comparison of agents, with one panel per attack and the first agent as the reference in each.
+
+    All cells have the same delay.
+    """
     panels = [_attack_text(cell) for cell in cells]
     attacks = panels[0] if len(set(panels)) == 1 else f"{len(set(panels))} attacks"
     return Experiment(
         name="regret",
-        title=f"{attacks}, C = {cells[0].budget}, {cells[0].horizon} rounds",
+        title=f"{attacks}, C = {cells[0].budget}, {cells[0].horizon} rounds{_delay_text(cells[0])}",
         question="How much regret does each agent have?",
         entries=[
             Entry(
@@ -131,6 +134,13 @@ def _attack_text(cell: Cell) -> str:
     settings = settings_text(cell.attack_settings)
     name = "no attack" if cell.attack == "none" else f"{cell.attack} attack"
     return f"{name} ({settings})" if settings else name
+
+
+def _delay_text(cell: Cell) -> str:
+    if not cell.is_delayed:
+        return ""
+    settings = settings_text(cell.delay_settings)
+    return f", {cell.delay} delay ({settings})" if settings else f", {cell.delay} delay"
 
 
 def title_of(agent: str) -> str:

@@ -59,6 +59,7 @@ def run_experiment(
             "panel": entry.panel,
             "attack": entry.cell.attack,
             "budget": entry.cell.budget,
+            "delay": entry.cell.delay,
         }
         literals = [pl.lit(value).alias(name) for name, value in names.items()]
         runs.append(store.records(entry.cell, seeds).with_columns(*literals, pl.lit(entry.x, pl.Float64).alias("x")))
@@ -67,6 +68,6 @@ def run_experiment(
     return Results(
         experiment,
         list(seeds),
-        pl.concat(runs).select(*first, pl.exclude(first)),
+        pl.concat(runs, how="diagonal").select(*first, pl.exclude(first)),
         pl.concat(traces).select(*first, "seed", "round", pl.exclude([*first, "seed", "round"])),
     )

@@ -202,4 +202,4 @@ def _published() -> dict[str, Tuned]:
 
 
 def _problem(cell: Cell) -> dict[str, Any]:
-    return json.loads(json.dumps(asdict(cell)))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(cell.as_dict()))  # type: ignore[no-any-return]

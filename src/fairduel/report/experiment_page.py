@@ -161,6 +161,7 @@ def _diagnostics(rows: Sequence[dict[str, Any]], x_label: str) -> TextTable:
 def _settings(results: Results, rows: Sequence[dict[str, Any]], title: str) -> Section:
     cells = [entry.cell for entry in results.experiment.entries]
     worlds = sorted({f"{cell.world} ({settings_text(cell.world_settings)})" for cell in cells})
+    delays = sorted({f"{cell.delay} ({settings_text(cell.delay_settings)})" for cell in cells if cell.is_delayed})
     horizons, budgets = (
         ", ".join(f"{value:,}" for value in sorted({getattr(cell, name) for cell in cells}))
         for name in ("horizon", "budget")
@@ -179,7 +180,8 @@ def _settings(results: Results, rows: Sequence[dict[str, Any]], title: str) -> S
     return Section(
         title,
         [
-            f"World: {'; '.join(worlds)}. T = {horizons}. C = {budgets}.",
+            f"World: {'; '.join(worlds)}. T = {horizons}. C = {budgets}."
+            + (f" Delay: {'; '.join(delays)}." if delays else ""),
             f"Settings that all agents share: {settings_text(shared) or 'none'}.",
         ],
         [TextTable(["agent (setting)", "panel", "other settings"], shown, "Settings", text=3)],

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments.experiment import title_of
-from fairduel.simulation.query import CELL_COLUMNS, query
+from fairduel.simulation.query import query
 from fairduel.simulation.sweep import Grid
 
 
@@ -49,7 +49,7 @@ def sweep_means(
     if types[y] not in _NUMBERS | {"BOOLEAN"}:
         raise BadInputError(f"cannot plot the mean of {y}: it is not numeric.")
     chosen = list(dict.fromkeys([x, *by, *panel]))
-    others = [name for name in (*CELL_COLUMNS, *grid.settings) if name not in chosen]
+    others = [name for name in (*grid.columns, *grid.settings) if name not in chosen]
     measures = [f"avg({y}::DOUBLE)", f"stddev_samp({y}::DOUBLE) / sqrt(count({y}))", f"count({y})"]
     measures += [f"count(DISTINCT coalesce({name}::VARCHAR, ''))" for name in others]
     sql = (
@@ -97,8 +97,8 @@ def _label(names: Sequence[str], values: dict[str, Any], grid: Grid) -> str:
     for name in names:
         if name == "agent":
             parts.append(title_of(values[name]))
-        elif name in ("attack", "world"):
-            parts.append("no attack" if values[name] == "none" else values[name])
+        elif name in ("attack", "world", "delay"):
+            parts.append(f"no {name}" if values[name] == "none" else values[name])
         elif values[name] is not None:
             parts.append(f"{_words(name, grid)} {_value(values[name])}")
     return ", ".join(parts)

@@ -37,10 +37,11 @@ def _settings(problems: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     found = {
         "World": [_named(problem, "world") for problem in problems],
         "Attack": [_named(problem, "attack") for problem in problems],
+        "Delay": [_named(problem, "delay") for problem in problems if "delay" in problem],
         "T": [f"{problem['horizon']:,}" for problem in problems],
         "C": [f"{problem['budget']:,}" for problem in problems],
     }
-    return {name: "; ".join(dict.fromkeys(values)) for name, values in found.items()}
+    return {name: "; ".join(dict.fromkeys(values)) for name, values in found.items() if values}
 
 
 def _named(problem: Mapping[str, Any], kind: str) -> str:

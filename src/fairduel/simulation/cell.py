@@ -19,6 +19,7 @@ from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
 from fairduel.agents.by_name import find, import_from_here, make, takes
 from fairduel.checks import boolean
+from fairduel.delays import DELAYS, Delay
 from fairduel.errors import BadInputError
 from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.simulation.fingerprint import code_digest
@@ -47,6 +48,8 @@ class Cell:
         agent_settings: Settings of the agent by name, and ``known_budget``.
         attack_settings: Settings of the attack by name.
         world_settings: Settings of the world by name.
+        delay: Name of a built-in delay of the answers, or ``module:Class`` for your own.
+        delay_settings: Settings of the delay by name.
 
     >>> cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=50)
     >>> bool(cell.run(seed=1).trace.regret.sum() == cell.run(seed=1).trace.regret.sum())
@@ -61,13 +64,14 @@ class Cell:
     agent_settings: Settings = field(default_factory=dict)
     attack_settings: Settings = field(default_factory=dict)
     world_settings: Settings = field(default_factory=dict)
+    delay: str = "none"
+    delay_settings: Settings = field(default_factory=dict)
 
     def run(self, seed: int) -> "Run":
         """Play the run of this seed."""
         agent, world, adversary, streams = self.start(seed)
-        trace = play_compiled(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
-        if trace is None:
-            trace = play(agent, world, adversary, horizon=self.horizon, labels=streams.labels)
+        answers: Any = {"horizon": self.horizon, "labels": streams.labels, "delay": self.make_delay(streams)}
+        trace = play_compiled(agent, world, adversary, **answers) or play(agent, world, adversary, **answers)
         settings = {"dimension": world.dimension, **(getattr(agent, "settings", None) or self.agent_settings)}
         epoch = getattr(agent, "epoch", 0)
         return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0)
@@ -75,8 +79,8 @@ class Cell:
     @functools.cached_property
     def is_compiled(self) -> bool:
         """Whether its runs are compiled from end to end, and so can share a process."""
-        agent, world, adversary, _ = self.start(seed=0)
-        return can_compile(agent, world, adversary)
+        agent, world, adversary, streams = self.start(seed=0)
+        return can_compile(agent, world, adversary, self.make_delay(streams))
 
     def check(self) -> None:
         """Raise :class:`~fairduel.BadInputError` for a wrong setting, before any run starts."""
@@ -105,6 +109,10 @@ class Cell:
         referee(world, adversary, names=(self.world, self.attack))  # raises if the two do not fit
         return self._make_agent(world, streams), world, adversary, streams
 
+    def make_delay(self, streams: Streams) -> Delay:
+        """Make the delay of a run."""
+        return make("delay", find("delay", self.delay, DELAYS), self.delay_settings, {"rng": streams.delays})
+
     def _check_kinds(self, world: World) -> None:
         """Raise if the agent learns from duels and the world returns rewards, or the other way round."""
         maker = find("agent", self.agent, AGENTS)
@@ -132,6 +140,7 @@ class Cell:
         offered = {name: getattr(world, name) for name in known if hasattr(world, name)} | {
             "horizon": self.horizon,
             "seed": streams.agent_seed,
+            "delay": self.make_delay(streams).size,
         }
         maker = find("agent", self.agent, AGENTS)
         if isinstance(maker, type) and issubclass(maker, KArmed) and "arms" not in offered:
@@ -155,9 +164,18 @@ class Cell:
         """A name that changes with any setting, the code that would run, or the content of a world's files."""
         return self.key_with(self.code)
 
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it names a delay."""
+        return self.delay != "none" or bool(self.delay_settings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields, without those of a delay if it has none, as before there were delays."""
+        return {name: value for name, value in asdict(self).items() if self.is_delayed or not name.startswith("delay")}
+
     def key_with(self, code: str) -> str:
         """The key for runs of this ``code``."""
-        content = [asdict(self), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
+        content = [self.as_dict(), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
         return _digest(json.dumps(content, sort_keys=True, default=str))[:24]
 
     @property
@@ -179,6 +197,7 @@ class Cell:
             ("agent", self.agent, AGENTS),
             ("attack", self.attack, ATTACKS),
             ("world", self.world, WORLDS),
+            ("delay", self.delay, DELAYS),
         ]
         own = [(kind, name, names) for kind, name, names in known if name not in names]
         players: list[Callable[..., object]] = [find(*each) for each in own]
@@ -251,7 +270,12 @@ class Run:
             "world_settings": json.dumps(dict(self.cell.world_settings), sort_keys=True),
             "attack_settings": json.dumps(dict(self.cell.attack_settings), sort_keys=True),
             "versions": json.dumps(versions()),
-        }
+        } | self._delay()
+
+    def _delay(self) -> dict[str, str]:
+        """The columns of a run with delays; others have none, so that they are stored as before."""
+        settings = json.dumps(dict(self.cell.delay_settings), sort_keys=True)
+        return {"delay": self.cell.delay, "delay_settings": settings} if self.cell.is_delayed else {}
 
 
 def takes_budget(agent: str) -> bool:

@@ -18,18 +18,19 @@ from fairduel.agents import AGENTS, ContextualAgent
 from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
 from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
 from fairduel.core.estimators import EXCESS, EstimatorArrays, hessian, refit, tell_step
-from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, replace_matrix
+from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, add_direction, replace_matrix
 from fairduel.core.likelihood import check_converged, converging
 from fairduel.core.links import probability
 from fairduel.core.selection import View
 from fairduel.core.ties import win_and_tie
+from fairduel.delays import Delay, DelayPlan, NoDelay, lateness
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.simulation.play import Player, Trace
 from fairduel.simulation.referee import regrets, true_share
 from fairduel.worlds import DuelingWorld, World
 from fairduel.worlds.base import WorldPlan
-from fairduel.worlds.fresh import rewards_of, unit_rows
+from fairduel.worlds.fresh import drawn, rewards_of
 
 _AGENTS = [kind for kind in AGENTS.values() if issubclass(kind, ContextualAgent)]
 _CHOOSERS = list(dict.fromkeys(kind._choose for kind in _AGENTS))  # noqa: SLF001
@@ -72,6 +73,30 @@ class Record(NamedTuple):
     """The number of flips, and the largest ratio of a gradient to its tolerance, shape (2,)."""
 
 
+class Waiting(NamedTuple):
+    """Outcomes on their way to the agent: of each round, and in a linked list for each round of arrival."""
+
+    differences: Matrix
+    """φ of each duel, shape (T, d)."""
+    shares: Vector
+    """What the agent will be told, shape (T,); NaN once it is told."""
+    links: NDArray[np.int64]
+    """For each round, the first and the last duel that arrive in it, and the duel that arrives after this one; −1 if
+    there is none. Shape (3, T)."""
+
+
+@inlined
+def _send(links: NDArray[np.int64], asked: int, arrival: int) -> None:
+    """Let the duel of round ``asked`` arrive in round ``arrival``, if the run lasts that long."""
+    if arrival < links.shape[1]:
+        last = links[1, arrival]
+        links[1, arrival] = asked
+        if last < 0:
+            links[0, arrival] = asked
+        else:
+            links[2, last] = asked
+
+
 @compiled
 def _chances(world: WorldPlan, current: int, rewards: Vector, low: int, high: int) -> tuple[float, float]:
     """P(low wins) and P(tie) for two actions of the current set."""
@@ -89,13 +114,16 @@ def _play(
     known: Known,
     estimator: EstimatorArrays,
     attack: AttackPlan,
+    delay: DelayPlan,
     world: WorldPlan,
     current: int,
     record: Record,
+    waiting: Waiting,
     world_rng: np.random.Generator,
     label_rng: np.random.Generator,
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
+    delay_rng: np.random.Generator,
 ) -> None:
     """Play consecutive rounds that offer the same set, from ``rounds[0]`` up to ``rounds[1]``.
 
@@ -103,6 +131,7 @@ def _play(
     its arrays.
     """
     columns, estimates, pairs, marked, totals = record
+    differences, shares, links = waiting
     plan, estimator_plan = agent.plan, agent.plan.estimator
     information, local, theta = known
     begin, end = world.starts[current], world.starts[current + 1]
@@ -110,7 +139,7 @@ def _play(
     best_reward = np.max(rewards)
     for t in range(*rounds):
         if world.is_fresh:
-            actions = unit_rows(world_rng.standard_normal(actions.shape))
+            actions = drawn(world.side, actions.shape, world_rng)
             rewards = rewards_of(actions, world.parameter)
             best_reward = np.max(rewards)
             forget_gram(known)
@@ -122,14 +151,23 @@ def _play(
             seen = DuelSeen(t + 1, rewards, first, second, share, chance)
             marked[0, t] = wants_flip(FlipCase(attack, seen, adversary_rng))
             totals[0] += marked[0, t]
-        told = 1.0 - share if marked[0, t] else share
-        tell_step(estimator_plan, estimator, (first, second), duel.difference, duel.weight, told)
-        if refit(estimator_plan, estimator, information.marks[LOG_DETERMINANT]) and plan.by_hessian:
-            replace_matrix(local, hessian(estimator_plan, estimator))
-
+        differences[t], shares[t] = duel.difference, 1.0 - share if marked[0, t] else share
         pairs[0, t], pairs[1, t], marked[1, t] = first, second, share == 0.5
         columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)
         columns[2, t], columns[3, t], columns[4, t] = duel.weight, duel.width, duel.slope
+        _send(links, t, t + lateness(delay, max(rewards[first], rewards[second]), marked[0, t], delay_rng))
+        arrived = links[0, t]
+        while arrived >= 0:
+            pair = pairs[0, arrived], pairs[1, arrived]
+            tell_step(estimator_plan, estimator, pair, differences[arrived], columns[2, arrived], shares[arrived])
+            shares[arrived] = np.nan
+            arrived = links[2, arrived]
+        if refit(estimator_plan, estimator, information.marks[LOG_DETERMINANT]) and plan.by_hessian:
+            replace_matrix(local, hessian(estimator_plan, estimator))
+            for asked in range(t + 1 if delay.kind else 0):
+                if pairs[0, asked] != pairs[1, asked] and not np.isnan(shares[asked]):
+                    coefficient = columns[2, asked] * columns[4, asked]
+                    add_direction(local.matrix, local.inverse, local.marks, differences[asked], coefficient)
         estimates[t] = estimator.theta
         totals[1] = max(totals[1], estimator.marks[EXCESS])
 
@@ -140,12 +178,14 @@ def run(
     known: Known,
     estimator: EstimatorArrays,
     attack: AttackPlan,
+    delay: DelayPlan,
     world: WorldPlan,
     shown: NDArray[np.int64],
     world_rng: np.random.Generator,
     label_rng: np.random.Generator,
     adversary_rng: np.random.Generator,
     agent_rng: np.random.Generator,
+    delay_rng: np.random.Generator,
 ) -> Record:
     """Play all rounds; ``shown`` (T,) is the index of the action set offered in each."""
     horizon, dimension = shown.size, world.actions.shape[1]
@@ -156,6 +196,8 @@ def run(
         np.zeros((2, horizon), np.bool_),
         np.zeros(2),
     )
+    links = np.full((3, horizon), -1)
+    waiting = Waiting(np.empty((horizon, dimension)), np.empty(horizon), links)
     begin = 0
     while begin < horizon:
         current, end = shown[begin], begin + 1
@@ -169,29 +211,39 @@ def run(
             looking,
             estimator,
             attack,
+            delay,
             world,
             current,
             record,
+            waiting,
             world_rng,
             label_rng,
             adversary_rng,
             agent_rng,
+            delay_rng,
         )
         begin = end
     return record
 
 
 def play_compiled(
-    agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator
+    agent: Player,
+    world: World,
+    adversary: Adversary,
+    *,
+    horizon: int,
+    labels: np.random.Generator,
+    delay: Delay | None = None,
 ) -> Trace | None:
     """Play like :func:`~fairduel.simulation.play.play`, but compiled; return ``None`` if that is not supported.
 
-    Only the settings and random streams of the agent and the adversary are used; the objects learn nothing.
+    Only the settings and random streams of the agent, the adversary and the delay are used; the objects learn nothing.
     """
-    plans = _plans(agent, world, adversary, horizon)
+    delay = delay or NoDelay()
+    plans = _plans(agent, world, adversary, delay, horizon)
     if plans is None:
         return None
-    agent_plan, attack_plan, world_plan = plans
+    agent_plan, attack_plan, delay_plan, world_plan = plans
     assert isinstance(agent, ContextualAgent)
     assert isinstance(world, DuelingWorld)
     assert isinstance(adversary, FlippingAdversary)
@@ -207,7 +259,18 @@ def play_compiled(
     ridge = agent_plan.plan.estimator.ridge
     with converging(ridge):
         columns, estimates, pairs, marked, totals = run(
-            agent_plan, known, estimator, attack_plan, world_plan, shown, world_rng, labels, adversary.rng, agent_rng
+            agent_plan,
+            known,
+            estimator,
+            attack_plan,
+            delay_plan,
+            world_plan,
+            shown,
+            world_rng,
+            labels,
+            adversary.rng,
+            agent_rng,
+            delay.rng,
         )
     check_converged(float(totals[1]), ridge)
     return Trace(
@@ -226,15 +289,15 @@ def play_compiled(
     )
 
 
-def can_compile(agent: Player, world: World, adversary: Adversary) -> bool:
+def can_compile(agent: Player, world: World, adversary: Adversary, delay: Delay | None = None) -> bool:
     """Whether :func:`play_compiled` supports this combination."""
-    return _plans(agent, world, adversary, horizon=1) is not None
+    return _plans(agent, world, adversary, delay or NoDelay(), horizon=1) is not None
 
 
-_Plans = tuple[RunPlan, AttackPlan, WorldPlan]
+_Plans = tuple[RunPlan, AttackPlan, DelayPlan, WorldPlan]
 
 
-def _plans(agent: Player, world: World, adversary: Adversary, horizon: int) -> _Plans | None:
+def _plans(agent: Player, world: World, adversary: Adversary, delay: Delay, horizon: int) -> _Plans | None:
     """The arguments of :func:`run`, or ``None`` if only the plain driver supports this combination."""
     if type(agent) not in _AGENTS or type(adversary) not in _FLIP_STEPS or not isinstance(world, DuelingWorld):
         return None
@@ -243,10 +306,11 @@ def _plans(agent: Player, world: World, adversary: Adversary, horizon: int) -> _
     if world.dimension >= HIGH_DIMENSION:
         return None
     agent_plan, attack_plan, world_plan = agent.plan_run(horizon), adversary.plan_run(), world.plan()
-    if agent_plan is None or attack_plan is None or world_plan is None:
+    delay_plan = delay.plan_run()
+    if agent_plan is None or attack_plan is None or delay_plan is None or world_plan is None:
         return None
     adversary.check_actions(int(np.diff(world_plan.starts).min()))
     chooser, weigher = _CHOOSERS.index(agent._choose), _WEIGHERS.index(agent._weigh)  # noqa: SLF001
     plan = agent_plan.plan._replace(chooser=chooser, weigher=weigher)
     which = list(_FLIP_STEPS).index(type(adversary))
-    return agent_plan._replace(plan=plan), attack_plan._replace(which=which), world_plan
+    return agent_plan._replace(plan=plan), attack_plan._replace(which=which), delay_plan, world_plan

@@ -1,5 +1,6 @@
 """One run: an agent plays a world against an adversary, round by round."""
 
+import collections
 import functools
 import operator
 import time
@@ -21,6 +22,7 @@ from fairduel.adversaries import (
 )
 from fairduel.adversaries.rewards import REWARD_ATTACKS
 from fairduel.core.information import HIGH_DIMENSION
+from fairduel.delays import Delay, NoDelay
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
 from fairduel.simulation.referee import regrets, true_share
@@ -32,7 +34,8 @@ class Player(Protocol):
 
     ``ask`` gets the actions (K, d). In a dueling world it returns a pair of indices, or any object with ``first`` and
     ``second``; in a reward world an index, or any object with ``action``. ``tell`` gets back what ``ask`` returned,
-    with the outcome or the reward.
+    with the outcome or the reward. A world with features that are seen only after serving shows them to ``serve``, if
+    there is such a method: it gets what ``ask`` returned and the features (2, d), and returns what ``tell`` shall get.
     """
 
     def ask(self, actions: Matrix, /) -> Any:
@@ -43,22 +46,24 @@ class Player(Protocol):
 
 
 class Streams(NamedTuple):
-    """The separate random streams of one seed; all agents with that seed share the first three."""
+    """The separate random streams of one seed; all agents with that seed share all but their own."""
 
     world: np.random.Generator
     labels: np.random.Generator
     adversary: np.random.Generator
     agent_seed: int
+    delays: np.random.Generator
 
     @classmethod
     def of(cls, seed: int) -> "Streams":
         """Spawn the streams of ``seed``."""
-        world, labels, adversary, agent = np.random.SeedSequence(seed).spawn(4)
+        world, labels, adversary, agent, delays = np.random.SeedSequence(seed).spawn(5)
         return cls(
             np.random.Generator(np.random.PCG64(world)),
             np.random.Generator(np.random.PCG64(labels)),
             np.random.Generator(np.random.PCG64(adversary)),
             int(agent.generate_state(1, np.uint32)[0]),
+            np.random.Generator(np.random.PCG64(delays)),
         )
 
 
@@ -112,7 +117,15 @@ class Trace:
         return bool(costly.mean() >= 0.9)
 
 
-def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, labels: np.random.Generator) -> Trace:
+def play(
+    agent: Player,
+    world: World,
+    adversary: Adversary,
+    *,
+    horizon: int,
+    labels: np.random.Generator,
+    delay: Delay | None = None,
+) -> Trace:
     """Play ``horizon`` rounds of the paper's loop and return what happened.
 
     Args:
@@ -121,6 +134,7 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         adversary: Corrupts answers; it must fit the world.
         horizon: T, the number of rounds.
         labels: Random stream of the true outcomes.
+        delay: How late answers arrive; ``None`` for at once.
 
     >>> from fairduel import RCDB
     >>> from fairduel.adversaries import Greedy
@@ -135,6 +149,8 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
     if horizon < 1:
         raise BadInputError(f"horizon must be at least 1, not {horizon}.")
     answer = referee(world, adversary)
+    delay = delay or NoDelay()
+    arriving: collections.defaultdict[int, list[tuple[Any, Any]]] = collections.defaultdict(list)
     names = ("regret", "weak_regret", "corruption", "width", "slope", "estimate_norm")
     columns = {name: np.full(horizon, np.nan) for name in names}
     weight, tied = np.ones(horizon), np.zeros(horizon, np.bool_)
@@ -147,7 +163,11 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
         offer = world.offer(t + 1)
         asked = agent.ask(offer.actions)
         first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
-        agent.tell(asked, told)
+        asked = _served(world, agent, asked, first[t], second[t])
+        better, is_flipped = _better(offer.rewards, first[t], second[t]), columns["corruption"][t] != 0.0
+        arriving[t + delay.rounds_late(better, is_flipped=is_flipped)].append((asked, told))
+        for arrived in arriving.pop(t, ()):
+            agent.tell(*arrived)
         tied[t] = told is Outcome.TIE
 
         columns["regret"][t], columns["weak_regret"][t] = _regrets(offer.rewards, first[t], second[t])
@@ -160,6 +180,17 @@ def play(agent: Player, world: World, adversary: Adversary, *, horizon: int, lab
             estimates[t] = estimate[: estimates.shape[1]]
     seconds = time.thread_time() - began
     return Trace(**columns, first=first, second=second, tied=tied, weight=weight, estimates=estimates, seconds=seconds)
+
+
+def _served(world: World, agent: Player, asked: Any, first: int, second: int) -> Any:
+    """Show the agent what is seen only after serving, if there is anything and it can use it."""
+    features = world.served(first, second) if isinstance(world, DuelingWorld) else None
+    return asked if features is None or not hasattr(agent, "serve") else agent.serve(asked, features)
+
+
+def _better(rewards: Vector, first: int, second: int) -> float:
+    """Return the larger true reward of what was asked; the second of a pull is −1."""
+    return float(max(rewards[first], rewards[second if second >= 0 else first]))
 
 
 def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from fairduel.errors import BadInputError
 from fairduel.simulation.store import TRACE_COLUMNS, Store
 from fairduel.simulation.sweep import Grid, Setting
 
-CELL_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
 _SETTINGS = ("agent_settings", "agent_given", "attack_settings", "world_settings")
 _ROWS_AT_ONCE = 10_000
 
@@ -88,21 +87,25 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
     yield "SET python_enable_replacements = false"
     yield "SET lock_configuration = true"
 
-    named = ", ".join([*CELL_COLUMNS, *(f"{_typed(setting)} AS {column}" for column, setting in grid.settings.items())])
-    names = ", ".join([*CELL_COLUMNS, *grid.settings])
+    typed = [f"{_typed(setting)} AS {column}" for column, setting in grid.settings.items()]
+    # Runs without a delay have no such column.
+    cells = [f"coalesce({name}, 'none') AS {name}" if name == "delay" else name for name in grid.columns]
+    named = ", ".join([*cells, *typed])
+    names = ", ".join([*grid.columns, *grid.settings])
+    settings = [*_SETTINGS, *(["delay_settings"] if "delay" in grid.columns else [])]
     traces = ", ".join(f"trace_{name}" for name in TRACE_COLUMNS)
     rounds = ", ".join(f"unnest(trace_{name}) AS {name}" for name in TRACE_COLUMNS)
     # Only identifiers from the grid and quoted file names are put into these statements.
     yield f"""
         CREATE VIEW kept AS
-        SELECT {named}, * EXCLUDE ({", ".join(CELL_COLUMNS)}, filename),
+        SELECT {named}, * EXCLUDE ({", ".join(grid.columns)}, filename),
             split_part(parse_filename(filename, true), '-', 1) AS cell
         FROM read_parquet({_list(map(str, files))}, union_by_name = true, filename = true)
         WHERE seed BETWEEN {grid.seeds[0]} AND {grid.seeds[-1]}
     """  # noqa: S608
     yield f"""
         CREATE VIEW runs AS
-        SELECT * EXCLUDE ({traces}) REPLACE ({", ".join(f"{name}::JSON AS {name}" for name in _SETTINGS)}) FROM kept
+        SELECT * EXCLUDE ({traces}) REPLACE ({", ".join(f"{name}::JSON AS {name}" for name in settings)}) FROM kept
     """  # noqa: S608
     yield f"""
         CREATE VIEW traces AS

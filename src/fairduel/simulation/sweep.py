@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +15,14 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.files import write_atomically
 from fairduel.simulation.cell import Cell, takes_budget, versions
 
-_KEYS = ("runs", "seed", "horizon", "budget", "known_budget", "agent", "attack", "world")
-_KINDS = ("agent", "attack", "world")
+_KEYS = ("runs", "seed", "horizon", "budget", "known_budget", "agent", "attack", "world", "delay")
+_KINDS = ("agent", "attack", "world", "delay")
+_COLUMNS = ("agent", "attack", "budget", "world", "horizon", "dimension")
 _RECORD = "sweep.json"
 
 
 class Setting(NamedTuple):
-    """A setting of an agent, attack or world (its ``kind``), with its value in each cell that has it."""
+    """A setting of an agent, attack, world or delay (its ``kind``), with its value in each cell that has it."""
 
     kind: str
     name: str
@@ -40,6 +41,11 @@ class Grid:
     cells: dict[str, Cell]
     seeds: range
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell cells apart, besides their settings; ``delay`` only if a cell has one."""
+        return (*_COLUMNS, *(["delay"] if any(cell.is_delayed for cell in self.cells.values()) else []))
+
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
         """Every setting that the grid names, by column (``agent_radius``, ``attack_target``, …)."""
@@ -56,7 +62,7 @@ class Grid:
             "command": command,
             "versions": versions(),
             "seeds": {"first": self.seeds.start, "runs": len(self.seeds)},
-            "cells": {key: asdict(cell) for key, cell in self.cells.items()},
+            "cells": {key: cell.as_dict() for key, cell in self.cells.items()},
         }
         write_atomically(folder / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
@@ -117,6 +123,7 @@ def declare(table: Mapping[str, Any]) -> Grid:
     horizons = [integer("horizon", value, least=1) for value in _values("horizon", _given(table, "horizon"))]
     budgets = _values("budget", _given(table, "budget"))
     worlds = _players("world", table) if "world" in table else [(Cell.world, {})]
+    delays = _players("delay", table) if "delay" in table else [(Cell.delay, {})]
     cells = [
         Cell(
             agent=agent,
@@ -127,10 +134,13 @@ def declare(table: Mapping[str, Any]) -> Grid:
             agent_settings=agent_settings,
             attack_settings=attack_settings,
             world_settings=world_settings,
+            delay=delay,
+            delay_settings=delay_settings,
         )
-        for (world, world_settings), horizon, budget, (attack, attack_settings), (agent, agent_settings) in (
-            itertools.product(worlds, horizons, budgets, _players("attack", table), _agents(table))
-        )
+        for (world, world_settings), (delay, delay_settings), horizon, budget, (attack, attack_settings), (
+            agent,
+            agent_settings,
+        ) in itertools.product(worlds, delays, horizons, budgets, _players("attack", table), _agents(table))
     ]
     for cell in cells:
         _try(cell)

@@ -6,6 +6,7 @@ from fairduel.worlds.base import DuelingWorld, FixedWorld, Offer, RewardWorld, W
 from fairduel.worlds.fresh import Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
+from fairduel.worlds.post_serving import PostServing
 from fairduel.worlds.preferences import PreferenceWorld
 from fairduel.worlds.replay import Replay
 from fairduel.worlds.rewards import Arms, Linear
@@ -21,6 +22,7 @@ WORLDS: dict[str, Callable[..., World]] = {
     "linear": Linear,
     "preferences": PreferenceWorld.draw,
     "replay": Replay,
+    "post-serving": PostServing,
 }
 """Every world by name; each takes ``rng`` and its own settings."""
 
@@ -35,6 +37,7 @@ __all__ = [
     "Hypercube",
     "Linear",
     "Offer",
+    "PostServing",
     "PreferenceWorld",
     "Replay",
     "RewardWorld",

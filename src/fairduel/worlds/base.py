@@ -40,7 +40,9 @@ class WorldPlan(NamedTuple):
     """A dueling world as arrays: s sets of actions, one of which is offered each round."""
 
     is_fresh: bool
-    """Whether every round draws new actions, as many as the set has, uniform on the unit sphere."""
+    """Whether every round draws new actions, as many as the set has."""
+    side: float
+    """Half the side of the cube that they are uniform in; 0 for the unit sphere."""
     starts: NDArray[np.int64]
     """Where each set begins in ``actions``, and where the last ends, shape (s + 1,)."""
     actions: Matrix
@@ -74,6 +76,10 @@ class DuelingWorld(World):
         """Return P(first beats second) and P(tie); an action ties with itself as with an equal one."""
         return win_and_tie(self.ties, self.win_probability(rewards, first, second))
 
+    def served(self, first: int, second: int) -> Matrix | None:  # noqa: ARG002
+        """Return the features of two actions of this round as seen after serving them, (2, d); ``None``: as before."""
+        return None
+
     def plan(self) -> WorldPlan | None:
         """Return the world as arrays for compiled runs; ``None`` if it does not support them."""
         return None
@@ -87,6 +93,7 @@ class DuelingWorld(World):
         sizes = np.array([len(offer.rewards) for offer in offers])
         return WorldPlan(
             is_fresh=False,
+            side=0.0,
             starts=_starts(sizes),
             actions=np.concatenate([offer.actions for offer in offers]),
             rewards=np.concatenate([offer.rewards for offer in offers]),

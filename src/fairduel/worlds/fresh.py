@@ -23,6 +23,12 @@ def unit_rows(normal: Matrix) -> Matrix:
 
 
 @compiled
+def drawn(side: float, shape: tuple[int, int], rng: np.random.Generator) -> Matrix:
+    """Draw actions (K, d) uniformly from the cube [−side, side]^d, or from the unit sphere if ``side`` is 0."""
+    return unit_rows(rng.standard_normal(shape)) if side == 0.0 else side * (2.0 * rng.random(shape) - 1.0)
+
+
+@compiled
 def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
     """Return xᵀθ* of each action, shape (K,)."""
     result = np.empty(len(actions))
@@ -69,7 +75,7 @@ class Fresh(DuelingWorld):
 
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
         """Draw the next actions."""
-        actions = unit_rows(self.rng.standard_normal((self.count, self.dimension)))
+        actions = drawn(0.0, (self.count, self.dimension), self.rng)
         return Offer(actions, rewards_of(actions, self.parameter))
 
     def plan(self) -> WorldPlan | None:
