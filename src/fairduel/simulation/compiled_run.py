@@ -185,7 +185,8 @@ def play_compiled(
 ) -> Trace | None:
     """Play like :func:`~fairduel.simulation.play.play`, but compiled; return ``None`` if that is not supported.
 
-    Only the settings and random streams of the agent and the adversary are used; the objects learn nothing.
+    Only the settings and random streams of the agent and the adversary are used. The agent then has the run's estimate
+    and votes, so that it can recommend; otherwise the objects learn nothing.
     """
     plans = _plans(agent, world, adversary, horizon)
     if plans is None:
@@ -209,6 +210,7 @@ def play_compiled(
             agent_plan, known, estimator, attack_plan, world_plan, shown, world_rng, labels, adversary.rng, agent_rng
         )
     check_converged(float(totals[1]), ridge)
+    agent.learn_run(estimator)
     return Trace(
         regret=columns[0],
         weak_regret=columns[1],
