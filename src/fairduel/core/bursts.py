@@ -1,13 +1,14 @@
 """Conclude from recorded votes although a stretch of them may be lies.
 
-A burst of lies is a window of consecutive votes that another θ explains better than the θ of all other votes. Windows of
-up to a quarter of the votes are tried, with edges on a grid of ``PARTS`` equal parts. Inside its window the estimate may
-differ by δ from the θ outside, at the price λ/2 ‖δ‖²; the *gain* is how much that raises the penalised log-likelihood.
+A burst of lies is a window of consecutive votes that another θ explains better than the θ of all other votes. Windows
+of up to a quarter of the votes are tried, with edges on a grid of ``PARTS`` equal parts. Inside its window the estimate
+may differ by δ from the θ outside, at the price λ/2 ‖δ‖²; the *gain* is how much that raises the penalised
+log-likelihood.
 
 Without lies, twice the gain is about Σ a_k χ²₁ with a_k = v_k/(v_k + λ), where v_k are the eigenvalues of
 V = H_in − H_in H⁻¹ H_in, the information about δ. Since a_k ≤ 1, the moments of that sum are at most those of χ² with
 ν = Σ a_k degrees of freedom. So the *bar* is half the quantile of χ²_ν at 1 − ``LEVEL``/number of windows (Bonferroni).
-Everything is conditional on the duels that were asked, so it may depend on earlier votes what was asked.
+All of this is conditional on the duels asked, which may depend on earlier votes.
 """
 
 from typing import NamedTuple
@@ -76,7 +77,7 @@ def screen(theta: Vector, whole: Problem, votes: Ordered, windows: NDArray[np.in
     The approximation is ½ sᵀ(V + λI)⁻¹s, with the window's score s = Σ (o − σ(φᵀθ)) φ at the ``theta`` (d,) that solves
     ``whole``. If a window has more upsets than expected it is too large rather than too small.
     """
-    differences, weights, _, ridge, link, _ = whole
+    differences, _, _, ridge, link, _ = whole
     dimension = theta.size
     parts = votes.edges.size - 1
     scores, hessians = np.zeros((parts + 1, dimension)), np.zeros((parts + 1, dimension, dimension))
@@ -166,7 +167,8 @@ def conclude(told: Comparisons, *, ridge: float, link: Link) -> Conclusion:
         codes = told.votes[kept]
         edges = np.linspace(0, len(kept), PARTS + 1).round().astype(np.int64)
         votes = Ordered(codes // 3, codes % 3 / 2.0, edges)
-        weights, wins = (np.bincount(votes.rows, each, len(told)) for each in (np.ones(len(kept)), votes.shares))
+        weights = np.bincount(votes.rows, minlength=len(told)).astype(np.float64)
+        wins = np.bincount(votes.rows, votes.shares, len(told)).astype(np.float64)
         whole = problem_of(told.differences, weights, wins, ridge, link)
         theta = solved(theta, whole).theta
         found = _clearest(theta, whole, votes) if len(bursts) < _MOST_BURSTS else None
