@@ -1,6 +1,6 @@
 """fairduel: find what people prefer, even when some of them lie."""
 
-from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB
+from fairduel.agents import RCDB, RCDBS, Agent, CoLSTIM, MaxInP, MaxPairUCB, Sceptic
 from fairduel.core.links import LOGISTIC, PROBIT, Link, clipped_linear
 from fairduel.duel import Duel, Outcome, Pull
 from fairduel.errors import (
@@ -30,6 +30,7 @@ __all__ = [
     "MaxPairUCB",
     "Outcome",
     "Pull",
+    "Sceptic",
     "UnknownDuelError",
     "clipped_linear",
 ]

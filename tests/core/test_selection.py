@@ -16,6 +16,8 @@ from fairduel.core.selection import (
     _best_pair_among_many,
     _best_pair_of_all,
     _promising_among_many,
+    _thriftiest_among_few,
+    _thriftiest_among_many,
     pair_widths,
     pick,
     promising,
@@ -41,6 +43,10 @@ def informative_pair(actions, theta, inverse, *settings):
 
 def perturbed_pair(actions, theta, inverse, *settings):
     return selection.perturbed_pair(view_by(inverse, actions, theta), *settings)
+
+
+def thrifty_pair(actions, theta, inverse, *settings):
+    return selection.thrifty_pair(view_by(inverse, actions, theta), *settings)
 
 
 @st.composite
@@ -343,3 +349,75 @@ def test_many_promising_actions_give_the_widest_pair():
     assert SMALL_SET < len(candidates) < 500
     first, second = informative_pair(actions, theta, inverse, radius, True, 0.5)
     assert widths[first, second] == pytest.approx(widths[np.ix_(candidates, candidates)].max(), abs=2e-9)
+
+
+def slow_thrift(actions, theta, inverse, allowance):
+    """Width over regret of all pairs."""
+    best = max(reward(x, theta) for x in actions)
+    return {
+        (a, b): width(actions[a], actions[b], inverse)
+        / (2.0 * best - reward(actions[a], theta) - reward(actions[b], theta) + allowance)
+        for a in range(len(actions))
+        for b in range(a)
+    }
+
+
+@given(problems(), ties, st.sampled_from([0.001, 0.1, 3.0]))
+def test_thrifty_pair_is_the_brute_force_argmax(problem, tie, allowance):
+    actions, theta, inverse, _ = problem
+    thrift = slow_thrift(actions, theta, inverse, allowance)
+    pair = thrifty_pair(actions, theta, inverse, 0.0, allowance, False, tie)
+    assert thrift[max(pair), min(pair)] == pytest.approx(max(thrift.values()), rel=1e-8)
+
+
+@given(problems(), ties)
+def test_the_leader_duels_itself_exactly_when_the_symmetric_rule_would(problem, tie):
+    actions, theta, inverse, radius = problem
+    scores = slow_symmetric_scores(actions, theta, inverse, radius)
+    leader = max(range(len(actions)), key=lambda i: scores[i, i])
+    rivals = [score for pair, score in scores.items() if pair != (leader, leader)]
+    assume(abs(max(rivals) - scores[leader, leader]) > 1e-7)
+    first, second = thrifty_pair(*problem, 0.001, True, tie)
+    alone = symmetric_pair(*problem, True, tie) == (leader, leader)
+    assert ((first, second) == (leader, leader)) == alone
+    assert (first == second) == alone
+
+
+def test_thrifty_ties_are_broken_uniformly():
+    """Without an estimate, all six longest diagonals of a regular hexagon's three are alike."""
+    angles = np.arange(6) * np.pi / 3
+    actions = np.column_stack([np.cos(angles), np.sin(angles)])
+    chosen = Counter(
+        thrifty_pair(actions, np.zeros(2), np.eye(2), 1.0, 0.1, False, tie) for tie in np.linspace(0, ALMOST_ONE, 300)
+    )
+    assert chosen == {(3, 0): 100, (4, 1): 100, (5, 2): 100}
+
+
+@given(problems(), ties)
+def test_thrift_among_few_and_many_is_alike(problem, tie):
+    actions, theta, inverse, _ = problem
+    costs = (actions @ theta).max() - actions @ theta + 0.05
+    few = _thriftiest_among_few(actions @ inverse @ actions.T, costs, tie)
+    many = _thriftiest_among_many(actions @ np.linalg.cholesky(inverse), costs, tie)
+    thrift = {pair: width(*actions[list(pair)], inverse) / costs[list(pair)].sum() for pair in (few, many)}
+    assert thrift[few] == pytest.approx(thrift[many], rel=1e-8)
+
+
+@pytest.mark.parametrize("allowance", [0.002, 1.0])
+@pytest.mark.parametrize("known", [1e-4, 1.0, 100.0])
+def test_many_actions_give_the_thriftiest_pair(known, allowance):
+    rng = np.random.default_rng(3)
+    actions = rng.normal(size=(600, 5))
+    actions /= np.linalg.norm(actions, axis=1, keepdims=True)
+    theta, root = rng.normal(size=5), rng.normal(size=(5, 5))
+    inverse = (root @ root.T + 0.01 * np.eye(5)) / known
+    costs = (actions @ theta).max() - actions @ theta + allowance / 2
+    ratios = pair_widths(actions @ inverse @ actions.T) / (costs[:, None] + costs[None, :])
+    first, second = thrifty_pair(actions, theta, inverse, 0.0, allowance, False, 0.5)
+    assert ratios[first, second] == pytest.approx(ratios.max(), rel=1e-8)
+
+
+def test_equal_actions_are_asked_about_at_random():
+    pairs = {thrifty_pair(np.ones((200, 1)), np.ones(1), np.eye(1), 1.0, 0.1, False, tie) for tie in (0.1, 0.9)}
+    assert len(pairs) == 2
+    assert all(first != second for first, second in pairs)

@@ -16,12 +16,14 @@ from fairduel.agents.phased_elimination import PhasedElimination
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
 from fairduel.agents.sbe import SBE
+from fairduel.agents.sceptic import Sceptic
 from fairduel.agents.vacdb import VACDB
 from fairduel.agents.versatile import VersatileDB
 from fairduel.agents.weighted_oful import MultiLevelOFUL, WeightedOFUL
 from fairduel.agents.wiwr import WIWR
 
 AGENTS: dict[str, type[Agent[Any, Any]]] = {
+    "sceptic": Sceptic,
     "rcdb": RCDB,
     "rcdb-s": RCDBS,
     "maxpairucb": MaxPairUCB,
@@ -74,6 +76,7 @@ __all__ = [
     "MultiLevelOFUL",
     "PhasedElimination",
     "RewardAgent",
+    "Sceptic",
     "VersatileDB",
     "WeightedOFUL",
     "loaded_class",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
+from fairduel.action_sets.base import Pair
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.round import Known, Plan, RunPlan, Steps, choose, steps, weigh
 from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
@@ -30,7 +31,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     """Base class of contextual dueling agents.
 
     A subclass implements :meth:`_theory_radius` and :meth:`_practical_radius`. To choose pairs differently it sets
-    ``_choose``, a compiled function like :func:`choose`; to weigh duels differently it sets ``_weigh``.
+    ``_choose``, a compiled function like :func:`choose`, and overrides :meth:`_pair_in` to support implicit action sets;
+    to weigh duels differently it sets ``_weigh``.
     :meth:`_numbers_at` returns what these need to know about a round.
 
     Σ does not depend on outcomes, so it is updated in :meth:`ask`. With immediate feedback that is exactly the paper's
@@ -109,9 +111,10 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     def _duel_in(self, actions: ActionSet) -> Duel:
         """Choose the next duel in an implicit action set."""
         self._check_dimension(actions)
-        if self._choose is not choose:  # also during the warm-up, which would work
+        has_own_search = type(self)._pair_in is not ContextualAgent._pair_in  # noqa: SLF001
+        if self._choose is not choose and not has_own_search:  # also during the warm-up, which would work
             raise BadInputError(
-                f"{type(self).__name__} needs listed actions; list them, or use RCDB, RCDB-S or MaxPairUCB."
+                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S or MaxPairUCB."
             )
         self._refit()
         for information in (self._information, self._local_information):
@@ -121,10 +124,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             while np.array_equal(first, second):
                 second = actions.random(self._rng)
         else:
-            inverse = (self._local_information if self._has_local_information else self._information).inverse
-            best = actions.best_pair(
-                self._estimator.theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels
-            )
+            best = self._pair_in(actions)
             first, second, gap = best.first, best.second, best.gap
         if self._rng.random() < 0.5:
             first, second = second, first
@@ -132,6 +132,13 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         weighed = self._steps.commit(*self._now(), pair, first - second)
         features = np.array([first, second])
         return Duel(self._asked, *pair, first - second, *weighed, features=features, gap=gap)
+
+    def _pair_in(self, actions: ActionSet) -> Pair:
+        """Line 6 for an implicit action set."""
+        inverse = (self._local_information if self._has_local_information else self._information).inverse
+        return actions.best_pair(
+            self._estimator.theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels
+        )
 
     def _tell(self, asked: Duel, answer: Outcome) -> None:
         pair, share = (asked.first, asked.second), answer.first_share

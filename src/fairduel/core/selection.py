@@ -328,21 +328,22 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
 
 
 @compiled
-def _rival_scores(gram: Matrix, rewards: Vector, radius: float, first: int) -> Vector:
-    scores = np.empty(rewards.size)
+def _rival_scores(view: View, radius: float, first: int) -> Vector:
+    """(x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,); ``first`` itself scores 0."""
+    rewards, gram, points = view
+    scores = rewards - rewards[first]
+    if not gram.size:
+        scores += radius * widths_from(points, points[first])
+        return scores
     for i in range(rewards.size):
-        scores[i] = (rewards[i] - rewards[first]) + radius * _width(gram, i, first)
+        scores[i] += radius * _width(gram, i, first)
     return scores
 
 
 @inlined
 def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
-    rewards, gram, points = view
-    if gram.size:
-        scores = _rival_scores(gram, rewards, radius, first)
-    else:
-        scores = rewards - rewards[first] + radius * widths_from(points, points[first])
+    scores = _rival_scores(view, radius, first)
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -423,3 +424,54 @@ def random_pair(count: int, uniform: float) -> tuple[int, int]:
 def uncertainty_weight(trust: float, width: float) -> float:
     """w = min(1, α/‖φ‖_Σ⁻¹), eq. (weight); 1 for a self-duel, which has width 0."""
     return 1.0 if width <= trust else trust / width
+
+
+@inlined
+def thrifty_pair(view: View, radius: float, allowance: float, self_duels: bool, tie: float) -> tuple[int, int]:
+    """Choose the pair with the most information per squared regret, unless the leader L is clearly ahead.
+
+    L duels itself if (x_L − x_i)ᵀθ ≥ β‖x_L − x_i‖_Σ⁻¹ for all i. (By the triangle inequality that is when
+    :func:`symmetric_pair` would choose L twice.) Otherwise the pair is
+    argmax ‖x_a − x_b‖_Σ⁻¹ / ((2x_L − x_a − x_b)ᵀθ + ``allowance``).
+    """
+    rewards, gram, points = view
+    leader = int(np.argmax(rewards))
+    if self_duels and np.max(_rival_scores(view, radius, leader)) <= TIE:
+        return leader, leader
+    costs = rewards[leader] - rewards + 0.5 * allowance
+    if gram.size:
+        return _thriftiest_among_few(gram, costs, tie)
+    return _thriftiest_among_many(points, costs, tie)
+
+
+@compiled
+def _thriftiest_among_few(gram: Matrix, costs: Vector, tie: float) -> tuple[int, int]:
+    """argmax over a ≠ b of ‖x_a − x_b‖_Σ⁻¹ / (c_a + c_b), for the Gram matrix XΣ⁻¹Xᵀ (K, K) and costs c > 0 (K,)."""
+    count = costs.size
+    values = np.full(count * (count + 1) // 2, -1.0)
+    best = 0.0
+    for a in range(count):
+        for b in range(a):
+            cost = costs[a] + costs[b]
+            value = _squared(gram[a, a], gram[b, b], gram[a, b]) / (cost * cost)
+            values[a * (a + 1) // 2 + b] = value
+            best = max(best, value)
+    return _pair_of(pick(values / best if best > 0.0 else values, tie))
+
+
+@compiled
+def _thriftiest_among_many(points: Matrix, costs: Vector, tie: float) -> tuple[int, int]:
+    """The same for ``points`` z (K, d), exactly (Dinkelbach 1967).
+
+    A pair of ratio ρ is best if no pair has ‖z_a − z_b‖/ρ − c_a − c_b > 0, which is the search of
+    :func:`_best_pair_among_many` at radius 1/ρ; otherwise the pair that it finds has a larger ratio.
+    """
+    first = int(np.argmin(costs))
+    ratio = np.max(widths_from(points, points[first]) / (costs + costs[first]))
+    while ratio > 0.0:
+        first, second = _best_pair_among_many(points, -costs, 1.0 / ratio, False, tie)
+        better = widths_from(points[second : second + 1], points[first])[0] / (costs[first] + costs[second])
+        if better <= ratio * (1.0 + TIE):
+            return first, second
+        ratio = better
+    return random_pair(costs.size, tie)  # all actions are equal

@@ -1,0 +1,180 @@
+"""Sceptic: growing trust, and the most information for what it costs; needs neither C nor tuning."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairduel.action_sets import ActionSet
+from fairduel.action_sets.base import Pair
+from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.round import RADIUS, Plan
+from fairduel.checks import at_least_zero, integer, positive
+from fairduel.core.compiling import inlined
+from fairduel.core.information import squared_width
+from fairduel.core.radius import confidence_radius, determinant_noise
+from fairduel.core.selection import TIE, View, thrifty_pair, uncertainty_weight
+from fairduel.duel import Vector
+
+GROWN, ALLOWANCE = RADIUS + 1, RADIUS + 2
+USUAL_HORIZON = 2000
+"""T of an agent that is told neither T nor C."""
+_FULL = 8.0  # the growth at which a vote counts fully: G
+_RIDGE = 320.0  # λdB²
+_SUSPICION = 2.0  # Ĉ/√T of an agent that is not told C
+_TRUST = 16.0  # αĈ/√d
+_RADIUS = 0.8  # β
+_ALLOWANCE = 0.001  # regret that counts as none, as a share of B
+
+
+@inlined
+def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
+    """Return the most informative pair for its regret, or the leader alone once it is clearly ahead."""
+    return thrifty_pair(seen, numbers[RADIUS], numbers[ALLOWANCE], plan.self_duels, rng.random())
+
+
+@inlined
+def weigh(
+    plan: Plan,
+    numbers: Vector,
+    theta: Vector,  # noqa: ARG001
+    difference: Vector,  # noqa: ARG001
+    width: float,
+) -> tuple[float, float]:
+    """The paper's weight, eq. (weight), times the trust that has grown by this round."""
+    return numbers[GROWN] * uncertainty_weight(plan.trust, width), plan.design_slope
+
+
+@dataclass(kw_only=True, eq=False)
+class Sceptic(ContextualAgent):
+    """Trust later votes more than early ones, and ask the duel that tells most for what it costs.
+
+    With Ĉ = C if told, else 2√T; s = σ′(0), the link's largest slope; and G = 8::
+
+        for t = 1 … T
+            Σ ← λI + Σ_{i<t} w_i s φ_i φ_iᵀ
+            θ ← solution of λθ + Σ_{i<t} w_i [σ(φ_iᵀθ) − o_i] φ_i = 0
+            L ← argmax x_iᵀθ, the leader
+            if (x_L − x_i)ᵀθ ≥ β‖x_L − x_i‖_Σ⁻¹ for all i: (a, b) ← (L, L)
+            else (a, b) ← argmax ‖x_a − x_b‖_Σ⁻¹ / ((2x_L − x_a − x_b)ᵀθ + B/1000)
+            ask a against b; the outcome o_t may be flipped
+            w_t ← (min(1 + (t − 1)/(Ĉ + 1), G)/G)² · min(1, α/‖φ_t‖_Σ⁻¹)
+
+    As long as fewer than C votes are in, all of them may be lies. So the prior is strong, the first vote counts 1/64,
+    and trust grows over the next 7Ĉ rounds: early lies are outvoted rather than remembered. The pair maximises
+    information over squared regret (information-directed sampling, Russo & Van Roy 2014). With ``self_duels=False`` it
+    is asked for even when the leader is clear.
+
+    There is no regret bound. With ``radius="theory"`` and ``constrained=True``, the leader is played alone only if it
+    is truly best, with probability 1 − δ, for up to Ĉ flips at any time.
+
+    Args:
+        flip_budget: C, how many outcomes may be flipped; ``None`` assumes 2√T, with T = 2000 if ``horizon`` is unknown.
+        radius: β. ``"practical"``: 0.8. ``"theory"``: (s/κ)(√λ B + αĈ + √((log det(Σ)/λᵈ + 2 log(1/δ))/4s)), with
+            the determinant bounded by (λ + 4sT/d)ᵈ. Or a number.
+        trust: α; ``None`` uses 16√d/Ĉ, or ∞ if Ĉ = 0.
+        growth: The power with which trust grows; 0 trusts all votes alike.
+        ridge: λ; ``None`` uses 320/(dB²).
+
+    >>> from fairduel import Outcome
+    >>> agent = Sceptic(dimension=2, norm_bound=2.0, seed=0)
+    >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
+    >>> for _ in range(100):
+    ...     duel = agent.ask(actions)
+    ...     agent.tell(duel, Outcome.FIRST if duel.first < duel.second else Outcome.SECOND)
+    >>> agent.recommend(actions)
+    0
+    """
+
+    title = "Sceptic"
+    colour = "#000000"
+    published_settings: ClassVar[dict[str, str]] = {}
+    assumes_if_untold: ClassVar[str] = "C = 2√T"
+
+    flip_budget: int | None = None
+    trust: float | None = None
+    growth: float = 2.0
+
+    _choose = staticmethod(choose)
+    _weigh = staticmethod(weigh)
+
+    def __post_init__(self) -> None:
+        self.flip_budget = None if self.flip_budget is None else integer("flip_budget", self.flip_budget)
+        self.trust = None if self.trust is None else positive("trust", self.trust)
+        self.growth = at_least_zero("growth", self.growth)
+        super().__post_init__()
+
+    @property
+    def suspected_flips(self) -> float:
+        """Ĉ, the number of flips that the agent prepares for."""
+        if self.flip_budget is not None:
+            return self.flip_budget
+        return _SUSPICION * math.sqrt(self.horizon or USUAL_HORIZON)
+
+    def grown_trust(self, round_number: int) -> float:
+        """The largest weight of the vote of round t, between 8^−``growth`` and 1."""
+        grown = 1.0 + (round_number - 1) / (self.suspected_flips + 1.0)
+        return float((min(grown, _FULL) / _FULL) ** self.growth)
+
+    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
+        return self.radius_at(round_number), self.grown_trust(round_number), _ALLOWANCE * self.norm_bound
+
+    @property
+    def _trust(self) -> float:
+        if self.trust is not None:
+            return self.trust
+        flips = self.suspected_flips
+        return _TRUST * math.sqrt(self.dimension) / flips if flips else math.inf
+
+    @property
+    def _design_slope(self) -> float:
+        return float(self._link.slope(0.0))
+
+    def _default_ridge(self) -> float:
+        return _RIDGE / (self.dimension * self.norm_bound**2)
+
+    def _practical_radius(self, round_number: int) -> float:  # noqa: ARG002
+        return _RADIUS
+
+    def _theory_radius(self, round_number: int) -> float:
+        slope, d = self._design_slope, self.dimension
+        largest = self._ridge + 4.0 * slope * self._horizon_or(round_number) / d  # mean eigenvalue of Σ, as ‖φ‖ ≤ 2
+        noise = determinant_noise(
+            dimension=d,
+            log_determinant=d * math.log(largest),
+            ridge=self._ridge,
+            kappa=slope,
+            failure=self.failure_probability,
+        )
+        beta = confidence_radius(
+            norm_bound=self.norm_bound,
+            flip_budget=self.suspected_flips,
+            ridge=self._ridge,
+            trust=self._trust,
+            noise=noise,
+        )
+        return slope / self._kappa * beta
+
+    def _pair_in(self, actions: ActionSet) -> Pair:
+        """The same rule in an implicit set, by Dinkelbach's method: see :func:`~fairduel.core.selection.thrifty_pair`.
+
+        The gap is that of the score (x_a + x_b)ᵀθ + ‖x_a − x_b‖_Σ⁻¹/ρ, where ρ is the ratio of the chosen pair.
+        """
+        theta, inverse = self._estimator.theta, self._information.inverse
+        pair = actions.best_pair(theta, inverse, self.current_radius, self._rng, self_duels=self.self_duels)
+        if np.array_equal(pair.first, pair.second):
+            return pair  # the leader is clearly ahead
+        at_best = 2.0 * float(actions.best(theta) @ theta) + _ALLOWANCE * self.norm_bound
+        while True:
+            width = math.sqrt(squared_width(inverse, pair.first - pair.second))
+            cost = at_best - float((pair.first + pair.second) @ theta)
+            better = actions.best_pair(theta, inverse, cost / width, self._rng, self_duels=False)
+            if better.score <= at_best + TIE * max(1.0, abs(at_best)):
+                return Pair(pair.first, pair.second, at_best, max(better.score - at_best, 0.0) + better.gap)
+            pair = better
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting, with defaults resolved."""
+        return super().settings | {"flip_budget": self.suspected_flips, "trust": self._trust}

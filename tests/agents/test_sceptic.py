@@ -1,0 +1,162 @@
+import math
+
+import numpy as np
+import pytest
+
+from fairduel import LOGISTIC, BadInputError, Outcome, Sceptic
+from fairduel.action_sets import HypercubeSet, hypercube
+from fairduel.simulation import Cell
+from helpers.agents import TRUTH, answer, sphere
+
+pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
+
+
+def made(**settings):
+    return Sceptic(**{"dimension": 3, "norm_bound": 2.0, "horizon": 400, "seed": 7} | settings)
+
+
+@pytest.mark.parametrize("self_duels", [True, False])
+@pytest.mark.parametrize("radius", [0.05, 0.8])
+def test_a_hundred_rounds_under_flips_are_the_algorithm_box(radius, self_duels, slow_estimate):
+    """Every line of the docstring, computed the obvious way; fresh actions in every round."""
+    agent = made(radius=radius, flip_budget=5, self_duels=self_duels)
+    ridge, trust, rng = 320 / (3 * 4), 16 * math.sqrt(3) / 5, np.random.default_rng(1)
+    phis, weights, outcomes, alone = np.empty((0, 3)), [], [], 0
+    for t in range(1, 101):
+        information = ridge * np.eye(3) + 0.25 * (phis.T * weights) @ phis
+        inverse = np.linalg.inv(information)
+        theta = slow_estimate(phis, np.array(weights), outcomes, ridge, LOGISTIC)
+        np.testing.assert_allclose(agent.estimate, theta, atol=1e-6)
+        actions = sphere(rng)
+        rewards = actions @ theta
+        leader = int(np.argmax(rewards))
+        width = np.array([[math.sqrt((x - y) @ inverse @ (x - y)) for y in actions] for x in actions])
+        margins = np.delete(rewards[leader] - rewards - radius * width[leader], leader)
+
+        duel = agent.ask(actions)
+
+        pair = duel.first, duel.second
+        if self_duels and (margins > 1e-9).all():
+            assert pair == (leader, leader)
+            alone += 1
+        elif not self_duels or (margins < -1e-9).any():
+            cost = 2 * rewards[leader] - rewards[:, None] - rewards[None, :] + 0.002
+            assert (width / cost)[pair] >= (width / cost).max() - 1e-6
+        grown = (min(1 + (t - 1) / 6, 8) / 8) ** 2
+        expected = grown * min(1.0, trust / width[pair]) if width[pair] else grown
+        assert duel.weight == pytest.approx(expected, rel=1e-9)
+        told = answer(duel, rng.random()) if t > 5 else answer(duel, rng.random()).flipped
+        agent.tell(duel, told)
+        if duel.first != duel.second:
+            phis, weights = np.vstack([phis, duel.difference]), [*weights, duel.weight]
+            outcomes.append(float(told is Outcome.FIRST))
+    assert (alone > 5) == (self_duels and radius < 0.1)
+
+
+def test_the_first_votes_count_a_sixty_fourth_and_trust_is_full_after_seven_times_the_flips():
+    agent = made(flip_budget=10)
+    assert agent.grown_trust(1) == 1 / 64
+    assert agent.grown_trust(1 + 77) == 1.0
+    assert agent.grown_trust(1 + 76) < 1.0
+    assert agent.grown_trust(10**6) == 1.0
+    assert made(growth=0).grown_trust(1) == 1.0
+
+
+def test_what_it_suspects_when_told_little():
+    assert made(flip_budget=7).suspected_flips == 7
+    assert made(horizon=100).suspected_flips == 20
+    assert made(horizon=None).suspected_flips == made(horizon=2000).suspected_flips
+    assert made(flip_budget=0).settings["trust"] == math.inf
+    assert Cell("sceptic", "greedy", 5, 50, agent_settings={"known_budget": False}).assumptions == [
+        "Where Sceptic is not told C, it assumes C = 2√T."
+    ]
+
+
+@pytest.mark.parametrize("bad", [{"flip_budget": -1}, {"flip_budget": 1.5}, {"growth": -1.0}, {"trust": 0.0}])
+def test_a_bad_setting_is_refused(bad):
+    with pytest.raises(BadInputError, match=next(iter(bad))):
+        made(**bad)
+
+
+# ---------------------------------------------------------------------- what is proved
+
+
+def error_and_bound(agent, flips, noise):
+    """‖θ − θ*‖_Σ of a played agent, and (s/κ)(√λ B + noise + α·Σ of the trust in the flipped votes)."""
+    trust = sum(agent.grown_trust(t) for t in flips)
+    gap = agent.estimate - TRUTH
+    ridge, kappa = agent.settings["ridge"], agent.settings["kappa"]
+    bound = math.sqrt(ridge) * np.linalg.norm(TRUTH) + noise + agent.settings["trust"] * trust
+    return math.sqrt(gap @ agent.information.matrix @ gap), 0.25 / kappa * bound
+
+
+@pytest.mark.parametrize("flips", [range(1, 31), range(171, 201), range(1, 201, 7)])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_estimation_error_obeys_its_decomposition(flips, seed):
+    """The proposition of the page, with the noise of this very run in place of its bound."""
+    agent, rng, noise = made(flip_budget=30, constrained=True, self_duels=False), np.random.default_rng(seed), 0.0
+    for t in range(1, 201):
+        duel = agent.ask(sphere(rng))
+        told = answer(duel, rng.random())
+        noise = (
+            noise + duel.weight * (told.first_share - LOGISTIC.probability(duel.difference @ TRUTH)) * duel.difference
+        )
+        agent.tell(duel, told.flipped if t in flips else told)
+    error, bound = error_and_bound(agent, flips, math.sqrt(noise @ agent.information.inverse @ noise))
+    assert error <= bound
+
+
+@pytest.mark.parametrize("settings", [{"growth": 0.0}, {}])
+def test_the_flips_share_of_the_error_is_at_most_alpha_times_their_trust_and_not_half_of_it(settings):
+    """All votes flipped, one feature, small α: each flip then weighs α√Σ_t, and Σ hardly grows."""
+    agent = made(dimension=1, flip_budget=40, trust=1e-3, **settings)
+    pushed = 0.0
+    for _ in range(40):
+        duel = agent.ask([[1.0], [-1.0]]) if settings else agent.ask([[0.9], [-0.9]])
+        pushed += duel.weight * abs(duel.difference[0])
+        agent.tell(duel, Outcome.FIRST)
+    share = pushed * math.sqrt(agent.information.inverse[0, 0])
+    bound = agent.settings["trust"] * sum(agent.grown_trust(t) for t in range(1, 41))
+    assert 0.6 * bound < share <= bound
+
+
+def test_as_many_early_flips_as_suspected_move_the_estimate_by_at_most_root_d():
+    """α·Ĉ·(1 + 1)²/64 = √d: the page's example."""
+    agent = made(flip_budget=50)
+    trust = sum(agent.grown_trust(t) for t in range(1, 51))
+    assert agent.settings["trust"] * trust <= math.sqrt(3)
+
+
+def test_the_theory_radius_bounds_the_noise_and_the_flips():
+    agent = made(radius="theory", flip_budget=30, horizon=200)
+    slope, kappa, ridge = 0.25, agent.settings["kappa"], agent.settings["ridge"]
+    determinant = 3 * math.log(1 + 4 * slope * 200 / (3 * ridge))
+    noise = math.sqrt((determinant + 2 * math.log(20)) / (4 * slope))
+    bound = slope / kappa * (math.sqrt(ridge) * 2.0 + 16 * math.sqrt(3) + noise)
+    assert agent.current_radius == pytest.approx(bound, rel=1e-12)
+
+
+# ---------------------------------------------------------------------- large and implicit sets
+
+
+@pytest.mark.parametrize("self_duels", [True, False])
+def test_an_implicit_hypercube_is_searched_like_a_listed_one(self_duels):
+    agent = made(dimension=4, self_duels=self_duels, radius=0.05, flip_budget=2)
+    actions, truth, rng, alone = hypercube(4), np.array([2.0, -1.0, 0.5, 1.0]), np.random.default_rng(3), 0
+    for _ in range(80):
+        theta, inverse, radius = agent.estimate, agent.information.inverse.copy(), agent.current_radius
+        rewards = actions @ theta
+        width = np.array([[math.sqrt((x - y) @ inverse @ (x - y)) for y in actions] for x in actions])
+        ahead = np.delete(rewards.max() - rewards - radius * width[rewards.argmax()], rewards.argmax())
+        thrift = width / (2 * rewards.max() - rewards[:, None] - rewards[None, :] + 0.002)
+        duel = agent.ask(HypercubeSet(4))
+        if self_duels and ahead.min() > 1e-9:
+            alone += 1
+            assert duel.is_self_duel
+            assert duel.first == rewards.argmax()
+        else:
+            assert thrift[duel.first, duel.second] >= thrift.max() * (1 - 1e-6)
+            assert duel.gap < 1e-6
+        wins = rng.random() < LOGISTIC.probability(duel.difference @ truth)
+        agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
+    assert (alone > 0) == self_duels
