@@ -109,8 +109,8 @@ class Duel(Asked):
         second: Index of the second action; equal to ``first`` in a self-duel.
         difference: φ = x_first − x_second, shape (d,); empty for an agent without features.
         weight: w of eq. (weight), fixed when the duel was asked.
-        width: ‖φ‖ in the norm of Σ⁻¹ when the duel was asked.
-        slope: How much the duel informs: κ, 1, or v_t of RCDB-S.
+        width: ‖φ‖ in the norm of Σ⁻¹, or H⁻¹ of GINOP and HCW, when the duel was asked.
+        slope: How much the duel informs: κ, 1, v_t of RCDB-S, or σ′(φᵀθ) of GINOP and HCW.
         features: The two actions, shape (2, d), if they come from an implicit action set; otherwise empty.
         gap: How far the pair's score can be from the best score of an implicit set; 0 if it is the best.
 

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet, ProductSet, hypercube
 from fairduel.action_sets.sign_search import climb, diagonal_over, prove, sign_score
+from fairduel.agents import GINOP, HCW, RandomPairs
 
 
 def score(first, second, theta, inverse, radius):
@@ -202,7 +203,7 @@ def test_a_warm_up_asks_two_different_actions():
 SETS = [HypercubeSet(6), BallSet(4), ProductSet([HypercubeSet(2), np.eye(3)])]
 
 
-@pytest.mark.parametrize("kind", [RCDB, RCDBS, MaxPairUCB])
+@pytest.mark.parametrize("kind", [RCDB, RCDBS, MaxPairUCB, GINOP, HCW, RandomPairs])
 @pytest.mark.parametrize("actions", SETS, ids=lambda actions: type(actions).__name__)
 def test_agents_ask_any_set_and_resume(kind, actions, tmp_path):
     rng = np.random.default_rng(3)

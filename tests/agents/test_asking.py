@@ -16,7 +16,8 @@ from fairduel import (
     Outcome,
     clipped_linear,
 )
-from helpers.agents import ACTIONS, TRUTH, answer, made, played, same, sphere, sums
+from fairduel.agents import AGENTS
+from helpers.agents import ACTIONS, FIVE, TRUTH, answer, made, played, same, sphere, sums
 
 
 def test_a_duel_names_two_of_the_actions_and_their_difference(kind):
@@ -33,7 +34,7 @@ def test_a_duel_names_two_of_the_actions_and_their_difference(kind):
 def test_the_width_is_taken_before_the_duel_is_counted(kind):
     agent, rng = made(kind), np.random.default_rng(0)
     for _ in range(30):
-        before = agent.information.matrix.copy()
+        before = getattr(agent, "hessian", agent.information).matrix.copy()
         duel = agent.ask(sphere(rng))
         phi = duel.difference
         assert duel.width == pytest.approx(math.sqrt(phi @ np.linalg.solve(before, phi)), rel=1e-9, abs=1e-12)
@@ -166,6 +167,7 @@ def test_bad_actions_are_refused_and_change_nothing(kind, actions):
         assert same(agent.state(), before)
 
 
+@pytest.mark.parametrize("kind", [AGENTS[name] for name in FIVE], ids=FIVE)
 def test_in_high_dimension_the_books_are_the_same(kind):
     rng = np.random.default_rng(0)
     agent = made(kind, dimension=80, norm_bound=1.0)

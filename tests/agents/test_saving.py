@@ -16,8 +16,10 @@ from fairduel import (
     Outcome,
     UnknownDuelError,
 )
+from fairduel.agents import AGENTS, DuelingAgent
 from fairduel.agents.old_formats import FORMAT
 from helpers.agents import ACTIONS, made, played, same
+from helpers.every_agent import play, small
 
 
 @pytest.mark.parametrize("stale", [True, False])
@@ -47,6 +49,20 @@ def test_a_saved_agent_goes_on_as_if_nothing_had_happened(kind, stale, tmp_path)
         both.tell(waiting[2], Outcome.FIRST)
     assert same(again.state(), agent.state())
     np.testing.assert_array_equal(again.estimate, agent.estimate)
+
+
+@pytest.mark.parametrize("name", [name for name, agent in AGENTS.items() if issubclass(agent, DuelingAgent)])
+def test_an_agent_told_just_before_it_was_saved_has_not_forgotten_it(name):
+    kind = AGENTS[name]
+    agent = small(kind, **({"self_duels": False} if "self_duels" in kind.__dataclass_fields__ else {}))
+    play(agent, 20, np.random.default_rng(1))
+    again = Agent.from_state(agent.state())
+    assert again.recommend(ACTIONS) == agent.recommend(ACTIONS)
+    if hasattr(agent, "estimate"):
+        assert np.linalg.norm(again.estimate) > 0.1
+        np.testing.assert_array_equal(again.estimate, agent.estimate)
+    rng, twin = np.random.default_rng(2), np.random.default_rng(2)
+    assert play(again, 10, rng) == play(agent, 10, twin)
 
 
 def test_saving_changes_nothing(kind, tmp_path):

@@ -11,6 +11,7 @@ from fairduel import (
     PROBIT,
     RCDB,
     RCDBS,
+    Agent,
     BadInputError,
     CoLSTIM,
     MaxInP,
@@ -18,6 +19,7 @@ from fairduel import (
     Outcome,
     clipped_linear,
 )
+from fairduel.agents import AGENTS, ContextualAgent
 from helpers.agents import TRUTH, made, played, sphere
 
 
@@ -141,3 +143,31 @@ def test_an_unknown_name_is_answered_with_the_nearest(kind, setting, value, mean
 def test_a_link_that_is_flat_within_the_bound_is_refused():
     with pytest.raises(BadInputError, match="κ = 0"):
         made(MaxPairUCB, link=clipped_linear(), norm_bound=1.0)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent)])
+def test_a_poll_without_features_needs_only_the_number_of_items(name, tmp_path):
+    agent = AGENTS[name](items=5, horizon=50, seed=1)
+    for _ in range(30):
+        duel = agent.ask()
+        assert not duel.is_self_duel
+        agent.tell(duel, Outcome.FIRST if duel.first > duel.second else Outcome.SECOND)
+    assert agent.recommend() == agent.recommend(np.eye(5)) == 4
+    agent.save(tmp_path / "poll.npz")
+    assert Agent.load(tmp_path / "poll.npz").ask().same_as(agent.ask())
+    featured = AGENTS[name](dimension=5, norm_bound=5**0.5, self_duels=False, horizon=50, seed=1)
+    assert featured.ask(np.eye(5)).same_as(AGENTS[name](items=5, horizon=50, seed=1).ask())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "set dimension and norm_bound or, for a poll without features, items"),
+        ({"dimension": 3}, "set dimension and norm_bound"),
+        ({"items": 1}, "items must be a whole number ≥ 2"),
+        ({"items": 4, "dimension": 3, "norm_bound": 1.0}, "items or dimension, not both"),
+    ],
+)
+def test_a_poll_with_too_little_or_too_much_is_refused(settings, message):
+    with pytest.raises(BadInputError, match=message):
+        RCDB(**settings, horizon=10)

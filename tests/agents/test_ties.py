@@ -11,7 +11,7 @@ from fairduel.core.likelihood import Comparisons
 from fairduel.testing import _same
 from helpers.every_agent import ACTIONS, small
 
-LIKELIHOOD = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "fgts"]
+LIKELIHOOD = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "random-pairs", "fgts"]
 """Agents in which two duels of one pair can have the same weight: 1."""
 
 

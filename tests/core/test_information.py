@@ -256,3 +256,23 @@ def test_features_in_single_precision_give_nearly_the_same_widths():
     assert information.gram.dtype == np.float64
     single = [width_between(information.arrays, rows[0] - other, 0, i + 1) for i, other in enumerate(rows[1:])]
     np.testing.assert_allclose(single, exact, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dimension", [3, HIGH_DIMENSION])
+def test_a_replaced_matrix_has_its_inverse_determinant_and_gram_matrix(dimension):
+    """Also where updates of the matrix before were deferred."""
+    rng = np.random.default_rng(0)
+    actions = rng.normal(size=(5, dimension)) / 10
+    information = Information(dimension, ridge=0.5)
+    for _ in range(3):
+        information.set_actions(actions)
+    add_difference(information.arrays, actions[0] - actions[1], 2.0, 0, 1)
+    square = rng.normal(size=(dimension, dimension))
+    matrix = square @ square.T + np.eye(dimension)
+    information.replace(matrix)
+    np.testing.assert_array_equal(information.matrix, matrix)
+    np.testing.assert_allclose(information.inverse @ matrix, np.eye(dimension), atol=1e-8)
+    np.testing.assert_array_equal(information.inverse, information.inverse.T)
+    assert information.log_determinant == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
+    information.set_actions(actions)
+    np.testing.assert_allclose(information.gram, actions @ np.linalg.inv(matrix) @ actions.T, rtol=1e-6, atol=1e-9)

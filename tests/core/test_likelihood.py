@@ -461,3 +461,21 @@ def test_the_gradient_by_hand_and_by_blas_is_that_of_the_formula(dimension, coun
     expected = 0.25 * theta + (weights * LOGISTIC.probability(rows @ theta) - wins) @ rows
     np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(curvatures, weights * LOGISTIC.slope(rows @ theta), rtol=1e-11)
+
+
+@settings(max_examples=30, deadline=None)
+@given(any_seed, st.sampled_from([LOGISTIC, PROBIT, Link("logistic", 1.6)]), any_ridge)
+def test_the_estimators_hessian_is_the_derivative_of_the_gradient(seed, link, ridge):
+    differences, weights, outcomes = random_duels(seed)
+    dimension = differences.shape[1]
+    estimator = Estimator("exact", dimension, ridge=ridge, link=link)
+    for difference, weight, outcome in zip(differences, weights, outcomes, strict=True):
+        estimator.tell((0, 1), difference, weight=weight, share=outcome)
+    theta = estimator.fitted(log_determinant=0.0)
+
+    def gradient(point):
+        return loss_gradient_hessian(point, differences, weights, weights * outcomes, ridge, link)[1]
+
+    step = 1e-5 * np.eye(dimension)
+    slow = np.array([(gradient(theta + h) - gradient(theta - h)) / 2e-5 for h in step])
+    np.testing.assert_allclose(estimator.hessian, slow, rtol=1e-6, atol=1e-7)

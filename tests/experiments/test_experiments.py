@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from fairduel.experiments import EXPERIMENTS
@@ -82,3 +83,29 @@ def test_results_have_one_row_a_run_and_cumulative_traces(tmp_path):
     entry = experiment.entries[0]
     last = results.traces.filter((results.traces["entry"] == 0) & (results.traces["round"] == entry.cell.horizon))
     assert last.sort("seed")["regret"].to_list() == pytest.approx(results.of(entry)["regret"].to_list())
+
+
+def test_ginops_world_is_declared_as_published_and_agents_are_told_what_is_flipped():
+    cells = [entry.cell for entry in EXPERIMENTS["ginop"]().entries]
+    assert {cell.horizon for cell in cells} == {2000}
+    for cell in cells:
+        world = cell.start(seed=0)[1]
+        assert world.arms == 30
+        assert np.linalg.norm(world.parameter) == pytest.approx(2.0)
+        assert cell.budget == (0 if cell.attack == "none" else 45)
+    played = {(cell.world_settings["dimension"], cell.attack) for cell in cells}
+    assert played == {(10, "none"), (10, "greedy"), (10, "adversarial"), (15, "none"), (20, "none")}
+
+
+@pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
+def test_in_ginops_world_it_leads_without_flips_and_hcw_with_them():
+    """Means of 50 seeds: without flips GINOP 537, RCDB 757, HCW 875; adversarial 4,079, 1,043, 924."""
+    regret = {
+        (cell.agent, cell.attack): np.mean([cell.run(seed).trace.regret.sum() for seed in range(8)])
+        for cell in (entry.cell for entry in EXPERIMENTS["ginop"]().entries)
+        if cell.world_settings["dimension"] == 10 and cell.agent in {"rcdb", "ginop", "hcw", "random-pairs"}
+    }
+    assert regret["ginop", "none"] < 0.85 * regret["rcdb", "none"]
+    assert regret["hcw", "none"] < 1.5 * regret["rcdb", "none"]
+    assert regret["hcw", "adversarial"] < regret["rcdb", "adversarial"] < 0.5 * regret["ginop", "adversarial"]
+    assert regret["random-pairs", "none"] == regret["random-pairs", "adversarial"] > 4 * regret["rcdb", "adversarial"]

@@ -10,7 +10,7 @@ from fairduel.worlds import FixedWorld, Hypercube
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 
 ATTACKS = ["none", "greedy", "random", "adversarial", "misleading", "hiding"]
-AGENTS = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim"]
+AGENTS = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "hcw", "random-pairs"]
 SETTINGS = [
     ("rcdb", {"radius": "theory"}),
     ("rcdb", {"design": "kappa", "radius": 0.5}),
@@ -29,6 +29,12 @@ SETTINGS = [
     ("colstim", {"coupling": "vacdb", "horizon": None}),
     ("colstim", {"threshold": 0.5, "warmup": 20, "radius_scale": 0.2}),
     ("colstim", {"radius": "theory", "self_duels": False}),
+    ("ginop", {"radius": "theory", "warmup": 20, "horizon": None}),
+    ("ginop", {"radius": 0.3, "constrained": True, "norm_bound": 0.5}),
+    ("ginop", {"radius": 0.3, "self_duels": False, "link": "probit"}),
+    ("hcw", {"estimator": "exact", "trust": 0.05, "ridge": 2.0}),
+    ("hcw", {"flip_budget": 0, "horizon": None, "self_duels": False}),
+    ("hcw", {"radius": 0.1, "warmup": 10}),
     ("rcdb", {"constrained": True}),
     ("maxpairucb", {"constrained": True, "norm_bound": 0.5}),
     *((agent, {"estimator": estimator}) for agent in AGENTS for estimator in ("lazy", "one-pass")),

@@ -70,6 +70,35 @@ def test_too_many_vertices_are_refused(world_class):
         world_class(rng=rng(), dimension=13)
 
 
+@pytest.mark.parametrize(("dimension", "count"), [(3, 8), (10, 30), (62, 30)])
+def test_some_vertices_are_drawn_once_and_all_differ(dimension, count):
+    worlds = [Hypercube(rng=rng(seed), dimension=dimension, count=count) for seed in (1, 1, 2)]
+    one, same, other = (world.offer(1).actions for world in worlds)
+    assert one.shape == (count, dimension)
+    assert len(np.unique(one, axis=0)) == count
+    np.testing.assert_allclose(np.abs(one), 1 / math.sqrt(dimension), rtol=1e-15)
+    assert 0.25 < (one > 0).mean() < 0.75
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    np.testing.assert_allclose(worlds[0].offer(1).rewards, one @ worlds[0].parameter)
+    np.testing.assert_array_equal(worlds[0].parameter, Fresh(rng=rng(1), dimension=dimension).parameter)
+    checked_actions(one, dimension)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dimension": 3, "count": 9}, "dimension 3 has only 8 vertices, not 9"),
+        ({"count": 1}, "count must be a whole number ≥ 2"),
+        ({"count": 2.5}, "count must be a whole number ≥ 2"),
+        ({"dimension": 63, "count": 9}, "from 1 to 62"),
+    ],
+)
+def test_vertices_that_do_not_exist_are_refused(settings, message):
+    with pytest.raises(BadInputError, match=message):
+        Hypercube(rng=rng(), **settings)
+
+
 def test_the_papers_world_is_the_default():
     world = Hypercube(rng=rng())
     np.testing.assert_array_equal(world.offer(1).actions, hypercube(5))

@@ -10,9 +10,12 @@ from fairduel.agents.colstim import CoLSTIM
 from fairduel.agents.contextual import ContextualAgent
 from fairduel.agents.cw_oful import CWOFUL
 from fairduel.agents.fgts import FGTS
+from fairduel.agents.ginop import GINOP
+from fairduel.agents.hcw import HCW
 from fairduel.agents.maxinp import MaxInP
 from fairduel.agents.maxpairucb import MaxPairUCB
 from fairduel.agents.phased_elimination import PhasedElimination
+from fairduel.agents.random_pairs import RandomPairs
 from fairduel.agents.rcdb import RCDB
 from fairduel.agents.rcdbs import RCDBS
 from fairduel.agents.sbe import SBE
@@ -29,6 +32,9 @@ AGENTS: dict[str, type[Agent[Any, Any]]] = {
     "maxpairucb": MaxPairUCB,
     "maxinp": MaxInP,
     "colstim": CoLSTIM,
+    "ginop": GINOP,
+    "hcw": HCW,
+    "random-pairs": RandomPairs,
     "wiwr": WIWR,
     "versatile-db": VersatileDB,
     "vacdb": VACDB,
@@ -60,6 +66,8 @@ __all__ = [
     "COBE",
     "CWOFUL",
     "FGTS",
+    "GINOP",
+    "HCW",
     "RCDB",
     "RCDBS",
     "SBE",
@@ -75,6 +83,7 @@ __all__ = [
     "MaxPairUCB",
     "MultiLevelOFUL",
     "PhasedElimination",
+    "RandomPairs",
     "RewardAgent",
     "Sceptic",
     "VersatileDB",

@@ -31,14 +31,18 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     """Base class of contextual dueling agents.
 
     A subclass implements :meth:`_theory_radius` and :meth:`_practical_radius`. To choose pairs differently it sets
-    ``_choose``, a compiled function like :func:`choose`, and overrides :meth:`_pair_in` to support implicit action sets;
-    to weigh duels differently it sets ``_weigh``.
-    :meth:`_numbers_at` returns what these need to know about a round.
+    ``_choose``, a compiled function like :func:`choose`, and overrides :meth:`_pair_in` for implicit action sets; to
+    weigh duels differently it sets ``_weigh``. :meth:`_numbers_at` returns what these need to know about a round.
 
     Σ does not depend on outcomes, so it is updated in :meth:`ask`. With immediate feedback that is exactly the paper's
     order; with late feedback it keeps the agent from repeating itself while it waits.
 
     Args:
+        dimension: d, the number of features of an action.
+        norm_bound: B, an upper bound on ‖θ*‖; never estimated from data.
+        items: The number of items of a poll without features, in place of ``dimension``; ``ask`` and ``recommend`` then
+            need no actions, because every item has a feature of its own. B defaults to √``items``, which suits scores
+            with a standard deviation of 1.
         link: σ, a :class:`~fairduel.core.links.Link` or its name.
         kappa: κ, the smallest slope of the link; ``None`` derives it from the link and the norm bound.
         ridge: λ; ``None`` uses the theorem's value.
@@ -46,7 +50,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         radius_scale: A factor on the radius.
         failure_probability: δ of the theory radius.
         warmup: τ, the number of initial duels between random distinct actions.
-        self_duels: Whether an action may duel itself, as the paper's argmax allows. Set ``False`` when people answer.
+        self_duels: Whether an action may duel itself, as the paper's argmax allows. ``False`` when people answer;
+            ``None`` allows it unless there are ``items``.
         constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
         estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
             and there are 10% more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
@@ -56,6 +61,9 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
+    dimension: int = None  # type: ignore[assignment]  # set from ``items`` if omitted
+    norm_bound: float = None  # type: ignore[assignment]
+    items: int | None = None
     link: Link | str = LOGISTIC
     kappa: float | None = None
     ridge: float | None = None
@@ -63,7 +71,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     radius_scale: float = 1.0
     failure_probability: float = 0.05
     warmup: int = 0
-    self_duels: bool = True
+    self_duels: bool = None  # type: ignore[assignment]
     constrained: bool = False
     estimator: EstimatorName = "exact"
     recommend_by: RecommendBy = "votes"
@@ -71,9 +79,11 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     _choose: ClassVar[Any] = staticmethod(choose)
     _weigh: ClassVar[Any] = staticmethod(weigh)
     _has_local_information: ClassVar[bool] = False
+    _by_hessian: ClassVar[bool] = False
     _memory = ("_self_duel_streak", "_warned_of_lock_in")
 
     def __post_init__(self) -> None:
+        self._set_up_items()
         super().__post_init__()
         self._link = as_link(self.link)
         self._check_settings()
@@ -85,6 +95,17 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self._self_duel_streak = 0
         self._warned_of_lock_in = False
         self._conclusion: Conclusion | None = None  # of all votes when it was last asked for
+
+    def _set_up_items(self) -> None:
+        if self.items is not None:
+            self.items = integer("items", self.items, least=2)
+            if self.dimension not in {None, self.items}:
+                raise BadInputError("items have no features; set items or dimension, not both.")
+            self.dimension = self.items
+            self.norm_bound = math.sqrt(self.items) if self.norm_bound is None else self.norm_bound
+        elif self.dimension is None or self.norm_bound is None:
+            raise BadInputError("set dimension and norm_bound or, for a poll without features, items.")
+        self.self_duels = self.items is None if self.self_duels is None else boolean("self_duels", self.self_duels)
 
     def _new_estimator(self, room: int = 64) -> Estimator:
         is_bounded = self.constrained or self.estimator == "one-pass"
@@ -105,7 +126,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         if self._has_local_information:
             self._local_information.set_actions(table)
         table = np.asarray(table, dtype=np.float64)
-        is_warmup = self._asked < self.warmup
+        is_warmup = self._asked < self._random_rounds
         return Duel(self._asked, *self._steps.ask(*self._now(), table, is_warmup, self._rng))
 
     def _duel_in(self, actions: ActionSet) -> Duel:
@@ -114,12 +135,13 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         has_own_search = type(self)._pair_in is not ContextualAgent._pair_in  # noqa: SLF001
         if self._choose is not choose and not has_own_search:  # also during the warm-up, which would work
             raise BadInputError(
-                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S or MaxPairUCB."
+                f"{type(self).__name__} needs listed actions; list them, or use Sceptic, RCDB, RCDB-S, MaxPairUCB, GINOP "
+                "or HCW."
             )
         self._refit()
         for information in (self._information, self._local_information):
             information.set_actions(None)
-        if self._asked < self.warmup:
+        if self._asked < self._random_rounds:
             first, second, gap = actions.random(self._rng), actions.random(self._rng), 0.0
             while np.array_equal(first, second):
                 second = actions.random(self._rng)
@@ -224,6 +246,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return ""
 
     def _table(self, actions: ArrayLike | None) -> Matrix:
+        if actions is None and self.items is not None:
+            return np.eye(self.items)
         if actions is None:
             raise BadInputError(f"{type(self).__name__} needs the features of the actions, one row each.")
         return checked_actions(actions, self.dimension, single=True)
@@ -308,6 +332,11 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return (self.radius_at(round_number),)
 
     @property
+    def _random_rounds(self) -> int:
+        """How many duels come first that are between random distinct actions."""
+        return self.warmup
+
+    @property
     def _trust(self) -> float:
         return math.inf
 
@@ -320,7 +349,16 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
 
     @property
     def _plan(self) -> Plan:
-        return Plan(0, 0, self._trust, self._design_slope, self._kappa, self.self_duels, self._estimator.plan)
+        return Plan(
+            chooser=0,
+            weigher=0,
+            trust=self._trust,
+            design_slope=self._design_slope,
+            kappa=self._kappa,
+            self_duels=self.self_duels,
+            by_hessian=self._by_hessian,
+            estimator=self._estimator.plan,
+        )
 
     @property
     def _steps(self) -> Steps:
@@ -341,7 +379,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         first, last = self._numbers_at(1), self._numbers_at(horizon)
         rounds = range(1, horizon + 1) if first != last else (1,)
         schedule = np.array([self._numbers_at(t) for t in rounds], dtype=np.float64)
-        return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self.warmup)
+        return RunPlan(self._plan, np.tile(schedule, (horizon // len(schedule), 1)), self._random_rounds)
 
     def new_arrays(self, room: int) -> tuple[Known, EstimatorArrays]:
         """Return the arrays of a new agent with these settings, with room for ``room`` distinct duels."""
@@ -380,7 +418,6 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self.radius_scale = positive("radius_scale", self.radius_scale)
         self.failure_probability = fraction("failure_probability", self.failure_probability)
         self.warmup = integer("warmup", self.warmup)
-        self.self_duels = boolean("self_duels", self.self_duels)
         self.constrained = boolean("constrained", self.constrained)
         self.kappa = None if self.kappa is None else positive("kappa", self.kappa)
         steepest = float(self._link.slope(0.0))

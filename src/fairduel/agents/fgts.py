@@ -14,7 +14,6 @@ from fairduel.agents.draws import draw
 from fairduel.agents.guarantee import Guarantee
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator
-from fairduel.core.likelihood import hessian_of
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.selection import pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
@@ -196,10 +195,8 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
 
     def _root(self) -> Matrix:
         """Return R with RRᵀ the inverse Hessian at the MAP estimate, shape (d, d)."""
-        told = self._estimator.told
-        curvatures = told.weights * LOGISTIC.slope(told.differences @ self._map_estimate())
-        hessian = hessian_of(told.differences, curvatures, self._ridge)
-        return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * hessian)).T)
+        self._map_estimate()
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(self.learning_rate * self._estimator.hessian)).T)
 
     def _map_estimate(self) -> Vector:
         return self._estimator.fitted(log_determinant=0.0)  # which only lazy estimates depend on

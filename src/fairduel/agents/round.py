@@ -39,6 +39,8 @@ class Plan(NamedTuple):
     """The coefficient of a duel in Σ, before its weight."""
     kappa: float
     self_duels: bool
+    by_hessian: bool
+    """Whether Λ is the Hessian of the estimate; widths are then in its norm."""
     estimator: EstimatorPlan
 
 
@@ -123,7 +125,10 @@ def commit_step(
     Algorithm 1, lines 8 and 3; Algorithm 2, lines 12 to 15, 4 and 6.
     """
     first, second = pair
-    width = width_between(information, difference, first, second)
+    if plan.by_hessian:
+        width = width_between(local, difference, first, second)
+    else:
+        width = width_between(information, difference, first, second)
     weight, slope = weigh(plan, numbers, theta, difference, width)
     if first != second:
         add_difference(information, difference, weight * plan.design_slope, first, second)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.checks import boolean, ensure, integer
-from fairduel.core.compiling import inlined
-from fairduel.core.information import Information, checked_array
+from fairduel.core.compiling import compiled, inlined
+from fairduel.core.information import Information, checked_array, products
 from fairduel.core.likelihood import (
     Comparisons,
     Problem,
@@ -20,14 +20,15 @@ from fairduel.core.likelihood import (
     add_outcome,
     check_converged,
     converging,
+    hessian_of,
     longest_of,
     predicted,
     size_of,
     solve,
 )
-from fairduel.core.links import Link, LinkNumbers
+from fairduel.core.links import Link, LinkNumbers, slope
 from fairduel.core.mirror_descent import STEP, mirror_step
-from fairduel.duel import Vector
+from fairduel.duel import Matrix, Vector
 
 EstimatorName = Literal["exact", "lazy", "one-pass"]
 _EXACT, _LAZY, _ONE_PASS = range(3)
@@ -83,6 +84,7 @@ def tell_step(
     if pair[0] == pair[1]:
         return
     arrays.marks[_OUTCOMES] += 1
+    arrays.marks[_IS_STALE] = 1
     if plan.kind == _ONE_PASS:
         arrays.marks[UPDATES] += 1
         curvature, inverse = arrays.matrices[0], arrays.matrices[1]
@@ -101,23 +103,25 @@ def tell_step(
         return
     add_outcome(arrays.told, difference, weight, share)
     arrays.marks[_SIZE] += weight * longest_of(difference)
-    arrays.marks[_IS_STALE] = 1
     if plan.kind == _EXACT and arrays.marks[_HAS_ROOT]:
         arrays.theta[:] = predicted(arrays.theta, arrays.matrices[0], difference, weight, share, plan.link)
 
 
 @inlined
-def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) -> None:
-    """Update θ if a fit is due; ``log_determinant`` is log det Σ.
+def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) -> bool:
+    """Update θ if a fit is due, and return whether it is new; ``log_determinant`` is log det Σ.
 
-    A fit that does not converge only sets ``EXCESS``.
+    A fit that does not converge only sets ``EXCESS``. A one-pass estimate was updated by :func:`tell_step`.
     """
     marks = arrays.marks
     if not marks[_IS_STALE]:
-        return
+        return False
+    if plan.kind == _ONE_PASS:
+        marks[_IS_STALE] = 0
+        return True
     gain = log_determinant - marks[_FITTED_AT]
     if plan.kind == _LAZY and not worth_a_fit(gain, marks[_FITTED_OUTCOMES], marks[_OUTCOMES]):
-        return
+        return False
     told = arrays.told
     rows = told.size[0]
     differences, weights, wins = told.differences[:rows], told.sums[0, :rows], told.sums[1, :rows]
@@ -125,13 +129,30 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
     estimate = solve(arrays.theta, problem, plan.ball)
     marks[EXCESS] = estimate.gradient / estimate.tolerance
     if not marks[EXCESS] <= 1.0:
-        return
+        return False
     arrays.theta[:] = estimate.theta
     marks[_HAS_ROOT] = estimate.root.size > 0
     if marks[_HAS_ROOT]:
         arrays.matrices[0] = estimate.root
     marks[_IS_STALE] = 0
     marks[_FITTED_AT], marks[_FITTED_OUTCOMES] = log_determinant, marks[_OUTCOMES]
+    return True
+
+
+@compiled
+def hessian(plan: EstimatorPlan, arrays: EstimatorArrays) -> Matrix:
+    """λI + Σ_i w_i σ′(φ_iᵀθ) φ_i φ_iᵀ over all outcomes told, shape (d, d).
+
+    One-pass estimates keep it as H, in which the slope of each outcome is that of the θ it led to.
+    """
+    if plan.kind == _ONE_PASS:
+        return arrays.matrices[0].copy()  # type: ignore[no-any-return]
+    rows, link = arrays.told.size[0], plan.link
+    differences = arrays.told.differences[:rows]
+    curvatures = products(differences, arrays.theta)
+    for i in range(rows):
+        curvatures[i] = arrays.told.sums[0, i] * slope(link.kind, link.scale, curvatures[i])
+    return hessian_of(differences, curvatures, plan.ridge)
 
 
 class Estimator:
@@ -189,14 +210,24 @@ class Estimator:
         """Learn the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ for a tie."""
         tell_step(self.plan, self.arrays, pair, difference, weight, share)
 
-    def fitted(self, log_determinant: float) -> Vector:
-        """Return θ (d,), after refitting if that is due."""
-        marks = self._arrays.marks
+    def refit(self, log_determinant: float) -> bool:
+        """Update θ if a fit is due, and return whether it is new."""
+        marks, is_new = self._arrays.marks, False
         if marks[_IS_STALE]:
             with converging(self.plan.ridge):
-                refit(self.plan, self._arrays, log_determinant)
+                is_new = refit(self.plan, self._arrays, log_determinant)
             check_converged(float(marks[EXCESS]), self.plan.ridge)
+        return is_new
+
+    def fitted(self, log_determinant: float) -> Vector:
+        """Return θ (d,), after refitting if that is due."""
+        self.refit(log_determinant)
         return self._arrays.theta
+
+    @property
+    def hessian(self) -> Matrix:
+        """λI + Σ_i w_i σ′(φ_iᵀθ) φ_i φ_iᵀ over all outcomes told, shape (d, d)."""
+        return hessian(self.plan, self._arrays)
 
     def state(self) -> dict[str, Any]:
         """Return everything that :meth:`restore` needs, as JSON values and arrays."""
@@ -242,6 +273,7 @@ class Estimator:
             updates = state["curvature"]["updates"]
         else:
             self._told = told
+            self._arrays = self._arrays._replace(told=told.rows)
         if has_root:
             self._arrays.matrices[0] = root
         self._arrays.theta[:] = theta

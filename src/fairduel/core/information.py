@@ -62,6 +62,15 @@ def squared_width(inverse: Matrix, direction: Vector) -> float:
 
 
 @compiled
+def _fill_inverse(matrix: Matrix, inverse: Matrix) -> None:
+    """Compute Σ⁻¹ (d, d) from Σ, exactly symmetric."""
+    fresh = np.linalg.inv(matrix)
+    for i in range(len(matrix)):
+        for j in range(len(matrix)):
+            inverse[i, j] = 0.5 * (fresh[i, j] + fresh[j, i])
+
+
+@compiled
 def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: float, updates: int) -> float:
     """Add cφφᵀ to Σ, update Σ⁻¹ by Sherman–Morrison, in place, and return the pivot det Σ_new / det Σ_old.
 
@@ -75,10 +84,7 @@ def rank_one(matrix: Matrix, inverse: Matrix, direction: Vector, coefficient: fl
         for j in range(d):
             matrix[i, j] += coefficient * (direction[i] * direction[j])
     if pivot < _SMALLEST_PIVOT or updates % max(REFRESH_EVERY, d) == 0:
-        fresh = np.linalg.inv(matrix)
-        for i in range(d):
-            for j in range(d):
-                inverse[i, j] = 0.5 * (fresh[i, j] + fresh[j, i])
+        _fill_inverse(matrix, inverse)
         return pivot
     gain = coefficient / pivot
     for i in range(d):
@@ -165,6 +171,15 @@ def add_direction(matrix: Matrix, inverse: Matrix, marks: Vector, direction: Vec
     marks[UPDATES] += 1
     pivot = rank_one(matrix, inverse, direction, coefficient, int(marks[UPDATES]))
     marks[LOG_DETERMINANT] += math.log(max(pivot, _SMALLEST_PIVOT))
+
+
+@compiled
+def replace_matrix(arrays: InformationArrays, matrix: Matrix) -> None:
+    """Set Σ to ``matrix`` (d, d) and compute its inverse and determinant; no update may be deferred."""
+    arrays.matrix[:] = matrix
+    _fill_inverse(matrix, arrays.inverse)
+    arrays.marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
+    arrays.marks[UPDATES], arrays.marks[GRAM_UPDATES] = 0, REFRESH_EVERY
 
 
 def may_keep_gram(count: int, dimension: int) -> bool:
@@ -290,6 +305,11 @@ class Information:
         add_direction(matrix, inverse, marks, direction, coefficient)
         if coefficient < 0.0:
             marks[LOG_DETERMINANT] = np.linalg.slogdet(matrix)[1]
+
+    def replace(self, matrix: Matrix) -> None:
+        """Set Σ to ``matrix`` (d, d), and drop the Gram matrix."""
+        self._forget_actions()
+        replace_matrix(self.arrays, matrix)
 
     def state(self) -> dict[str, Any]:
         """Return everything that :meth:`from_state` needs.

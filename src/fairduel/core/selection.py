@@ -331,12 +331,12 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
 def _rival_scores(view: View, radius: float, first: int) -> Vector:
     """(x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,); ``first`` itself scores 0."""
     rewards, gram, points = view
-    scores = rewards - rewards[first]
+    scores = np.empty(rewards.size)
     if not gram.size:
-        scores += radius * widths_from(points, points[first])
+        scores[:] = rewards - rewards[first] + radius * widths_from(points, points[first])
         return scores
     for i in range(rewards.size):
-        scores[i] += radius * _width(gram, i, first)
+        scores[i] = (rewards[i] - rewards[first]) + radius * _width(gram, i, first)
     return scores
 
 

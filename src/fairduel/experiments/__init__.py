@@ -4,6 +4,7 @@ from fairduel.experiments.estimators import estimators
 from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, Shares, title_of
 from fairduel.experiments.figure1 import figure1
 from fairduel.experiments.figure2 import figure2
+from fairduel.experiments.ginop import ginop
 from fairduel.experiments.growth import dimension, horizon
 from fairduel.experiments.radius import radius
 from fairduel.experiments.recommendation import recommendation
@@ -20,6 +21,7 @@ EXPERIMENTS: dict[str, Declaration] = {
     "horizon": horizon,
     "estimators": estimators,
     "recommendation": recommendation,
+    "ginop": ginop,
 }
 """Every built-in experiment, by name."""
 

@@ -48,8 +48,8 @@ def recommendation() -> Experiment:
             "'people': no action is asked against itself. 'by votes': the recommendation counts all votes alike but "
             "sets aside up to two stretches that contradict the rest; 'by its estimate': it is that of the estimate "
             "that chooses duels. Both have the same duels.",
-            "After lies at the start, MaxPairUCB, MaxInP and CoLSTIM go on asking one or two pairs. Without self-duels, "
-            "even a fit to their truthful votes alone named the best action in none of 24 runs, so there is little that "
-            "a conclusion from their votes could do.",
+            "After lies at the start, MaxPairUCB, MaxInP and CoLSTIM go on asking one or two pairs. Without "
+            "self-duels, even a fit to their truthful votes alone named the best action in none of 24 runs, so there is "
+            "little that a conclusion from their votes could do.",
         ],
     )

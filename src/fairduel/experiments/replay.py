@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, log_expit
 
-from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed
+from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed, RandomPairs
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
@@ -51,8 +51,10 @@ CONTENDERS: tuple[tuple[str, str, Mapping[str, Any]], ...] = tuple(
 )
 """Every agent with features: its name, its setting in words, and its settings."""
 RADII = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-WITH_RADIUS = [name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent)]
-"""The agents whose radius means the same: β of β‖φ‖_Σ⁻¹, added to estimated rewards."""
+WITH_RADIUS = [
+    name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent) and not issubclass(kind, RandomPairs)
+]
+"""The agents whose radius means the same: β of β‖φ‖, added to estimated rewards."""
 
 
 def replay(path: Path | None) -> list[Experiment]:
@@ -112,7 +114,8 @@ def _by_radius(path: Path) -> Experiment:
         entries=entries,
         views=[Lines("Final regret against the radius (log-log).", "radius β", scale="log")],
         notes=[
-            "The practical radii are √d for RCDB, √d/2 for RCDB-S and √(d log T) for the others, whatever the votes. "
+            "The practical radii are √d for RCDB and GINOP, √d/2 for RCDB-S and HCW, and √(d log T) for the others, "
+            "whatever the votes. "
             "Here all agents use the same radius, and the whole range is shown.",
         ],
     )
@@ -135,7 +138,7 @@ def _notes(recording: Recording) -> list[str]:
         "a random vote on that very pair; a tie is decided by a coin flip.",
         "Regret is measured in Borda scores, the probability of winning a vote against another item of the context: "
         f"2·best − a − b. Divided by {2 * HORIZON:,}, it is the usual Borda regret per duel, best − (a + b)/2.",
-        f"No agent is tuned. RCDB and RCDB-S are told C, even without an attack; 'C unknown' tolerates ⌈√T⌉ = "
+        f"No agent is tuned. RCDB, RCDB-S and HCW are told C, even without an attack; 'C unknown' tolerates ⌈√T⌉ = "
         f"{tolerance} flips. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up, "
         "except VACDB, which derives its ridge from the bound and is told 4.",
     ]

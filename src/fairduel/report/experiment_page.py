@@ -38,7 +38,8 @@ _COLUMNS = {
     "weak regret": "regret of the better action of each duel alone",
     "self-duels": "share of duels of an action with itself, which carry no information",
     "‖θ‖ > B": "share of rounds in which the estimate left the ball that the proofs assume",
-    "mean slope": "how much a duel counted in the matrix that steers exploration: κ, 1, or v_t of RCDB-S",
+    "mean slope": "how much a duel counted in the matrix that steers exploration: κ, 1, v_t of RCDB-S, or "
+    "σ′(φᵀθ) of GINOP and HCW",
     "ms per run": "processor time",
 }
 

@@ -32,6 +32,8 @@ _SETUP = (
     "per round, uniform on the sphere. Tuned: the radius, one of eight, on twenty tuning seeds from 1,000,000 on."
 )
 
+_AGENTS_PER_TABLE = 8
+
 
 def write_leaderboard(folder: Path, board: Board, seeds: Sequence[int], command: str) -> Path:
     """Write the report and ``leaderboard.json`` to ``folder``; return the page."""
@@ -61,7 +63,7 @@ def write_leaderboard(folder: Path, board: Board, seeds: Sequence[int], command:
         sections=[
             Section("Standings", [_EXPLAINED], [TextTable(columns, standings, "Standings", text=2, marked=0)]),
             Section("Ratios by scenario", [_SETUP], [_best_table(board)], [figure]),
-            Section("All ratios", ["Standard errors are in leaderboard.json."], [_ratio_table(board)], folded=True),
+            Section("All ratios", ["Standard errors are in leaderboard.json."], _ratio_tables(board), folded=True),
         ],
         command=command,
         seeds=seeds,
@@ -77,12 +79,18 @@ def _best_table(board: Board) -> TextTable:
     return TextTable(["scenario", "best tuned agent", "tuned to", "its regret"], rows, "Best tuned agents", text=3)
 
 
-def _ratio_table(board: Board) -> TextTable:
-    rows = [
-        [scenario, *(f"{s.ratios[scenario].value:.2f}" if scenario in s.ratios else "–" for s in board.standings)]
-        for scenario in board.best
-    ]
-    return TextTable(["scenario", *(standing.contender.title for standing in board.standings)], rows, "All ratios")
+def _ratio_tables(board: Board) -> list[TextTable]:
+    """Return the ratios of all agents, a few agents per table, so that each fits on a page."""
+    tables = []
+    for start in range(0, len(board.standings), _AGENTS_PER_TABLE):
+        shown = board.standings[start : start + _AGENTS_PER_TABLE]
+        rows = [
+            [scenario, *(f"{s.ratios[scenario].value:.2f}" if scenario in s.ratios else "–" for s in shown)]
+            for scenario in board.best
+        ]
+        columns = ["scenario", *(standing.contender.title for standing in shown)]
+        tables.append(TextTable(columns, rows, f"Ratios, ranks {start + 1} to {start + len(shown)}"))
+    return tables
 
 
 def _heatmap(board: Board) -> Figure:

@@ -17,8 +17,8 @@ from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
 from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
 from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
-from fairduel.core.estimators import EXCESS, EstimatorArrays, refit, tell_step
-from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT
+from fairduel.core.estimators import EXCESS, EstimatorArrays, hessian, refit, tell_step
+from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, replace_matrix
 from fairduel.core.likelihood import check_converged, converging
 from fairduel.core.links import probability
 from fairduel.core.selection import View
@@ -124,7 +124,8 @@ def _play(
             totals[0] += marked[0, t]
         told = 1.0 - share if marked[0, t] else share
         tell_step(estimator_plan, estimator, (first, second), duel.difference, duel.weight, told)
-        refit(estimator_plan, estimator, information.marks[LOG_DETERMINANT])
+        if refit(estimator_plan, estimator, information.marks[LOG_DETERMINANT]) and plan.by_hessian:
+            replace_matrix(local, hessian(estimator_plan, estimator))
 
         pairs[0, t], pairs[1, t], marked[1, t] = first, second, share == 0.5
         columns[0, t], columns[1, t] = regrets(rewards, best_reward, first, second)

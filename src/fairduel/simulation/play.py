@@ -74,8 +74,8 @@ class Trace:
         corruption: Absolute value of c_t: 1 for a flip, or the change of a reward.
         tied: Which duels were ties.
         weight: w_t; 1 for agents without weights.
-        width: ‖φ_t‖_Σ⁻¹; NaN for agents without Σ.
-        slope: v_t of RCDB-S, κ or 1 of others; NaN for agents without one.
+        width: ‖φ_t‖_Σ⁻¹, or ‖φ_t‖_H⁻¹ of GINOP and HCW; NaN for agents without Σ.
+        slope: v_t of RCDB-S, σ′(φ_tᵀθ) of GINOP and HCW, κ or 1 of others; NaN for agents without one.
         estimate_norm: ‖θ_{t+1}‖, after the round; NaN for agents without an estimate.
         estimates: θ_{t+1}, shape (T, d); shape (T, 0) for agents without an estimate, and for d ≥ 64 to save memory.
         seconds: CPU time of the run.
