@@ -5,7 +5,10 @@ from fairduel.experiments.experiment import Entry, Experiment, Shares
 from fairduel.experiments.paper_setup import BUDGET, HORIZON, Attack, paper_cell
 
 MANY = 200
-AGENT_NAMES = tuple(name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent))
+AGENT_NAMES = tuple(
+    name for name, kind in AGENTS.items() if issubclass(kind, ContextualAgent) and kind.estimator != "one-pass"
+)
+"""The agents that store votes."""
 WAYS = {"by votes": "votes", "by its estimate": "estimate"}
 
 
@@ -49,7 +52,7 @@ def recommendation() -> Experiment:
             "sets aside up to two stretches that contradict the rest; 'by its estimate': it is that of the estimate "
             "that chooses duels. Both have the same duels.",
             "After lies at the start, MaxPairUCB, MaxInP and CoLSTIM go on asking one or two pairs. Without "
-            "self-duels, even a fit to their truthful votes alone named the best action in none of 24 runs, so there is "
-            "little that a conclusion from their votes could do.",
+            "self-duels, even a fit to their truthful votes alone named the best action in none of 24 runs, so a "
+            "conclusion from their votes can do little.",
         ],
     )
