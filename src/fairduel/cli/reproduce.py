@@ -57,6 +57,7 @@ def reproduce(
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
     [bold]recommendation[/bold]  final recommendations under lies at any time
+    [bold]sceptic[/bold]         Sceptic without one of its parts at a time
     [bold]ginop[/bold]           30 random actions, d = 10 to 20, with and without flips
     [bold]rcdp[/bold]            RCDB against RCDP-UCB when outcomes arrive late
     [bold]replay[/bold]          agents on recorded votes (--data), some flipped

@@ -9,6 +9,7 @@ from fairduel.experiments.growth import dimension, horizon
 from fairduel.experiments.radius import radius
 from fairduel.experiments.rcdp import post_serving, rcdp
 from fairduel.experiments.recommendation import recommendation
+from fairduel.experiments.sceptic import sceptic
 from fairduel.experiments.sigmoid import sigmoid
 from fairduel.experiments.unknown_budget import unknown_budget
 
@@ -22,6 +23,7 @@ EXPERIMENTS: dict[str, Declaration] = {
     "horizon": horizon,
     "estimators": estimators,
     "recommendation": recommendation,
+    "sceptic": sceptic,
     "ginop": ginop,
     "rcdp": rcdp,
     "post-serving": post_serving,

@@ -18,6 +18,7 @@ from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixe
 from fairduel.experiments.leaderboard import Board, Standing
 from fairduel.experiments.rcdp import PUBLISHED, PUBLISHED_ATTACK, PUBLISHED_POST
 from fairduel.experiments.results import Results
+from fairduel.experiments.sceptic import OWN_RADIUS, RADII, WHOLE
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
 
@@ -454,6 +455,34 @@ def _best(results: Results, entry: Entry) -> Vector:
     return results.of(entry)["recommended_best"].to_numpy()
 
 
+def _sceptic(results: Results) -> list[str]:
+    """How much regret each form of Sceptic has at its best radius, compared with the complete agent at its own."""
+    forms = _grouped(results.experiment.entries, lambda entry: entry.setting)
+    whole = [entry for entry in forms.pop(WHOLE) if entry.x == OWN_RADIUS]
+    ratios = {}
+    for form, entries in forms.items():
+        at_each = [_mean_ratio(results, same, whole) for same in _grouped(entries, lambda entry: entry.x).values()]
+        ratios[form] = min(at_each, key=lambda ratio: ratio.value)
+    found = [
+        f"Without one of its parts, Sceptic has this many times its regret (geometric mean over "
+        f"{len(whole)} panels, best of {len(RADII)} radii): "
+        + "; ".join(f"{form} {_with_interval(ratio)}" for form, ratio in ratios.items())
+        + "."
+    ]
+    idle = [form for form, ratio in ratios.items() if not ratio.low > 1.0]
+    if idle:
+        found.append(f"Not shown to reduce regret here: {_listed([f'“{form}”' for form in idle])}.")
+    return found
+
+
+def _mean_ratio(results: Results, entries: Sequence[Entry], others: Sequence[Entry]) -> Mean:
+    """The geometric mean over panels of the ratio of mean regrets; both have one entry per panel, in the same order."""
+    runs = np.array([[_regret(results, entry) for entry in same] for same in (entries, others)])
+    return jackknife(
+        lambda sample: float(np.exp(np.log(sample.mean(axis=-1)[0] / sample.mean(axis=-1)[1]).mean())), runs
+    )
+
+
 _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "figure1": _figure1,
     "figure2": _growth("C", 1.0, "linear"),
@@ -466,6 +495,7 @@ _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "rcdp": _rcdp(PUBLISHED),
     "post-serving": _rcdp(PUBLISHED_POST),
     "recommendation": _recommendation,
+    "sceptic": _sceptic,
     "replay-radius": _in_each_panel(_replay_radius),
 }
 """Experiments that ask for more than which agent is lowest in each panel."""
