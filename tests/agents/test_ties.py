@@ -32,7 +32,7 @@ def test_two_ties_are_a_win_and_a_loss(name):
         agent.tell(one, outcomes[0])
         agent.tell(other, outcomes[1].flipped if is_turned else outcomes[1])
     rows = [agent.state().get("estimator", agent.state())["told"] for agent in (told_ties, told_wins)]
-    assert _same(*rows)
+    assert _same(*({name: row for name, row in told.items() if name != "votes"} for told in rows))
     np.testing.assert_allclose(told_ties.estimate, told_wins.estimate, rtol=0, atol=1e-11)
     assert np.abs(told_ties.estimate).max() > 1e-3
 

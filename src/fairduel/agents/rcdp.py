@@ -56,7 +56,7 @@ class RCDP(RobustAgent):
     """
 
     title = "RCDP-UCB"
-    colour = "#56B4E9"
+    colour = "#117733"
     guarantee = Guarantee("Oh 2026", "contextual dueling bandits", "strong", "Õ(d√T + dC + dD)", needs="B, T, C, D")
     published_settings: ClassVar[dict[str, str]] = {}
 
