@@ -115,6 +115,20 @@ def test_recommendations_by_votes_are_compared_with_those_by_estimates(better, m
     assert f"{'100%' if better == 'by votes' else '0%'} for RCDB (" in found[2]
 
 
+def test_the_parts_of_sceptic_are_judged_at_the_best_radius_of_each_form():
+    def regret(entry):
+        if entry.setting == "prior of RCDB":
+            return 100.0
+        if entry.setting == "pair of RCDB":
+            return 150.0 if entry.x == 1.6 else 1000.0
+        return 100.0 if entry.setting == "complete" and entry.x == 0.8 else 300.0
+
+    found = conclusions(made_up(EXPERIMENTS["sceptic"](), regret, noise=0.1))
+    assert "pair of RCDB 1.50 [1.50, 1.50]; regret not squared 3.00 [3.00, 3.00]" in found[0]
+    assert "all votes trusted alike 3.00" in found[0]
+    assert found[1] == "Not shown to reduce regret here: “prior of RCDB”."
+
+
 @pytest.mark.parametrize(("worst", "won", "lost"), [(200.0, "6 of 6", "none of 6"), (50.0, "none of 6", "6 of 6")])
 def test_figure1_says_where_rcdb_beats_every_tuned_baseline(worst, won, lost):
     def regret(entry):
@@ -231,7 +245,7 @@ def test_rcdp_sets_the_published_values_beside_half_the_regret():
     assert strategic.startswith("Strategic delay, likely outcomes flipped: ")
     assert "RCDP-UCB (as published) 500 [500, 500], published ≈ 480;" in strategic
     assert "MaxPairUCB (default) 1,000 [1,000, 1,000], published ≈ 1,315;" in strategic
-    assert strategic.endswith("MaxPairUCB (random play) 1,500 [1,500, 1,500].")
+    assert strategic.endswith("RCDB (C unknown) 400 [400, 400].")
 
 
 # ---------------------------------------------------------------------- other results

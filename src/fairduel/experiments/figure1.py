@@ -1,7 +1,16 @@
 """Figure 1: RCDB against tuned baselines under the paper's attacks."""
 
 from fairduel.experiments.experiment import Curves, Entry, Experiment
-from fairduel.experiments.paper_setup import BASELINES, BUDGET, FIGURE1_PANELS, HORIZON, WARMUP, Attack, paper_cell
+from fairduel.experiments.paper_setup import (
+    BASELINES,
+    BUDGET,
+    FIGURE1_PANELS,
+    HORIZON,
+    UNTOLD,
+    WARMUP,
+    Attack,
+    paper_cell,
+)
 from fairduel.experiments.tuning import published, tuned_cell, tuning_problem
 
 
@@ -20,7 +29,7 @@ def figure1() -> Experiment:
             f"RCDB and RCDB-S use one setting for all panels, derived only from the flip budget C = {BUDGET}, which "
             "they are told even in the panel without an attack.",
             "The baselines are tuned for each panel on separate tuning seeds, as in the paper; the table also lists "
-            "their untuned defaults.",
+            "their untuned defaults, random pairs, and RCDB and Sceptic without knowing C.",
             f"'with warm-up': {WARMUP} random duels (d·K) come first, both in tuning and in the report. RCDB is shown "
             "with a warm-up too, untuned and tuned for the panel, for a fair comparison.",
         ],
@@ -34,6 +43,9 @@ def _panel(attack: Attack) -> list[Entry]:
         Entry(paper_cell("rcdb-s", attack), "practical", attack.panel),
         Entry(paper_cell("rcdb", attack, warm), "practical with warm-up", attack.panel, drawn_in=(1,)),
         _tuned_entry("rcdb", attack, WARMUP, drawn_in=(1,)),
+        Entry(paper_cell("rcdb", attack, UNTOLD), "C unknown", attack.panel, drawn_in=()),
+        Entry(paper_cell("sceptic", attack, UNTOLD), "C unknown", attack.panel, drawn_in=()),
+        Entry(paper_cell("random-pairs", attack), "untuned", attack.panel, drawn_in=()),
     ]
     for agent in BASELINES:
         entries += [

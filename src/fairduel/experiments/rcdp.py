@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairduel.experiments.experiment import Curves, Entry, Experiment
+from fairduel.experiments.paper_setup import UNTOLD
 from fairduel.simulation.cell import Cell
 
 RUNS = 20
@@ -32,7 +33,9 @@ AGENTS: list[tuple[str, str, Mapping[str, Any]]] = [
     ("maxpairucb", "default", {}),
     ("colstim", "default", {}),
     ("maxinp", "default", {}),
-    ("maxpairucb", "random play", {"warmup": HORIZON}),
+    ("random-pairs", "default", {}),
+    ("sceptic", "C unknown", UNTOLD),
+    ("rcdb", "C unknown", UNTOLD),
 ]
 
 
@@ -44,7 +47,10 @@ def rcdp() -> Experiment:
         question=f"Does RCDB beat RCDP-UCB when outcomes arrive about 100 rounds late and {FLIPS} are flipped?",
         entries=[
             Entry(
-                _cell(agent, settings, attack, delay), words, f"{delay} delay, {flipped}", is_reference=agent == "rcdb"
+                _cell(agent, settings, attack, delay),
+                words,
+                f"{delay} delay, {flipped}",
+                is_reference=(agent, words) == ("rcdb", "default"),
             )
             for attack, flipped in ATTACKS.items()
             for delay in DELAYS
@@ -56,7 +62,7 @@ def rcdp() -> Experiment:
             "The first two panels have the attack of the author's code, to which the published values belong.",
             "Regret is 2r* − r_a − r_b; Oh 2026 reports half of it. The author's RCDB has β = 3√d and takes one Newton "
             "step per outcome in place of the MLE; its other baselines differ from those here too.",
-            "RCDP-UCB is told C and D, RCDB and RCDB-S only C; no agent is tuned. 'random play' asks random duels.",
+            "RCDP-UCB is told C and D, RCDB and RCDB-S only C; no agent is tuned.",
         ],
     )
 

@@ -13,7 +13,7 @@ from fairduel.core.compiling import inlined
 from fairduel.core.selection import View, pair_widths, pick, toughest_rival
 from fairduel.duel import Vector
 from fairduel.experiments.experiment import Entry, Experiment, Lines
-from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, Attack, paper_cell
+from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, UNTOLD, Attack, paper_cell
 
 WHOLE = "complete"
 OWN_RADIUS = 0.8
@@ -74,7 +74,7 @@ def sceptic() -> Experiment:
     """Declare the ablation."""
     entries = [
         Entry(
-            paper_cell(agent, attack, {"known_budget": False, "radius": radius, **settings}),
+            paper_cell(agent, attack, {**UNTOLD, "radius": radius, **settings}),
             form,
             attack.panel,
             x=radius,
