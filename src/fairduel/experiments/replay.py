@@ -13,8 +13,8 @@ from fairduel.agents import AGENTS, ContextualAgent, DuelingAgent, KArmed, Rando
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines
-from fairduel.experiments.paper_setup import Attack, paper_cell
-from fairduel.simulation.cell import Cell
+from fairduel.experiments.paper_setup import UNTOLD, Attack, paper_cell
+from fairduel.simulation.cell import Cell, takes_budget
 from fairduel.worlds.replay import Pairs, Recording, load
 
 HORIZON = 3000
@@ -41,13 +41,17 @@ _PRACTICAL: dict[str, Mapping[str, Any]] = {
     "vacdb": {"norm_bound": 4.0},  # its ridge is 2^−2l κ, which vanishes at ‖θ‖ ≤ 17
 }
 _OTHER_FORMS: dict[str, Mapping[str, Mapping[str, Any]]] = {
-    "rcdb": {"C unknown": {"flip_budget": None}, "one-pass": {"estimator": "one-pass"}},
+    "rcdb": {"one-pass": {"estimator": "one-pass"}},
     "maxpairucb": {"one-pass": {"estimator": "one-pass"}},
 }
 CONTENDERS: tuple[tuple[str, str, Mapping[str, Any]], ...] = tuple(
     (name, words, settings)
     for name in _WITH_FEATURES
-    for words, settings in {"practical": _PRACTICAL.get(name, {}), **_OTHER_FORMS.get(name, {})}.items()
+    for words, settings in {
+        "practical": _PRACTICAL.get(name, {}),
+        **({"C unknown": UNTOLD} if takes_budget(name) else {}),
+        **_OTHER_FORMS.get(name, {}),
+    }.items()
 )
 """Every agent with features: its name, its setting in words, and its settings."""
 RADII = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -114,9 +118,9 @@ def _by_radius(path: Path) -> Experiment:
         entries=entries,
         views=[Lines("Final regret against the radius (log-log).", "radius β", scale="log")],
         notes=[
-            "The practical radii are √d for RCDB and GINOP, √d/2 for RCDB-S and HCW, and √(d log T) for the others, "
-            "whatever the votes. "
-            "Here all agents use the same radius, and the whole range is shown.",
+            "The practical radii are 0.8 for Sceptic, 0.1 for RCDP-UCB, √d for RCDB and GINOP, √d/2 for RCDB-S and HCW, "
+            "and √(d log T) for the others, whatever the votes. Here all agents use the same radius, and the whole "
+            "range is shown.",
         ],
     )
 
@@ -138,8 +142,8 @@ def _notes(recording: Recording) -> list[str]:
         "a random vote on that very pair; a tie is decided by a coin flip.",
         "Regret is measured in Borda scores, the probability of winning a vote against another item of the context: "
         f"2·best − a − b. Divided by {2 * HORIZON:,}, it is the usual Borda regret per duel, best − (a + b)/2.",
-        f"No agent is tuned. RCDB, RCDB-S and HCW are told C, even without an attack; 'C unknown' tolerates ⌈√T⌉ = "
-        f"{tolerance} flips. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up, "
+        "No agent is tuned. Agents that take a flip budget are told C, even without an attack; where C is unknown they "
+        f"tolerate ⌈√T⌉ = {tolerance} flips, and Sceptic 2√T. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up, "
         "except VACDB, which derives its ridge from the bound and is told 4.",
     ]
 
