@@ -118,9 +118,9 @@ def _by_radius(path: Path) -> Experiment:
         entries=entries,
         views=[Lines("Final regret against the radius (log-log).", "radius β", scale="log")],
         notes=[
-            "The practical radii are 0.8 for Sceptic, 0.1 for RCDP-UCB, √d for RCDB and GINOP, √d/2 for RCDB-S and HCW, "
-            "and √(d log T) for the others, whatever the votes. Here all agents use the same radius, and the whole "
-            "range is shown.",
+            "The practical radii are 0.8 for Sceptic, 0.1 for RCDP-UCB, √d for RCDB and GINOP, √d/2 for RCDB-S and "
+            "HCW, and √(d log T) for the others, whatever the votes. Here all agents use the same radius, and the "
+            "whole range is shown.",
         ],
     )
 
@@ -143,7 +143,8 @@ def _notes(recording: Recording) -> list[str]:
         "Regret is measured in Borda scores, the probability of winning a vote against another item of the context: "
         f"2·best − a − b. Divided by {2 * HORIZON:,}, it is the usual Borda regret per duel, best − (a + b)/2.",
         "No agent is tuned. Agents that take a flip budget are told C, even without an attack; where C is unknown they "
-        f"tolerate ⌈√T⌉ = {tolerance} flips, and Sceptic 2√T. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm {norm:.1f} of the linear model rounded up, "
+        f"tolerate ⌈√T⌉ = {tolerance} flips, and Sceptic 2√T. All are told ‖θ‖ ≤ {math.ceil(norm)}, the norm "
+        f"{norm:.1f} of the linear model rounded up, "
         "except VACDB, which derives its ridge from the bound and is told 4.",
     ]
 
