@@ -63,7 +63,10 @@ def paper_run() -> list[Row]:
         one = seconds(lambda cell=cell: [cell.run(seed) for seed in range(10)]) / 10
         twin = seconds(lambda name=name: baseline_runs(name), times=1) / 5
         rows.append({"work": f"paper's run, {name}", "here": one, "twin": twin, "goal": 0.015})
-    return rows
+    cell = paper_cell("sceptic", GREEDY)
+    cell.run(0)
+    one = seconds(lambda: [cell.run(seed) for seed in range(10)]) / 10
+    return [*rows, {"work": "paper's run, sceptic", "here": one, "goal": 0.015}]
 
 
 def figure1() -> list[Row]:
@@ -181,13 +184,17 @@ def ask_and_tell() -> list[Row]:
         ("K = 200, d = 4,096, fixed", 200, 4096, True, "lazy", 100, 100, None, None),
         ("K = 200, d = 4,096, fresh", 200, 4096, False, "one-pass", 3, 10, None, None),
         ("K = 200, d = 4,096, fresh, single precision", 200, 4096, False, "one-pass", 3, 10, None, None),
+        ("Sceptic, K = 1,000, d = 32", 1000, 32, True, "exact", 50, 300, 5e-3, None),
+        ("Sceptic, K = 200, d = 1,024, fixed", 200, 1024, True, "lazy", 50, 100, 2e-2, None),
+        ("Sceptic, K = 200, d = 1,024, fresh", 200, 1024, False, "one-pass", 3, 40, 2e-2, None),
     ]
     rows: list[Row] = []
     for name, count, dimension, fixed, estimator, before, measured, median, tail in settings:
         rng = np.random.default_rng(0)
         theta = rng.normal(size=dimension)
         theta *= 2 / np.linalg.norm(theta)
-        agent = RCDB(dimension=dimension, norm_bound=2.0, flip_budget=50, horizon=200_000, estimator=estimator)
+        kind = Sceptic if name.startswith("Sceptic") else RCDB
+        agent = kind(dimension=dimension, norm_bound=2.0, flip_budget=50, horizon=200_000, estimator=estimator)
         precision = np.float32 if "single" in name else np.float64
         actions, taken = unit_rows(rng, count, dimension).astype(precision), []
         limit = threadpool_limits(1)
