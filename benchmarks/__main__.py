@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import baselines
 from benchmarks.measures import seconds
 from benchmarks.recorded_votes import recorded_votes
-from fairduel import RCDB, LockInWarning, Outcome
+from fairduel import RCDB, LockInWarning, Outcome, Sceptic
 from fairduel.action_sets import BallSet, HypercubeSet, hypercube
 from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.experiments.inference import line
