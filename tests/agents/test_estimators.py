@@ -63,7 +63,8 @@ def test_lazy_fits_seldom_and_then_exactly():
     exact = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, self_duels=False)
     lazy._estimator.arrays.marks[_FITTED_OUTCOMES] = 0
     lazy._estimator.fitted(np.inf)  # as if det Σ had grown
-    for row, weight, wins in zip(*lazy.state()["estimator"]["told"].values(), strict=True):
+    told = lazy._estimator.told
+    for row, weight, wins in zip(told.differences, told.weights, told.wins, strict=True):
         exact._estimator.tell((0, 1), row, weight=float(weight), share=float(wins / weight))
     np.testing.assert_allclose(lazy.estimate, exact.estimate, atol=1e-6)
 

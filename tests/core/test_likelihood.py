@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from fairduel import LOGISTIC, PROBIT, ConvergenceError, Link, MaxPairUCB, Outcome, clipped_linear
+from fairduel import LOGISTIC, PROBIT, BadInputError, ConvergenceError, Link, MaxPairUCB, Outcome, clipped_linear
 from fairduel.action_sets import hypercube
 from fairduel.core.estimators import Estimator
 from fairduel.core.likelihood import (
@@ -395,7 +395,7 @@ def test_comparisons_survive_growth_and_their_own_state():
     differences, weights, outcomes = random_duels(7, dimension=2, count=300)
     told = gathered(differences, weights, outcomes)
     again = Comparisons.from_state(told.state(), told.differences.shape[1])
-    for name in ("differences", "weights", "wins"):
+    for name in ("differences", "weights", "wins", "votes"):
         np.testing.assert_array_equal(getattr(again, name), getattr(told, name))
     for both in (told, again):
         both.add(-differences[17], weight=0.5, share=1.0)
@@ -403,6 +403,27 @@ def test_comparisons_survive_growth_and_their_own_state():
     assert len(told) == len(again) == 301
     np.testing.assert_array_equal(again.weights, told.weights)
     np.testing.assert_array_equal(again.wins, told.wins)
+    np.testing.assert_array_equal(again.votes, told.votes)
+    assert told.votes[-2:].tolist() == [3 * 17 + 2 * (differences[17, 0] < 0), 3 * 300 + 2]
+
+
+def test_votes_keep_their_order_and_their_side():
+    rng = np.random.default_rng(0)
+    phi, shares = rng.integers(-1, 2, (500, 2)) / 2.0, rng.integers(0, 3, 500) / 2.0
+    told = gathered(phi, np.ones(500), shares)
+    rows, own = told.votes // 3, told.votes % 3 / 2.0
+    assert len(told) == 5
+    sides = np.where((told.differences[rows] == phi).all(axis=1), 1.0, -1.0)
+    np.testing.assert_array_equal(told.differences[rows] * sides[:, None], phi)
+    np.testing.assert_array_equal(own, np.where(sides > 0.0, shares, 1.0 - shares))
+    np.testing.assert_array_equal(np.bincount(rows, own), told.wins)
+
+
+@pytest.mark.parametrize("wrong", [np.array([-1]), np.array([3]), np.array([0.0]), np.array([[0]])])
+def test_votes_that_belong_to_no_row_are_refused(wrong):
+    told = gathered(np.ones((1, 2)), np.ones(1), np.ones(1))
+    with pytest.raises(BadInputError, match="told"):
+        Comparisons.from_state(told.state() | {"votes": wrong}, 2)
 
 
 def test_the_state_of_comparisons_is_a_copy():

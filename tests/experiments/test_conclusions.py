@@ -26,7 +26,7 @@ from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.simulation import Cell
 
 
-def made_up(experiment, regret, runs=10, noise=1.0, seconds=lambda _: 1.0):
+def made_up(experiment, regret, runs=10, noise=1.0, seconds=lambda _: 1.0, is_best=lambda _: True):
     """Results whose mean regret is ``regret(entry)``."""
     rng = np.random.default_rng(0)
     rows = [
@@ -36,6 +36,7 @@ def made_up(experiment, regret, runs=10, noise=1.0, seconds=lambda _: 1.0):
             "regret": regret(entry) + noise * rng.normal(),
             "locked_in": False,
             "seconds": seconds(entry),
+            "recommended_best": float(is_best(entry)),
         }
         for index, entry in enumerate(experiment.entries)
         for seed in range(runs)
@@ -99,6 +100,19 @@ def test_a_rare_lock_in_counts_as_uncertainty():
         pl.when(once).then(350.0).otherwise(pl.col("regret")).alias("regret"), once.alias("locked_in")
     )
     assert "but not significantly lower" in conclusions(replace(results, runs=locked))[0]
+
+
+@pytest.mark.parametrize(("better", "more", "less"), [("by votes", "2 of", "none of"), ("by its", "none of", "2 of")])
+def test_recommendations_by_votes_are_compared_with_those_by_estimates(better, more, less):
+    def is_best(entry):
+        return "200 lies last" not in entry.panel or entry.setting.startswith(better)
+
+    found = conclusions(made_up(EXPERIMENTS["recommendation"](), lambda _: 100.0, is_best=is_best))
+    shares = ("100%", "83%") if better == "by votes" else ("83%", "100%")
+    assert f"{shares[0]} of all runs by votes and in {shares[1]} by its estimate." in found[0]
+    assert f"significantly more often in {more} 12 panels" in found[1]
+    assert f"significantly less often in {less} 12 panels" in found[1]
+    assert f"{'100%' if better == 'by votes' else '0%'} for RCDB (" in found[2]
 
 
 @pytest.mark.parametrize(("worst", "won", "lost"), [(200.0, "6 of 6", "none of 6"), (50.0, "none of 6", "6 of 6")])

@@ -45,6 +45,8 @@ def made_up(experiment, runs):
                     "regret": final[seed],
                     "weak_regret": final[seed] / 3,
                     "locked_in": bool(rng.random() < 0.2),
+                    "recommended_best": float(rng.random() < 0.8),
+                    "recommendation_regret": float(rng.random()),
                     "self_duel_share": rng.random(),
                     "norm_exceeded_share": math.nan,
                     "mean_slope": math.nan,

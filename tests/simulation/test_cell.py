@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairduel import BadInputError
-from fairduel.simulation import Cell, run_cells, versions
+from fairduel.simulation import Cell, play, run_cells, versions
 from fairduel.simulation.cell import RECORD_LAYOUT
 
 CELLS = [
@@ -112,6 +112,8 @@ def test_a_record_is_complete():
         "flips": 5,
         "self_duel_share": (trace.first == trace.second).mean(),
         "locked_in": trace.locked_in,
+        "recommended_best": float(run.advice.regret <= 1e-12),
+        "recommendation_regret": run.advice.regret,
         "norm_exceeded_share": (trace.estimate_norm > 2.0).mean(),
         "mean_slope": 1.0,
         "epoch": 0,
@@ -123,6 +125,23 @@ def test_a_record_is_complete():
     assert json.loads(record["attack_settings"]) == {}
     assert json.loads(record["versions"]) == versions()
     assert set(versions()) == {"fairduel", "numpy", "numba", "python"}
+
+
+def test_a_recommendation_is_compared_with_the_best_action():
+    """The true reward of what the agent recommends; over 20 further rounds where actions change."""
+    shares = {}
+    for world in ("hypercube", "fresh"):
+        cell = Cell("rcdb", "none", 5, 400, world=world, agent_settings={"self_duels": False})
+        run = cell.run(3)
+        agent, place, adversary, streams = cell.start(3)
+        play(agent, place, adversary, horizon=400, labels=streams.labels)
+        offers = [place.offer(401 + later) for later in range(1 if world == "hypercube" else 20)]
+        losses = [o.rewards.max() - o.rewards[agent.recommend(o.actions)] for o in offers]
+        assert run.advice.regret == pytest.approx(np.mean(losses), abs=1e-12)
+        assert run.advice.is_best == np.mean(np.array(losses) <= 1e-12)
+        shares[world] = run.advice.is_best
+    assert shares["hypercube"] == 1.0
+    assert 0.0 < shares["fresh"] < 1.0
 
 
 def test_the_key_names_every_setting():
@@ -218,6 +237,7 @@ def test_a_users_agent_runs_and_is_stored(users_module, store):
     assert run_cells([cell], range(3), store) == 3
     records, traces = store.records(cell, range(3)), store.traces(cell, range(3))
     assert records["agent"].to_list() == [name] * 3
+    assert records["recommended_best"].is_nan().all()  # it cannot recommend
     assert json.loads(records["agent_settings"][0]) == {"dimension": 5, "favourite": 4}
     assert traces["first"].to_list() == [4] * 75
     assert traces["second"].to_list() == [31] * 75

@@ -5,7 +5,7 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from fairduel.action_sets.base import Pair
 from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
 from fairduel.agents.round import Known, Plan, RunPlan, Steps, choose, steps, weigh
 from fairduel.checks import boolean, ensure, fraction, integer, number_or_name, positive
+from fairduel.core.bursts import FEWEST_VOTES, Conclusion, can_scan, conclude
 from fairduel.core.estimators import Estimator, EstimatorArrays, EstimatorName
 from fairduel.core.information import Information
 from fairduel.core.links import LOGISTIC, Link, as_link
@@ -23,6 +24,7 @@ from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError, LockInWarning, unknown_name
 
 _LOCK_IN_STREAK = 100
+RecommendBy = Literal["votes", "estimate"]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -54,6 +56,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         constrained: Whether the estimate is constrained to ‖θ‖ ≤ B; the paper's is not.
         estimator: ``"exact"`` computes the MLE in every round, as in the paper; ``"lazy"`` only when det Σ has doubled
             and there are 10% more outcomes; ``"one-pass"`` uses mirror descent, which stores no outcomes.
+        recommend_by: ``"votes"``: :meth:`recommend` trusts all recorded votes equally, except for a stretch that
+            contradicts the rest (see :meth:`conclude`). ``"estimate"``: it uses the estimate that ``ask`` uses.
     """
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
@@ -71,6 +75,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     self_duels: bool = None  # type: ignore[assignment]
     constrained: bool = False
     estimator: EstimatorName = "exact"
+    recommend_by: RecommendBy = "votes"
 
     _choose: ClassVar[Any] = staticmethod(choose)
     _weigh: ClassVar[Any] = staticmethod(weigh)
@@ -90,6 +95,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         self._estimator = self._new_estimator()
         self._self_duel_streak = 0
         self._warned_of_lock_in = False
+        self._conclusion: Conclusion | None = None  # of all votes when it was last asked for
 
     def _set_up_items(self) -> None:
         if self.items is not None:
@@ -203,11 +209,77 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
         return served.copied()
 
     def recommend(self, actions: Actions = None) -> int:
-        """Return the index of the action with the highest estimated reward, the lowest among ties."""
+        """Return the index of the action with the highest estimated reward, the lowest among ties.
+
+        The estimate is that of :meth:`conclude`, or the agent's own where that is ``None``.
+        """
+        conclusion = self.conclude()
+        theta = self.estimate if conclusion is None else conclusion.theta
         if isinstance(actions, ActionSet):
             self._check_dimension(actions)
-            return actions.index(actions.best(self.estimate))
-        return int(np.argmax(self._table(actions) @ self.estimate))
+            return actions.index(actions.best(theta))
+        return int(np.argmax(self._table(actions) @ theta))
+
+    def conclude(self) -> Conclusion | None:
+        """Estimate θ from the recorded votes, without those in a burst of lies.
+
+        Weights that help to ask well let the last votes, or the first, decide. Here all votes count alike, but up to
+        two stretches of at most a quarter of them are set aside if they contradict the rest by more than chance (5%
+        level). Evenly spread lies are not found.
+
+        Returns:
+            The estimate and the stretches set aside; ``None`` if the agent recommends by its own estimate: if
+            ``recommend_by`` says so, if it has fewer than 40 votes or more than 63 features, if the estimator is
+            one-pass, or if it was loaded from a file of an older version, which lacks the order of votes.
+
+        >>> from fairduel import MaxPairUCB, Outcome
+        >>> agent = MaxPairUCB(dimension=1, norm_bound=1.0, horizon=200, self_duels=False)
+        >>> for vote in range(200):
+        ...     duel = agent.ask([[0.0], [1.0]])
+        ...     is_lie = vote >= 150
+        ...     agent.tell(duel, Outcome.FIRST if (duel.first == 1) != is_lie else Outcome.SECOND)
+        >>> [(burst.begin, burst.end) for burst in agent.conclude().bursts]
+        [(150, 200)]
+        """
+        told = self._estimator.told
+        if self._reason_for_own_estimate():
+            return None
+        if self._conclusion is None or self._conclusion.votes != len(told.votes):
+            self._conclusion = conclude(told, ridge=rcdb_ridge(self.norm_bound), link=self._link)
+        return self._conclusion
+
+    def explain_recommendation(self) -> str:
+        """Say in one sentence which votes :meth:`recommend` rests on, and why."""
+        conclusion = self.conclude()
+        if conclusion is None:
+            return f"The recommendation rests on the agent's own estimate, because {self._reason_for_own_estimate()}."
+        if not conclusion.bursts:
+            return (
+                f"The recommendation rests on all {conclusion.votes:,} votes: no stretch of them differs from the rest "
+                "by more than chance."
+            )
+        windows = " and ".join(
+            f"votes {burst.begin + 1:,} to {burst.end:,} (log-likelihood gain {burst.gain:.1f}; chance explains up to "
+            f"{burst.bar:.1f})"
+            for burst in conclusion.bursts
+        )
+        return (
+            f"Of {conclusion.votes:,} votes, the recommendation sets aside {windows}, because they contradict the "
+            "rest; lies are one possible reason, a release or a new audience another."
+        )
+
+    def _reason_for_own_estimate(self) -> str:
+        """Why the votes are not scanned for bursts; empty if they are."""
+        votes = len(self._estimator.told.votes)
+        if self.recommend_by == "estimate":
+            return "recommend_by is 'estimate'"
+        if self.estimator == "one-pass":
+            return "one-pass estimates store no votes"
+        if votes != self._estimator.outcomes:
+            return "it was loaded from a file that lacks the order of votes"
+        if not can_scan(votes, self.dimension):
+            return f"bursts are only looked for with at least {FEWEST_VOTES} votes and fewer than 64 features"
+        return ""
 
     def _table(self, actions: ArrayLike | None) -> Matrix:
         if actions is None and self.items is not None:
@@ -356,6 +428,10 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             Information(self.dimension, self._ridge).arrays, Information(local, self._ridge).arrays, estimator.theta
         ), estimator
 
+    def learn_run(self, estimator: EstimatorArrays) -> None:
+        """Take over what a compiled run learned, for :meth:`recommend`; this agent has still asked nothing."""
+        self._estimator.take(estimator)
+
     def _refit(self) -> Vector:
         return self._estimator.fitted(self._information.log_determinant)
 
@@ -390,6 +466,8 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             )
         if self.estimator not in get_args(EstimatorName):
             raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
+        if self.recommend_by not in get_args(RecommendBy):
+            raise unknown_name("recommend_by", str(self.recommend_by), get_args(RecommendBy))
         if self.constrained and self.estimator == "one-pass":
             raise BadInputError("estimator='one-pass' always keeps ‖θ‖ ≤ B; omit constrained.")
         self.radius = number_or_name("radius", self.radius, self._radius_names())

@@ -3,7 +3,8 @@
 Format 1 kept duels in two tables, and beside them everything that the paper's five agents had learned. Format 2 has one
 record per pending duel or pull, and ``memory``. Format 3 added the root of the last Hessian. Format 4 names an agent's
 class by module, forgets cancelled duels, and adds a checksum. Format 5 replaced the ``note`` of a pending duel or pull,
-a list of numbers, by named fields. Format 6 keeps the state of every estimator together.
+a list of numbers, by named fields. Format 6 keeps the state of every estimator together. Its first files, like
+all older ones, lack the order of the votes, so agents loaded from them recommend by their own estimate.
 
 A setting given by name ("practical") means what it means today.
 """

@@ -15,7 +15,7 @@ from fairduel.experiments.conclusions import conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.rcdp import RUNS as RCDP_RUNS
 from fairduel.experiments.results import Results, run_experiment
-from fairduel.report.tables import summary, with_error, with_interval
+from fairduel.report.tables import RECOMMENDATION_COLUMNS, recommendation_cells, summary, with_error, with_interval
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store, count_missing
 
@@ -56,6 +56,7 @@ def reproduce(
     [bold]dimension[/bold]       growth of regret in d, with fitted exponents
     [bold]horizon[/bold]         growth of regret in T, with fitted exponents
     [bold]estimators[/bold]      exact, lazy and one-pass estimates side by side
+    [bold]recommendation[/bold]  final recommendations under lies at any time
     [bold]ginop[/bold]           30 random actions, d = 10 to 20, with and without flips
     [bold]rcdp[/bold]            RCDB against RCDP-UCB when outcomes arrive late
     [bold]replay[/bold]          agents on recorded votes (--data), some flipped
@@ -150,8 +151,11 @@ def _print_results(results: Results) -> None:
         if row["panel"] != panel:
             panel = row["panel"]
             lines.append([panel])
-        lines.append(_cells(row, has_x=bool(x_label)))
+        about_recommendations = results.experiment.is_about_recommendations
+        lines.append(recommendation_cells(row) if about_recommendations else _cells(row, has_x=bool(x_label)))
     columns = ["agent (settings)", *([x_label] if x_label else []), "regret", "difference from reference", "locked in"]
+    if results.experiment.is_about_recommendations:
+        columns = ["agent (settings)", *RECOMMENDATION_COLUMNS]
     output.print_table(TextTable(columns, lines), text=["agent (settings)"], optional=["locked in"])
 
 

@@ -187,6 +187,10 @@ class Estimator:
             self._arrays = self._arrays._replace(told=self._told.rows)
         return self._arrays
 
+    def take(self, arrays: EstimatorArrays) -> None:
+        """Go on with the arrays that compiled functions have filled for an estimator with these settings."""
+        self._arrays, self._told.rows = arrays, arrays.told
+
     @property
     def theta(self) -> Vector:
         """θ as of the last fit, shape (d,)."""
@@ -259,6 +263,7 @@ class Estimator:
         ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is not a number")
         ensure((root.diagonal() > 0).all(), "the Hessian's root has a diagonal entry ≤ 0")
         told = Comparisons.from_state(state["told"], dimension)
+        ensure(len(told.votes) <= outcomes, f"there are {len(told.votes)} votes but only {outcomes} outcomes")
         is_stale = boolean("stale", state["stale"])
         size = size_of(told.differences, told.weights)
         updates = 0

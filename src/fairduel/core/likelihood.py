@@ -299,7 +299,9 @@ class ToldRows(NamedTuple):
     slots: NDArray[np.int64]
     """A hash table of row numbers, larger than the number of rows; −1 marks a free slot."""
     size: NDArray[np.int64]
-    """The number of rows, shape (1,)."""
+    """The number of rows, and of the votes whose order is known, shape (2,)."""
+    votes: NDArray[np.int64]
+    """3·row + 2·share of each vote in the order of telling; the share is that of the row's side."""
 
 
 @compiled
@@ -323,7 +325,7 @@ def slot_of(slots: NDArray[np.int64], differences: Matrix, row: int) -> int:
 
 @compiled
 def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float) -> None:
-    """Add one outcome, ``share`` = o, to the rows, in place; there must be room for one more row.
+    """Add one outcome, ``share`` = o, to the rows, in place; there must be room for one more row and vote.
 
     φ and −φ share one row, whose first non-zero entry is positive.
     """
@@ -341,12 +343,15 @@ def add_outcome(rows: ToldRows, difference: Vector, weight: float, share: float)
         rows.sums[0, count] = rows.sums[1, count] = 0.0
         rows.size[0] += 1
     row = rows.slots[place]
+    own_share = share if sign > 0.0 else 1.0 - share
     rows.sums[0, row] += weight
-    rows.sums[1, row] += weight * (share if sign > 0.0 else 1.0 - share)
+    rows.sums[1, row] += weight * own_share
+    rows.votes[rows.size[1]] = 3 * row + int(2.0 * own_share)
+    rows.size[1] += 1
 
 
 class Comparisons:
-    """All outcomes so far, as rows of (φ, Σw, Σw·o); φ and −φ share a row.
+    """All outcomes so far, as rows of (φ, Σw, Σw·o), and their order; φ and −φ share a row.
 
     >>> told = Comparisons(dimension=1)
     >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
@@ -357,7 +362,11 @@ class Comparisons:
 
     def __init__(self, dimension: int, room: int = 64) -> None:
         self.rows = ToldRows(
-            np.empty((room, dimension)), np.empty((2, room)), np.full(2 * room, -1), np.zeros(1, np.int64)
+            np.empty((room, dimension)),
+            np.empty((2, room)),
+            np.full(2 * room, -1),
+            np.zeros(2, np.int64),
+            np.empty(room, np.int64),
         )
 
     def __len__(self) -> int:
@@ -378,18 +387,25 @@ class Comparisons:
         """Σw·o of each row, shape (n,)."""
         return self.rows.sums[1, : len(self)]
 
+    @property
+    def votes(self) -> NDArray[np.int64]:
+        """3·row + 2·share of each vote in the order of telling, shape (v,); files of older versions have none."""
+        return self.rows.votes[: self.rows.size[1]]
+
     def add(self, difference: Vector, *, weight: float, share: float) -> None:
         """Add the outcome of a duel with this difference (d,); o = ``share`` is 1, 0, or ½ for a tie."""
         self.make_room()
         add_outcome(self.rows, difference, weight, share)
 
     def make_room(self) -> None:
-        """Double the capacity if there is no room for another row."""
+        """Double the capacity if there is no room for another row, or for another vote."""
         room = self.rows.sums.shape[1]
         if len(self) == room:
             larger = Comparisons(self.rows.differences.shape[1], 2 * room)
             larger._fill(self.differences, self.weights, self.wins)
-            self.rows = larger.rows
+            self.rows = larger.rows._replace(size=self.rows.size, votes=self.rows.votes)
+        if len(self.votes) == len(self.rows.votes):
+            self.rows = self.rows._replace(votes=np.concatenate([self.votes, np.empty_like(self.votes)]))
 
     def _fill(self, differences: Matrix, weights: Vector, wins: Vector) -> None:
         self.rows.size[0] = len(weights)
@@ -401,12 +417,13 @@ class Comparisons:
         """Eq. (MLE) for all outcomes."""
         return problem_of(self.differences, self.weights, self.wins, ridge, link)
 
-    def state(self) -> dict[str, Matrix | Vector]:
+    def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that :meth:`from_state` needs."""
         return {
             "differences": self.differences.copy(),
             "weights": self.weights.copy(),
             "wins": self.wins.copy(),
+            "votes": self.votes.copy(),
         }
 
     @classmethod
@@ -422,6 +439,11 @@ class Comparisons:
         ensure((leading >= 0).all(), "a difference is told from the wrong side")
         told = cls(dimension, room=max(64, count))
         told._fill(differences, weights, wins)
+        votes = state.get("votes", np.empty(0, np.int64))
+        ensure(votes.dtype == np.int64 and votes.ndim == 1, "the votes told are not a list of codes")
+        ensure(((votes >= 0) & (votes < 3 * count)).all(), "a vote told belongs to no difference")
+        told.rows = told.rows._replace(votes=np.concatenate([votes, np.empty(64, np.int64)]))
+        told.rows.size[1] = len(votes)
         ensure(np.count_nonzero(told.rows.slots >= 0) == count, "a difference has two rows")
         return told
 

@@ -422,6 +422,38 @@ def _rcdp(published: Mapping[str, float]) -> Conclude:
     return _in_each_panel(conclude)
 
 
+def _recommendation(results: Results) -> list[str]:
+    """Whether agents recommend better by their votes than by their estimates, and how each does at worst."""
+    ways = _grouped(results.experiment.entries, lambda entry: entry.setting)
+    shares = {way: np.mean([_best(results, entry) for entry in same], axis=0) for way, same in ways.items()}
+    (votes, by_votes), (estimate, by_estimate) = shares.items()
+    found = [
+        f"The best action is recommended in {by_votes.mean():.0%} of all runs {votes} and in {by_estimate.mean():.0%} "
+        f"{estimate}."
+    ]
+    panels = _panels(results)
+    better: list[str] = []
+    worse: list[str] = []
+    for panel, entries in panels.items():
+        pairs = [[_best(results, entry) for entry in same] for same in _grouped(entries, lambda e: e.setting).values()]
+        gap = mean(np.mean(pairs[0], axis=0) - np.mean(pairs[1], axis=0), 1.0 - 0.05 / len(panels))
+        (better if gap.low > 0.0 else worse if gap.high < 0.0 else []).append(panel)
+    found.append(
+        f"{_capitalized(votes)} it is recommended significantly more often in {_some(better, len(panels))}, and "
+        f"significantly less often in {_some(worse, len(panels))}."
+    )
+    lowest = {}
+    for agent, same in _grouped(ways[votes], lambda entry: entry.cell.agent).items():
+        worst = min(same, key=lambda entry: _best(results, entry).mean())
+        lowest[agent] = f"{_best(results, worst).mean():.0%} for {title_of(agent)} ({worst.panel})"
+    return [*found, f"The lowest share of any panel {votes} is {', '.join(lowest.values())}."]
+
+
+def _best(results: Results, entry: Entry) -> Vector:
+    """Whether each run recommends the best action in the end."""
+    return results.of(entry)["recommended_best"].to_numpy()
+
+
 _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "figure1": _figure1,
     "figure2": _growth("C", 1.0, "linear"),
@@ -433,6 +465,7 @@ _BY_EXPERIMENT: Mapping[str, Conclude] = {
     "estimators": _estimators,
     "rcdp": _rcdp(PUBLISHED),
     "post-serving": _rcdp(PUBLISHED_POST),
+    "recommendation": _recommendation,
     "replay-radius": _in_each_panel(_replay_radius),
 }
 """Experiments that ask for more than which agent is lowest in each panel."""

@@ -83,6 +83,17 @@ class Lines:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """Share of runs that recommend the best action in the end, one panel per attack.
+
+    Args:
+        caption: The caption of the figure.
+    """
+
+    caption: str
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A declared grid of runs and its views.
 
@@ -99,8 +110,13 @@ class Experiment:
     title: str
     question: str
     entries: list[Entry]
-    views: list[Curves | Lines]
+    views: list[Curves | Lines | Shares]
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_about_recommendations(self) -> bool:
+        """Whether its tables show final recommendations in place of regret."""
+        return any(isinstance(view, Shares) for view in self.views)
 
 
 Declaration = Callable[[], Experiment]

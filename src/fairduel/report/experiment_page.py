@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fairduel.experiments import Curves, Lines
+from fairduel.experiments import Curves, Lines, Shares
 from fairduel.experiments.conclusions import conclusions, lowest_by_panel
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.results import Results
@@ -16,7 +16,14 @@ from fairduel.experiments.tuning import Tuned
 from fairduel.report.figures import draw
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.provenance import runs_text
-from fairduel.report.tables import fits, summary, with_error, with_interval
+from fairduel.report.tables import (
+    RECOMMENDATION_COLUMNS,
+    fits,
+    recommendation_cells,
+    summary,
+    with_error,
+    with_interval,
+)
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import write_parquet
 
@@ -24,6 +31,8 @@ _COLUMNS = {
     "regret": "Σ 2r* − r_a − r_b over the run: what both actions of each duel cost compared with the best action",
     "difference from …": "regret minus that of the named agent, seed by seed, with its 95% interval; above 0 is worse. "
     "With the same seed, agents face the same world, label noise and adversary",
+    "best recommended": "share of runs that recommend the best action after the last round, with its 95% interval",
+    "loss": "r* − r of the recommended action",
     "locked in": "share of runs that spent their last quarter asking a suboptimal action against itself",
     "flips": "outcomes flipped per run",
     "weak regret": "regret of the better action of each duel alone",
@@ -63,7 +72,12 @@ def _sections(results: Results, found: Sequence[str]) -> list[Section]:
     rows = summary(results)
     x_label = next((view.x_label for view in experiment.views if isinstance(view, Lines)), "")
     grown = [fit for view in experiment.views if isinstance(view, Lines) for fit in fits(results, view)]
-    tables = [_regret_table(panel, same, x_label) for panel, same in _by_panel(rows).items()]
+    panels = _by_panel(rows).items()
+    if experiment.is_about_recommendations:
+        columns = ["agent (setting)", *RECOMMENDATION_COLUMNS]
+        tables = [TextTable(columns, [recommendation_cells(row) for row in same], panel) for panel, same in panels]
+    else:
+        tables = [_regret_table(panel, same, x_label) for panel, same in panels]
     if grown:
         cells = [[fit["label"], fit["panel"], fit["fit"]] for fit in grown]
         tables.insert(0, TextTable(["agent (setting)", "panel", "fit"], cells, "Fitted growth", text=3))
@@ -72,7 +86,7 @@ def _sections(results: Results, found: Sequence[str]) -> list[Section]:
         tables.insert(0, TextTable(columns, lowest, "By panel", text=3))
     name = experiment.name
     main = Section(
-        experiment.title if found else "Regret",
+        experiment.title if found else "Recommendations" if experiment.is_about_recommendations else "Regret",
         [
             *([experiment.question] if found else []),
             *experiment.notes,
@@ -103,15 +117,20 @@ def _by_panel(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]
 def _drawn(results: Results, number: int, rows: Sequence[dict[str, Any]]) -> Drawn:
     experiment = results.experiment
     view = experiment.views[number]
-    kind = "Curves of regret over the rounds" if isinstance(view, Curves) else f"Regret against {view.x_label}"
+    if isinstance(view, Shares):
+        kind, name = "Share of runs that recommend the best action. Percent", "recommended_best"
+    else:
+        kind = "Curves of regret over the rounds" if isinstance(view, Curves) else f"Regret against {view.x_label}"
+        kind, name = f"{kind}. Final mean regret", "regret"
+    factor = 100.0 if isinstance(view, Shares) else 1.0
     panels = [
-        f"{panel}: " + ", ".join(f"{row['label']}{_at(row)} {row['regret'].value:,.0f}" for row in same[:12])
+        f"{panel}: " + ", ".join(f"{row['label']}{_at(row)} {factor * row[name].value:,.0f}" for row in same[:12])
         for panel, same in _by_panel(rows).items()
     ]
     return Drawn(
         view.caption,
         draw(results, number),
-        alt=f"{kind}. Final mean regret, {'; '.join(panels)}.",
+        alt=f"{kind}, {'; '.join(panels)}.",
         name=experiment.name if number == 0 else f"{experiment.name}-{number + 1}",
         narrow=draw(results, number, columns=1),
     )

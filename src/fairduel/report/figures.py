@@ -15,14 +15,15 @@ from matplotlib.ticker import LogLocator, MaxNLocator, StrMethodFormatter
 
 from fairduel.agents import loaded_class
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments import Curves, Lines, title_of
+from fairduel.experiments import Curves, Lines, Shares, title_of
 from fairduel.experiments.inference import exponent
 from fairduel.experiments.results import Results
 from fairduel.report.sweep_means import SweepMeans
-from fairduel.report.tables import lines_of
+from fairduel.report.tables import lines_of, recommended_best
 
 # The colours of Okabe and Ito's colour-blind-safe palette that no agent uses.
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
+_SETTING_COLOURS = ("#0072B2", "#D55E00")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MAX_POINTS = 400
 NARROW = 5.0
@@ -49,9 +50,11 @@ def draw(results: Results, number: int, *, columns: int = 3) -> Figure:
         for panel, axis in axes.items():
             if isinstance(view, Curves):
                 _curves(axis, results, panel, number)
+            elif isinstance(view, Shares):
+                _shares(axis, results, panel)
             else:
                 _lines(axis, results, panel, view)
-        label = "cumulative regret" if isinstance(view, Curves) else "final regret"
+        label = {Curves: "cumulative regret", Shares: "best recommended (%)", Lines: "final regret"}[type(view)]
         if columns == 1:
             for axis in axes.values():
                 axis.set_ylabel(label)
@@ -149,6 +152,22 @@ def _lines(axis: Axes, results: Results, panel: str, view: Lines) -> None:
     else:
         axis.set_ylim(bottom=0)
     axis.set_xlabel(view.x_label)
+
+
+def _shares(axis: Axes, results: Results, panel: str) -> None:
+    """Draw one column per agent, with one marker per setting, side by side."""
+    entries = [entry for entry in results.experiment.entries if entry.panel == panel]
+    agents = list(dict.fromkeys(entry.cell.agent for entry in entries))
+    settings = list(dict.fromkeys(entry.setting for entry in entries))
+    for place, setting in enumerate(settings):
+        same = [entry for entry in entries if entry.setting == setting]
+        shares = 100.0 * np.array([recommended_best(results, entry) for entry in same])  # value, error, low, high
+        x = np.array([agents.index(entry.cell.agent) for entry in same]) + 0.3 * (place - (len(settings) - 1) / 2.0)
+        reach = np.abs(shares[:, 2:].T - shares[:, 0])
+        _errorbar(axis, x, shares[:, 0], reach, setting, {"color": _SETTING_COLOURS[place], "linestyle": ""})
+    axis.set_xticks(range(len(agents)), [title_of(agent) for agent in agents], rotation=40, ha="right")
+    axis.set_xlim(-0.6, len(agents) - 0.4)
+    axis.set_ylim(-4.0, 104.0)
 
 
 def _power_line(axis: Axes, x: Vector, regret: Matrix, power: float, style: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fairduel.experiments import Entry, Lines
-from fairduel.experiments.inference import Mean, exponent, line, mean, paired_difference
+from fairduel.experiments.inference import Mean, exponent, line, mean, paired_difference, share
 from fairduel.experiments.results import Results
 
 
@@ -37,10 +37,34 @@ def _summary_row(results: Results, entry: Entry) -> dict[str, Any]:
         "self_duels": float(runs["self_duel_share"].mean()),  # type: ignore[arg-type]
         "norm_exceeded": float(runs["norm_exceeded_share"].mean()),  # type: ignore[arg-type]
         "mean_slope": float(runs["mean_slope"].mean()),  # type: ignore[arg-type]
+        "recommended_best": recommended_best(results, entry),
+        "recommendation_regret": mean(runs["recommendation_regret"].to_numpy()),
         "flips": float(runs["flips"].mean()),  # type: ignore[arg-type]
         "seconds": float(runs["seconds"].mean()),  # type: ignore[arg-type]
         "settings": json.loads(runs["agent_settings"][0]),
     }
+
+
+def recommended_best(results: Results, entry: Entry) -> Mean:
+    """Return the share of runs that recommend a best action; where actions change, the mean over runs."""
+    found = results.of(entry)["recommended_best"].to_numpy()
+    return share(int(found.sum()), len(found)) if np.isin(found, (0.0, 1.0)).all() else mean(found)
+
+
+RECOMMENDATION_COLUMNS = ("best recommended", "loss", "regret", "flips")
+
+
+def recommendation_cells(row: dict[str, Any]) -> list[str]:
+    """Return an entry's label and the cells of ``RECOMMENDATION_COLUMNS`` from its row of :func:`summary`."""
+    best = row["recommended_best"]
+    interval = "" if math.isnan(best.low) else f" [{best.low:.0%}, {best.high:.0%}]"
+    return [
+        row["label"],
+        f"{best.value:.0%}{interval}",
+        with_error(row["recommendation_regret"], digits=3),
+        with_error(row["regret"]),
+        f"{row['flips']:.0f}",
+    ]
 
 
 def _reference(results: Results, entry: Entry) -> Entry | None:

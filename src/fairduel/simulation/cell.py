@@ -28,8 +28,9 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]
 
-RECORD_LAYOUT = 3
+RECORD_LAYOUT = 4
 """Version of a stored run's columns; raise it whenever they change, so that layouts never mix."""
+_NEXT_OFFERS = 20
 _BUDGETS = ("flip_budget", "corruption_budget")
 """The parameters through which an agent is told C."""
 
@@ -74,7 +75,8 @@ class Cell:
         trace = play_compiled(agent, world, adversary, **answers) or play(agent, world, adversary, **answers)
         settings = {"dimension": world.dimension, **(getattr(agent, "settings", None) or self.agent_settings)}
         epoch = getattr(agent, "epoch", 0)
-        return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0)
+        advice = _advice(agent, world, self.horizon)
+        return Run(self, seed, trace, settings, epoch=epoch if isinstance(epoch, int) else 0, advice=advice)
 
     @functools.cached_property
     def is_compiled(self) -> bool:
@@ -222,6 +224,29 @@ _loaded: dict[_OwnCode, str] = {}
 """Fingerprint of the user's classes when this process first saw them; a reloaded module has new classes."""
 
 
+class Advice(NamedTuple):
+    """How good an agent's recommendation is after the last round."""
+
+    is_best: float
+    """1 if it is a best action, 0 if not; where actions change, the share over ``_NEXT_OFFERS`` further rounds."""
+    regret: float
+    """r* − r of the recommended action, or the mean of it; both are NaN for an agent that cannot recommend."""
+
+
+def _advice(agent: Any, world: World, horizon: int) -> Advice:
+    """Compare an agent's recommendations with the best of the actions that the world offers next."""
+    if not hasattr(agent, "recommend"):
+        return Advice(math.nan, math.nan)
+    offers = [world.offer(horizon + 1)]
+    for later in range(2, _NEXT_OFFERS + 1):
+        offers.append(world.offer(horizon + later))
+        if offers[-1] is offers[0]:  # the actions never change
+            offers.pop()
+            break
+    losses = np.array([offer.rewards.max() - offer.rewards[agent.recommend(offer.actions)] for offer in offers])
+    return Advice(float(np.mean(losses <= 1e-12)), float(losses.mean()))
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One finished run.
@@ -232,6 +257,7 @@ class Run:
         trace: What happened in each round.
         settings: The agent's settings, with defaults resolved.
         epoch: The epoch in which the agent ended, from 1; 0 for agents without epochs.
+        advice: How good its recommendation is in the end.
     """
 
     cell: Cell
@@ -239,6 +265,7 @@ class Run:
     trace: Trace
     settings: dict[str, Any]
     epoch: int
+    advice: Advice
 
     def record(self) -> dict[str, Any]:
         """Return one flat row: final values, settings, seed and diagnostics."""
@@ -261,6 +288,8 @@ class Run:
             "tie_share": float(trace.tied.mean()),
             "self_duel_share": float(trace.self_duels.mean()),
             "locked_in": trace.locked_in,
+            "recommended_best": self.advice.is_best,
+            "recommendation_regret": self.advice.regret,
             "norm_exceeded_share": float(exceeded.mean()),
             "mean_slope": float(np.mean(trace.slope[informative])) if informative.any() else math.nan,
             "epoch": self.epoch,

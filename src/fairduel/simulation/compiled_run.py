@@ -237,7 +237,8 @@ def play_compiled(
 ) -> Trace | None:
     """Play like :func:`~fairduel.simulation.play.play`, but compiled; return ``None`` if that is not supported.
 
-    Only the settings and random streams of the agent, the adversary and the delay are used; the objects learn nothing.
+    Only the settings and random streams of the agent, the adversary and the delay are used. The agent then has the
+    run's estimate and votes, so that it can recommend; otherwise the objects learn nothing.
     """
     delay = delay or NoDelay()
     plans = _plans(agent, world, adversary, delay, horizon)
@@ -273,6 +274,7 @@ def play_compiled(
             delay.rng,
         )
     check_converged(float(totals[1]), ridge)
+    agent.learn_run(estimator)
     return Trace(
         regret=columns[0],
         weak_regret=columns[1],
