@@ -217,7 +217,7 @@ class Rung(NamedTuple):
     """How many candidates take part: the best on the seeds of the rung before."""
 
 
-RUNGS = (Rung(8, len(CANDIDATES)), Rung(24, 20), Rung(96, 6))
+RUNGS = (Rung(8, len(CANDIDATES)), Rung(24, 16), Rung(64, 5))
 """Successive halving: lock-in is heavy-tailed, so the best few need many seeds."""
 
 
