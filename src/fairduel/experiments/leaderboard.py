@@ -1,6 +1,6 @@
 """Which agent to use: every dueling agent, untuned, compared with the best tuned agent on declared scenarios."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -361,18 +361,19 @@ def compete(
     """
     refuse_tuning_seeds(seeds)
     contenders = lineup(extra)
-    for number, rung in enumerate(RUNGS):
-        run_cells(_rung_cells(number, store), tuning_seeds(rung.runs), store, jobs=jobs, progress=progress)
-    winners = {scenario.title: _winner(scenario, store) for scenario in SCENARIOS}
-    winning = {scenario.title: winners[scenario.title].cell(scenario) for scenario in SCENARIOS}
-    run_cells([*report_cells(extra), *winning.values()], seeds, store, jobs=jobs, progress=progress)
+    rungs = _rungs(store)
+    for rung, taking_part in zip(RUNGS, rungs, strict=False):
+        run_cells(_cells(taking_part), tuning_seeds(rung.runs), store, jobs=jobs, progress=progress)
+    winners = [contender for [contender] in next(rungs)]
+    winning = [winner.cell(scenario) for winner, scenario in zip(winners, SCENARIOS, strict=True)]
+    run_cells([*report_cells(extra), *winning], seeds, store, jobs=jobs, progress=progress)
 
     def column(cell: Cell, name: str) -> Vector:
         return store.records(cell, seeds)[name].to_numpy()
 
     best = {
-        title: Best(winners[title], mean(_tuning_regret(cell, len(RUNGS) - 1, store)), column(cell, "regret"))
-        for title, cell in winning.items()
+        scenario.title: Best(winner, mean(_tuning_regret(cell, RUNGS[-1], store)), column(cell, "regret"))
+        for scenario, winner, cell in zip(SCENARIOS, winners, winning, strict=True)
     }
     standings = []
     for contender in contenders:
@@ -423,30 +424,25 @@ def _ratios(runs: Matrix) -> Vector:
     return np.asarray(own / theirs)
 
 
-def _rung_cells(number: int, store: Storage) -> list[Cell]:
-    """The cells of a rung, once the rungs before are done."""
-    return [each.cell(scenario) for scenario in SCENARIOS for each in _taking_part(scenario, number, store)]
+def _rungs(store: Storage) -> Iterator[list[list[Contender]]]:
+    """Yield who takes part in each rung, by scenario, and last the winners; run one before asking for the next."""
+    taking_part = [list(CANDIDATES) for _ in SCENARIOS]
+    for rung, kept in zip(RUNGS, [*(following.kept for following in RUNGS[1:]), 1], strict=True):
+        yield taking_part
+        taking_part = [
+            sorted(candidates, key=lambda each: float(_tuning_regret(each.cell(scenario), rung, store).mean()))[:kept]
+            for scenario, candidates in zip(SCENARIOS, taking_part, strict=True)
+        ]
+    yield taking_part
 
 
-def _taking_part(scenario: Scenario, number: int, store: Storage) -> list[Contender]:
-    """The candidates in a rung, once the rungs before are done; in the order of the one before."""
-    if number == 0:
-        return list(CANDIDATES)
-    return _by_regret(scenario, number - 1, store)[: RUNGS[number].kept]
+def _cells(taking_part: Sequence[Sequence[Contender]]) -> list[Cell]:
+    """The cells of these contenders, given by scenario."""
+    return [each.cell(scenario) for scenario, same in zip(SCENARIOS, taking_part, strict=True) for each in same]
 
 
-def _by_regret(scenario: Scenario, number: int, store: Storage) -> list[Contender]:
-    """The candidates in a finished rung, best first."""
-    candidates = _taking_part(scenario, number, store)
-    return sorted(candidates, key=lambda each: float(_tuning_regret(each.cell(scenario), number, store).mean()))
-
-
-def _winner(scenario: Scenario, store: Storage) -> Contender:
-    return _by_regret(scenario, len(RUNGS) - 1, store)[0]
-
-
-def _tuning_regret(cell: Cell, number: int, store: Storage) -> Vector:
-    return store.records(cell, tuning_seeds(RUNGS[number].runs))["regret"].to_numpy()
+def _tuning_regret(cell: Cell, rung: Rung, store: Storage) -> Vector:
+    return store.records(cell, tuning_seeds(rung.runs))["regret"].to_numpy()
 
 
 class _Group(NamedTuple):
@@ -471,18 +467,18 @@ def _remaining(store: Storage, seeds: Sequence[int], extra: Sequence[Contender])
         first = CANDIDATES[0]
         return [_Group(first.cell(scenario), seeds, missing) for scenario in SCENARIOS]
 
-    remaining, is_done, runs_before = by_kind(report_cells(extra), seeds), True, 0
-    for number, rung in enumerate(RUNGS):
+    remaining, rungs, is_done, runs_before = by_kind(report_cells(extra), seeds), _rungs(store), True, 0
+    for rung in RUNGS:
         chosen = tuning_seeds(rung.runs)
         if is_done:
-            groups = by_kind(_rung_cells(number, store), chosen)
+            groups = by_kind(_cells(next(rungs)), chosen)
             is_done = not any(group.missing for group in groups)
         else:
             groups = stand_ins(chosen, min(rung.kept, len(CANDIDATES)) * (rung.runs - runs_before))
         remaining += groups
         runs_before = rung.runs
     if is_done:
-        remaining += by_kind([_winner(scenario, store).cell(scenario) for scenario in SCENARIOS], seeds)
+        remaining += by_kind(_cells(next(rungs)), seeds)
     else:
         remaining += stand_ins(seeds, len(seeds))
     return [group for group in remaining if group.missing]
