@@ -150,8 +150,10 @@ def test_ratios_and_their_errors_are_those_of_pseudo_values():
 
     for j, ratio in enumerate(found.ratios.values()):
         assert ratio.value == pytest.approx(all_ratios(range(7))[j])
-        assert ratio.error == pytest.approx(jackknife_error(lambda seeds, j=j: all_ratios(seeds)[j], 7))
-        assert (ratio.high - ratio.value) / ratio.error == pytest.approx(2.4469, abs=1e-4)  # Student's t, 6 degrees
+        error = jackknife_error(lambda seeds, j=j: math.log(all_ratios(seeds)[j]), 7)
+        assert ratio.error == pytest.approx(ratio.value * error)
+        assert math.log(ratio.high / ratio.value) / error == pytest.approx(2.4469, abs=1e-4)  # Student's t, 6 degrees
+        assert ratio.high / ratio.value == pytest.approx(ratio.value / ratio.low)
     summaries = {(0, 1, 2): found.overall, (0, 1): found.halves["tuning"], (2,): found.halves["held-out"]}
     for places, summary in summaries.items():
 
@@ -162,10 +164,12 @@ def test_ratios_and_their_errors_are_those_of_pseudo_values():
             return math.prod(of_these(seeds)) ** (1 / len(of_these(seeds)))
 
         assert summary.worst.value == pytest.approx(max(of_these(range(7))))
-        assert summary.worst.error == pytest.approx(jackknife_error(lambda seeds: max(of_these(seeds)), 7))
+        error = jackknife_error(lambda seeds: math.log(max(of_these(seeds))), 7)
+        assert summary.worst.error == pytest.approx(summary.worst.value * error)
         assert found.ratios[summary.where].value == summary.worst.value
         assert summary.geometric_mean.value == pytest.approx(geometric(range(7)))
-        assert summary.geometric_mean.error == pytest.approx(jackknife_error(geometric, 7))
+        error = jackknife_error(lambda seeds: math.log(geometric(seeds)), 7)
+        assert summary.geometric_mean.error == pytest.approx(summary.geometric_mean.value * error)
 
 
 def test_the_interval_of_a_worst_ratio_covers_the_truth():

@@ -1,5 +1,6 @@
 """Which agent to use: every dueling agent, untuned, compared with the best tuned agent on declared scenarios."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -409,19 +410,28 @@ def standing_of(
 
     def summary(titles: Sequence[str]) -> Summary:
         where = max(titles, key=lambda title: ratios[title].value)
-        worst = jackknife(lambda sample: float(_ratios(sample).max()), runs(titles))
-        return Summary(worst, where, jackknife(lambda s: float(np.exp(np.log(_ratios(s)).mean())), runs(titles)))
+        return Summary(_positive(np.max, runs(titles)), where, _positive(np.mean, runs(titles)))
 
-    ratios = {title: jackknife(lambda sample: float(_ratios(sample)[0]), runs([title])) for title in regret}
+    ratios = {title: _positive(np.max, runs([title])) for title in regret}
     halves = {half: [s.title for s in scenarios if s.half == half and s.title in regret] for half in HALVES}
     by_half = {half: summary(titles) for half, titles in halves.items() if titles}
     return Standing(contender, regret, ratios, summary(list(regret)), by_half, **advice)
 
 
-def _ratios(runs: Matrix) -> Vector:
-    """Mean regrets of one agent over those of another, (scenarios,), from both agents' runs, (2, scenarios, seeds)."""
-    own, theirs = runs.mean(axis=-1)
-    return np.asarray(own / theirs)
+def _positive(statistic: Callable[[Vector], Any], runs: Matrix) -> Mean:
+    """Return exp of a statistic of log ratios, its error and interval, which so stays above 0.
+
+    Args:
+        statistic: Of the logarithms of mean regrets of one agent over those of another, shape (scenarios,).
+        runs: Both agents' regrets, shape (2, scenarios, seeds).
+    """
+
+    def of(sample: Matrix) -> float:
+        own, theirs = np.log(sample.mean(axis=-1))
+        return float(statistic(own - theirs))
+
+    value, error, low, high = jackknife(of, runs)
+    return Mean(math.exp(value), math.exp(value) * error, math.exp(low), math.exp(high))
 
 
 def _rungs(store: Storage) -> Iterator[list[list[Contender]]]:
