@@ -212,7 +212,7 @@ def test_a_clear_difference_is_rarely_found_where_there_is_none():
 
 def test_one_run_has_ratios_without_errors():
     found, _ = standing(np.array([[8.0, 2.0]]), np.array([[2.0, 2.0]]))
-    assert [ratio.value for ratio in found.ratios.values()] == [4.0, 1.0]
+    assert [ratio.value for ratio in found.ratios.values()] == pytest.approx([4.0, 1.0])
     assert found.overall.geometric_mean.value == pytest.approx(2.0)
     assert math.isnan(found.overall.geometric_mean.error)
     assert math.isnan(found.overall.worst.error)
