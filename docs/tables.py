@@ -12,13 +12,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairduel.agents import AGENTS
 from fairduel.experiments.inference import Mean
-from fairduel.report.tables import with_error
+from fairduel.report.tables import interval_text, share_text, with_error
 
 DATA = Path(__file__).parent / "data"
 TABLE1 = ["algorithm", "adversary", "told", "bound", "in T", "in C", "per unit of C", "regret", "as published"]
-LEADERBOARD = ["agent, untuned", "worst ratio", "where", "geometric mean"]
+LEADERBOARD = [
+    *("agent, untuned", "worst ratio", "where", "geometric mean", "worst, held-out", "mean, held-out"),
+    *("best recommended", "loss"),
+]
 _LOWERED = str.maketrans("imnt", "ᵢₘₙₜ")
 
 
@@ -48,9 +50,15 @@ def leaderboard(record: dict[str, Any]) -> list[list[str]]:
     """Return one row per agent."""
     rows = []
     for standing in record["standings"]:
-        name = ", ".join([AGENTS[standing["agent"]].title, *standing["settings"].values()])
-        worst = {field: standing["worst"][field] for field in Mean._fields}
-        rows.append([name, _text(worst, 2), standing["worst"]["scenario"], _text(standing["geometric_mean"], 2)])
+        held_out = standing["halves"]["held-out"]
+        worst, risk = ({name: each["worst"][name] for name in Mean._fields} for each in (standing, held_out))
+        ratios = [worst, standing["geometric_mean"], risk, held_out["geometric_mean"]]
+        texts = [interval_text(_mean(ratio)) for ratio in ratios]
+        advice = [
+            share_text(_mean(standing["recommended_best"])),
+            interval_text(_mean(standing["recommendation_regret"])),
+        ]
+        rows.append([standing["title"], texts[0], standing["worst"]["scenario"], *texts[1:], *advice])
     return rows
 
 
@@ -61,8 +69,11 @@ def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
 
 
 def _text(mean: dict[str, float | None], digits: int = 0) -> str:
-    text = with_error(Mean(*(float("nan") if value is None else value for value in mean.values())), digits)
-    return text.replace(" ± ", "±")  # one word, so that no cell breaks there
+    return with_error(_mean(mean), digits).replace(" ± ", "±")  # one word, so that no cell breaks there
+
+
+def _mean(record: dict[str, float | None]) -> Mean:
+    return Mean(*(float("nan") if value is None else value for value in record.values()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Every command in the documents runs: in order, page by page, in a folder that holds what the page shows."""
 
+import dataclasses
 import re
 import shlex
 import shutil
@@ -29,10 +30,9 @@ CHEAP = {
 @pytest.fixture
 def small_experiments(monkeypatch):
     """Shrink what no option can: fewer scenarios, claims, problems and shorter horizons, through the same code."""
-    monkeypatch.setattr(leaderboard, "SCENARIOS", leaderboard.SCENARIOS[:1])
-    monkeypatch.setattr(leaderboard, "TUNED", leaderboard.TUNED[:2])
-    monkeypatch.setattr(leaderboard, "TUNING_SEEDS", leaderboard.TUNING_SEEDS[:1])
-    monkeypatch.setattr(leaderboard, "HORIZON", 300)
+    monkeypatch.setattr(leaderboard, "SCENARIOS", (dataclasses.replace(leaderboard.SCENARIOS[0], horizon=300),))
+    monkeypatch.setattr(leaderboard, "CANDIDATES", leaderboard.CANDIDATES[:2])
+    monkeypatch.setattr(leaderboard, "RUNGS", (leaderboard.Rung(1, 2),))
     monkeypatch.setattr(replay, "HORIZON", 100)
     monkeypatch.setattr(replay, "RADII", replay.RADII[:1])
     monkeypatch.setattr(replay, "FOLDS", 2)

@@ -17,13 +17,13 @@ table1.ALGORITHMS = tuple(each for each in table1.ALGORITHMS if each.agent in ("
 """
 BOARD = """
 from fairduel.experiments import leaderboard as board
-board.HORIZON, board.TUNING_SEEDS = 60, range(1_000_000, 1_000_003)
 board.SCENARIOS = (
-    board.Scenario("cube", "greedy", budget=6, dimension=3),
-    board.Scenario("new", "none", budget=0, dimension=3, world="fresh"),
+    board.Scenario("cube", "tuning", "greedy", budget=6, dimension=3, horizon=40),
+    board.Scenario("new", "held-out", "none", budget=0, dimension=3, horizon=40, world="fresh"),
 )
-board.CONTENDERS = tuple(map(board.Contender, ("rcdb", "maxpairucb", "versatile-db")))
-board.TUNED, board._GRID = (board.Contender("rcdb"),), [{"radius": 0.5}, {"radius": 4.0}]
+board.CONTENDERS = tuple(map(board.Contender, ("rcdb", "random-pairs", "versatile-db")))
+board.CANDIDATES = tuple(board.Contender("rcdb", {"radius": radius}) for radius in (0.5, 4.0))
+board.RUNGS = (board.Rung(2, 2), board.Rung(3, 1))
 """
 SLOW = """
 import pathlib, time
@@ -39,7 +39,7 @@ import dataclasses
 table1.ALGORITHMS = (dataclasses.replace(table1.ALGORITHMS[-1], agent="slow:Agent", published=None),)
 """
 )
-SLOW_BOARD = BOARD + 'board.CONTENDERS, board.HORIZON = (board.Contender("slow:Agent"),), 40\n'
+SLOW_BOARD = BOARD + 'board.CONTENDERS = (board.Contender("slow:Agent"),)\n'
 
 
 def command(smaller, *arguments):
@@ -62,7 +62,7 @@ def strict_json(text):
 
 
 def files_of(folder):
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").iterdir()}
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
 
 
 def test_table1_is_printed_written_and_resumed(tmp_path):
@@ -93,12 +93,16 @@ def test_leaderboard_is_printed_written_and_resumed(tmp_path):
     for standing in record["standings"]:
         worst = standing["worst"]
         assert worst["value"] == max(ratio["value"] for ratio in standing["ratios"].values())
-        assert f"{worst['value']:.2f} ± {worst['error']:.2f}" in done.stdout
-        assert f"{worst['value']:.2f} ± {worst['error']:.2f}" in page
+        shown = f"{worst['value']:.2f} [{worst['low']:,.2f}, {worst['high']:,.2f}]".replace("-", "−")
+        assert shown in done.stdout
+        assert shown in page
+        assert standing["title"] in done.stdout
     assert set(record["best"]) == {"cube", "new"}
     assert record["best"]["cube"]["tuning_seeds"] == [1_000_000, 1_000_002]
     assert record["seeds"] == [0, 1]
+    assert record["halves"] == {"held-out": ["new"], "tuning": ["cube"]}
     assert "cannot play fresh actions" in page
+    assert "Held-out scenarios: new. Tuning scenarios: cube." in page
     before = files_of(out)
     again = fairduel(BOARD, *call, "--json", "--quiet", cwd=tmp_path)
     assert files_of(out) == before
@@ -116,7 +120,8 @@ def test_your_own_agent_joins_the_board_and_the_work_is_announced(tmp_path):
         r"^Estimating the time …\n\d+ runs to do, about 1 min on 1 idle core\.$", done.stderr, re.MULTILINE
     )
     assert re.search(r"^mine:Agent +\d", done.stdout, re.MULTILINE)
-    assert re.search(r"^RCDB, radius 2 +\d", done.stdout, re.MULTILINE)
+    for told in ("told", "unknown"):
+        assert re.search(rf"^RCDB, radius 2, C {told} +\d", done.stdout, re.MULTILINE)
     again = fairduel(BOARD, *call, cwd=tmp_path)
     assert again.stderr == ""
     assert again.stdout == done.stdout
@@ -148,7 +153,7 @@ def test_control_c_keeps_what_is_done(smaller, call, tmp_path):
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors.decode()
     assert "finished runs are saved; rerun to resume" in errors.decode()
-    slow = [pl.read_parquet(cell) for cell in (tmp_path / "out" / "cells").iterdir()]
+    slow = [pl.read_parquet(cell) for cell in (tmp_path / "out").rglob("*.parquet")]
     finished = sum(len(runs) for runs in slow if runs["agent"][0] == "slow:Agent")
     assert 0 < finished < 40
     assert not list((tmp_path / "out").glob("*.html"))

@@ -1,8 +1,8 @@
 """Conclusions follow the measured numbers: made-up results that differ flip the sentence."""
 
 import math
+import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from fairduel.experiments.conclusions import (
 )
 from fairduel.experiments.experiment import comparison
 from fairduel.experiments.inference import Mean, mean
-from fairduel.experiments.leaderboard import Board, Contender, Standing
+from fairduel.experiments.leaderboard import Best, Board, Contender, Scenario, standing_of
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.simulation import Cell
@@ -251,44 +251,112 @@ def test_rcdp_sets_the_published_values_beside_half_the_regret():
 # ---------------------------------------------------------------------- other results
 
 
-def board_of(ratios, best=("greedy", "fresh")):
-    """A board of agents with these ratios, each ± 0.1."""
-
-    def ratio(value):
-        return Mean(value, 0.05, value - 0.1, value + 0.1)
-
-    standings = [
-        Standing(
-            Contender(agent),
-            {name: ratio(v) for name, v in by_name.items()},
-            ratio(float(np.mean([*by_name.values()]))),
-        )
-        for agent, by_name in ratios.items()
-    ]
-    standings.sort(key=lambda standing: standing.worst[1].value)
-    return Board(standings, {name: SimpleNamespace(regret=np.zeros(10)) for name in best})
+KINDS = {
+    "no attack": {"attack": "none", "budget": 0},
+    "greedy": {"attack": "greedy"},
+    "short": {"attack": "greedy", "horizon": 500, "half": "held-out"},
+    "fresh": {"attack": "greedy", "world": "fresh", "half": "held-out"},
+}
+NOT_TOLD = ", C unknown"
 
 
-def test_the_leaderboard_recommends_the_smallest_risk_unless_another_is_clearly_better():
-    ratios = {"rcdb": {"greedy": 2.0, "fresh": 2.0}, "colstim": {"greedy": 1.0, "fresh": 2.5}}
+def board_of(ratios, noise=0.02):
+    """A board of agents with about these ratios in the scenarios of ``KINDS``; they share nothing but their seeds."""
+    rng = np.random.default_rng(0)
+    scenarios = [Scenario(**{"title": title, "half": "tuning", **kind}) for title, kind in KINDS.items()]
+    best = {title: Best(Contender("rcdb"), mean(np.full(2, 100.0)), np.full(10, 100.0)) for title in KINDS}
+    advice = dict.fromkeys(("recommended_best", "recommendation_regret"), mean(np.ones(10)))
+    standings = []
+    for name, values in ratios.items():
+        known = {"known_budget": False} if name.endswith(NOT_TOLD) else {}
+        contender = Contender(name.removesuffix(NOT_TOLD), known)
+        regret = {
+            title: 100.0 * value * rng.lognormal(0.0, noise, 10)
+            for title, value in zip(KINDS, values, strict=True)
+            if value
+        }
+        standings.append(standing_of(contender, scenarios, regret, best, advice))
+    return Board(scenarios, sorted(standings, key=lambda standing: standing.overall.worst.value), best)
+
+
+def test_the_leaderboard_recommends_the_smallest_risk():
+    ratios = {"maxinp": [1.5, 2.0, 2.0, 2.0], "colstim": [1.0, 1.0, 1.0, 3.0]}
     found = leaderboard_conclusions(board_of(ratios))
-    assert found[0].startswith("Use RCDB: its largest regret ratio is the smallest of 2 agents, 2.00 ± 0.05 (greedy)")
-    assert found[1].startswith("CoLSTIM does better on average")
-    assert found[2] == "CoLSTIM has clearly lower regret in 1 of 2 scenarios: greedy."
+    assert found[0].startswith("Use MaxInP: its worst ratio, 2.0")
+    assert "is the lowest of 2 agents, clearly; its geometric mean is 1.8" in found[0]
+    assert found[1].startswith("On held-out scenarios alone its worst ratio is 2.0")
+    assert "also the lowest" in found[1]
+    assert found[2].startswith("On average CoLSTIM does better, with 0.7")
+    assert "but risks a ratio of 3.0" in found[2]
     assert found[-1].startswith("10 runs per agent and scenario")
-    assert not any("overlap" in sentence for sentence in found)
-    ratios["colstim"] = {"greedy": 1.95, "fresh": 1.95}
+    ratios["colstim"] = [1.0, 1.0, 1.0, 1.5]
     found = leaderboard_conclusions(board_of(ratios))
-    assert found[0].startswith("Use CoLSTIM")
-    assert found[1].startswith("Not clearly riskier")
-    assert found[1].endswith("overlap: RCDB.")
-    assert len(found) == 3
+    assert found[0].startswith("Use CoLSTIM: its worst ratio, 1.5")
+    assert not starting_with(found, "On average")
+    assert starting_with(found, "No agent is clearly better than CoLSTIM in any of 4 scenarios.")
+
+
+def test_the_leaderboard_calls_no_lead_clear_that_could_be_chance():
+    found = leaderboard_conclusions(
+        board_of({"maxinp": [1.0, 2.0, 1.0, 1.0], "colstim": [1.0, 2.1, 1.0, 1.0]}, noise=0.5)
+    )
+    assert ", though not clearly lower than that of " in found[0]
+    one = leaderboard_conclusions(
+        board_of({"maxinp": [1.0, 2.0, 1.0, 1.0], "colstim": [1.0, 2.1, 1.0, 1.0]}, noise=0.001)
+    )
+    assert "MaxInP" in one[0]
+    assert ", clearly;" in one[0]
+
+
+def test_the_leaderboard_says_who_leads_where_no_constants_were_chosen():
+    found = leaderboard_conclusions(board_of({"maxinp": [1.0, 1.0, 1.0, 2.0], "colstim": [1.0, 3.0, 1.0, 1.5]}))
+    assert found[0].startswith("Use MaxInP")
+    assert ", that of CoLSTIM is lower, 1.5" in found[1]
+
+
+def test_the_leaderboard_says_what_knowing_c_is_worth():
+    ratios = {"rcdb": [1.0, 1.5, 1.5, 1.5], "rcdb, C unknown": [2.0, 2.0, 2.0, 2.0], "maxinp": [3.0, 3.0, 3.0, 3.0]}
+    found = leaderboard_conclusions(board_of(ratios))
+    assert found[0].startswith("If C is unknown, use RCDB, C unknown: its worst ratio, 2.0")
+    assert "the lowest of 2 agents, clearly" in found[0]
+    [told] = starting_with(found, "If C is known, RCDB, C told has the lowest worst ratio, 1.5")
+    assert "clearly lower than that of RCDB, C unknown; its geometric mean is 1.3" in told
+    ratios["rcdb"] = [2.5, 2.5, 2.5, 2.5]
+    [told] = starting_with(leaderboard_conclusions(board_of(ratios)), "If C is known")
+    assert "), clearly higher than that of RCDB, C unknown" in told
+
+
+def test_the_leaderboard_says_when_another_agent_is_better():
+    ratios = {"maxinp": [2.0, 2.0, 2.0, 2.0], "colstim": [1.0, 2.5, 2.0, 2.1], "ginop": [2.0, 2.5, 1.5, 2.1]}
+    found = leaderboard_conclusions(board_of(ratios))
+    assert starting_with(found, "If nobody lies, CoLSTIM is better: 0.5")[0].endswith("times its regret (1 scenario).")
+    assert starting_with(found, "If the horizon is short (T ≤ 500), GINOP is better: 0.7")
+    assert starting_with(found, "No agent is clearly better than MaxInP if actions change every round.")
+    [lost] = starting_with(found, "MaxInP is clearly beaten in 2 of 4 scenarios, most in no attack, where CoLSTIM has ")
+    assert re.search(r"has 0\.[45]\d \[0\.4\d, 0\.5\d\] times its regret\.$", lost)
+    ratios["colstim"][0] = 2.2
+    found = leaderboard_conclusions(board_of(ratios))
+    assert starting_with(found, "No agent is clearly better than MaxInP if nobody lies; if actions change every round.")
+
+
+def test_the_leaderboard_says_who_is_worse_than_random_pairs():
+    ratios = {"maxinp": [1.0, 1.0, 1.0, 1.0], "colstim": [1.0, 5.0, 5.0, 2.0], "random-pairs": [3.0, 3.0, 3.0, 3.0]}
+    text = "Agents clearly worse than random pairs somewhere (in how many scenarios): "
+    [found] = starting_with(leaderboard_conclusions(board_of(ratios)), text)
+    assert found == f"{text}CoLSTIM (2). MaxInP never is."
+    ratios["colstim"] = [2.0, 2.0, 2.0, 2.0]
+    [found] = starting_with(leaderboard_conclusions(board_of(ratios)), text)
+    assert found == f"{text}none. MaxInP never is."
+    ratios["maxinp"], ratios["colstim"] = [1.0, 1.0, 1.0, 3.9], [1.0, 1.0, 1.0, 8.0]
+    ratios["random-pairs"] = [4.0, 1.0, 3.0, 3.0]
+    [found] = starting_with(leaderboard_conclusions(board_of(ratios)), text)
+    assert found == f"{text}MaxInP (1), CoLSTIM (1)."
 
 
 def test_the_leaderboard_says_what_to_use_where_the_first_cannot_play():
-    ratios = {"versatile-db": {"greedy": 1.5}, "rcdb": {"greedy": 2.0, "fresh": 2.0}}
+    ratios = {"versatile-db": [1.5, 1.5, 1.5, None], "maxinp": [2.0, 2.0, 2.0, 2.0]}
     found = leaderboard_conclusions(board_of(ratios))
-    assert "cannot play these scenarios: fresh. Use RCDB there." in found[1]
+    assert starting_with(found, "Versatile-DB cannot play these scenarios: fresh. Use MaxInP there.")
 
 
 def row_of(number, in_horizon, in_budget, reference=100.0, published=None):

@@ -5,26 +5,33 @@ import numpy as np
 import pytest
 
 from fairduel.agents import AGENTS, DuelingAgent, KArmed
+from fairduel.core.links import LOGISTIC, as_link
 from fairduel.errors import BadInputError
 from fairduel.experiments import leaderboard as board
-from fairduel.experiments.leaderboard import Contender, Scenario
-from fairduel.experiments.tuning import FIRST_TUNING_SEED
+from fairduel.experiments.inference import mean
+from fairduel.experiments.leaderboard import Best, Board, Contender, Rung, Scenario
+from fairduel.experiments.tuning import FIRST_TUNING_SEED, tuning_seeds
 from fairduel.simulation import Store
+from fairduel.simulation.cell import takes_budget
 
 SEEDS = range(4)
 FRESH = next(scenario for scenario in board.SCENARIOS if scenario.world == "fresh")
+SETTINGS = [("rcdb", 0.5), ("rcdb", 4.0), ("maxpairucb", 0.5), ("maxpairucb", 4.0)]
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Two scenarios, three contenders, four trials each."""
-    monkeypatch.setattr(board, "HORIZON", 60)
-    monkeypatch.setattr(board, "TUNING_SEEDS", range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 3))
-    cube = Scenario("cube", "greedy", budget=6, dimension=3)
-    monkeypatch.setattr(board, "SCENARIOS", (cube, Scenario("new", "none", budget=0, dimension=3, world="fresh")))
-    monkeypatch.setattr(board, "CONTENDERS", tuple(map(Contender, ("rcdb", "maxpairucb", "versatile-db"))))
-    monkeypatch.setattr(board, "TUNED", (Contender("rcdb"), Contender("maxpairucb")))
-    monkeypatch.setattr(board, "_GRID", [{"radius": 0.5}, {"radius": 4.0}])
+    """Two scenarios, three contenders, four candidates, two of which reach the second rung."""
+    cube = Scenario("cube", "tuning", "greedy", budget=6, dimension=3, horizon=60)
+    new = Scenario("new", "held-out", "none", budget=0, dimension=3, horizon=50, world="fresh")
+    monkeypatch.setattr(board, "SCENARIOS", (cube, new))
+    monkeypatch.setattr(board, "CONTENDERS", tuple(map(Contender, ("rcdb", "random-pairs", "versatile-db"))))
+    monkeypatch.setattr(board, "CANDIDATES", tuple(Contender(agent, {"radius": radius}) for agent, radius in SETTINGS))
+    monkeypatch.setattr(board, "RUNGS", (Rung(2, 4), Rung(5, 2)))
+
+
+def regret_of(scenario, contender, seeds):
+    return np.mean([contender.cell(scenario).run(seed).trace.regret.sum() for seed in seeds])
 
 
 # ---------------------------------------------------------------------- what is declared
@@ -32,21 +39,54 @@ def tiny(monkeypatch):
 
 def test_every_dueling_agent_stands_on_the_board_as_a_user_gets_it():
     dueling = {name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent)}
-    assert {contender.agent for contender in board.CONTENDERS} == dueling
-    assert dueling <= {contender.agent for contender in board.CONTENDERS if not contender.settings}
-    assert {name for contender in board.CONTENDERS for name in contender.settings} <= {"estimator", "form"}
+    assert {contender.agent for contender in board.CONTENDERS if not contender.settings} == dueling
+    assert board.RANDOM in board.CONTENDERS
     titles = [contender.title for contender in board.CONTENDERS]
     assert len(set(titles)) == len(titles)
+
+
+def test_who_takes_a_flip_budget_plays_with_and_without_it():
+    untold = [contender for contender in board.CONTENDERS if contender.settings]
+    assert {contender.agent for contender in untold} == {c.agent for c in board.CONTENDERS if takes_budget(c.agent)}
+    scenario = dataclasses.replace(board.SCENARIOS[0], budget=7)
+    for contender in untold:
+        assert contender.settings == {"known_budget": False}
+        assert contender.title.endswith(", C unknown")
+        told = Contender(contender.agent)
+        assert told.title.endswith(", C told")
+        assert told.is_told
+        assert not contender.is_told
+        [told_agent, agent] = [each.cell(scenario).start(seed=0)[0] for each in (told, contender)]
+        assert (told_agent.flip_budget, agent.flip_budget) == (7, None)
 
 
 def test_scenarios_vary_all_that_was_promised():
     scenarios = board.SCENARIOS
     assert len({scenario.title for scenario in scenarios}) == len(scenarios)
     assert {s.attack for s in scenarios} == {"none", "greedy", "random", "adversarial", "misleading"}
-    targets = {s.attack_settings["target"] for s in scenarios if s.attack == "misleading"}
+    targets = {s.attack_settings.get("target", "random") for s in scenarios if s.attack == "misleading"}
     assert targets == {"random", "median", "second", "worst"}
-    for name in ("budget", "warmup", "dimension", "norm", "world"):
-        assert len({getattr(scenario, name) for scenario in scenarios if scenario.attack == "greedy"}) > 1, name
+    assert {1001, 136} <= {s.attack_settings.get("start") for s in scenarios}
+    assert {s.attack_settings.get("every") for s in scenarios} == {None, 10}
+    assert {min(s.budget for s in scenarios), max(s.budget for s in scenarios)} == {0, 200}
+    assert {min(s.dimension for s in scenarios), max(s.dimension for s in scenarios)} == {3, 32}
+    assert {500, 2000, 8000} <= {s.horizon for s in scenarios}
+    assert {name for s in scenarios for name in s.world_settings} == {"ties", "link", "count"}
+    assert {s.delay for s in scenarios} == {"none", "fixed", "stochastic"}
+
+
+def test_half_of_the_scenarios_are_unlike_those_that_constants_were_chosen_on():
+    held_out = [scenario for scenario in board.SCENARIOS if scenario.half == "held-out"]
+    assert abs(2 * len(held_out) - len(board.SCENARIOS)) <= 1
+    for scenario in held_out:
+        is_another_problem = (
+            scenario.world == "fresh" and scenario.dimension not in (10, 20),
+            scenario.delay != "none",
+            bool(scenario.world_settings),
+            scenario.norm not in (1.0, 2.0, 2.5, 4.0),
+            scenario.budget not in (0, 10, 25, 30, 45, 60, 80, 90, 100, 120),
+        )
+        assert any(is_another_problem), scenario.title
 
 
 def test_agents_without_features_sit_out_fresh_actions():
@@ -56,103 +96,153 @@ def test_agents_without_features_sit_out_fresh_actions():
     assert not any(cell.world == "fresh" and issubclass(AGENTS[cell.agent], KArmed) for cell in board.report_cells())
 
 
-def test_a_warm_up_goes_to_all_who_have_one():
-    [scenario] = [scenario for scenario in board.SCENARIOS if scenario.title == "greedy, warm-up"]
-    for contender in board.CONTENDERS:
-        has_one = "warmup" in {field.name for field in dataclasses.fields(AGENTS[contender.agent])}
-        settings = scenario.cell(contender.agent, contender.settings).agent_settings
-        assert settings == contender.settings | ({"warmup": 160} if has_one else {})
-
-
 def test_every_cell_can_start():
     for cell in {cell.key: cell for cell in [*board.report_cells(), *board.tuning_cells()]}.values():
         agent, world, adversary, _ = cell.start(seed=0)
         assert (adversary.budget, world.dimension) == (cell.budget, cell.world_settings["dimension"])
-        assert getattr(agent, "flip_budget", cell.budget) == cell.budget
+        if cell.agent_settings.get("known_budget", True):
+            assert getattr(agent, "flip_budget", cell.budget) == cell.budget
+        if hasattr(agent, "link"):
+            assert as_link(agent.link) == LOGISTIC
 
 
-def test_tuning_seeds_are_no_report_seeds():
-    assert min(board.TUNING_SEEDS) >= FIRST_TUNING_SEED
-    assert len(board.tuning_cells()) == len(board.SCENARIOS) * len(board.TUNED) * len(board.RADII)
-    tried = {cell.agent_settings["radius"] for cell in board.tuning_cells()}
-    assert tried == set(board.RADII)
-    assert all("radius" not in cell.agent_settings for cell in board.report_cells())
+def test_what_is_tuned():
+    tried = {(c.agent, c.settings["radius"], c.settings.get("warmup", 0)) for c in board.CANDIDATES}
+    for agent in ("maxinp", "maxpairucb"):
+        assert {warmup for name, _, warmup in tried if name == agent} == {0, 40, 80, 160, 320}
+    assert "random-pairs" not in {contender.agent for contender in board.CANDIDATES}
+    assert len({(c.agent, str(c.settings)) for c in board.CANDIDATES}) == len(board.CANDIDATES)
+    runs, kept = zip(*board.RUNGS, strict=True)
+    assert kept[0] == len(board.CANDIDATES)
+    assert list(kept) == sorted(kept, reverse=True)
+    assert list(runs) == sorted(runs)
+    assert all({"radius", "warmup"}.isdisjoint(cell.agent_settings) for cell in board.report_cells())
 
 
 # ---------------------------------------------------------------------- what is computed
 
 
+def standing(own, theirs):
+    """The standing of an agent with these regrets, (seeds, scenarios), the last scenario held out; and its board."""
+    titles = [f"s{j}" for j in range(own.shape[1])]
+    halves = ["tuning"] * (len(titles) - 1) + ["held-out"]
+    scenarios = [Scenario(title, half, "greedy") for title, half in zip(titles, halves, strict=True)]
+    best = {title: Best(Contender("rcdb"), mean(theirs[:, j]), theirs[:, j]) for j, title in enumerate(titles)}
+    advice = dict.fromkeys(("recommended_best", "recommendation_regret"), mean(np.ones(2)))
+    regret = {title: own[:, j] for j, title in enumerate(titles)}
+    found = board.standing_of(Contender("rcdb"), scenarios, regret, best, advice)
+    return found, Board(scenarios, [found], best)
+
+
+def jackknife_error(statistic, count):
+    left_out = [statistic([s for s in range(count) if s != i]) for i in range(count)]
+    pseudo = [count * statistic(range(count)) - (count - 1) * value for value in left_out]
+    return np.std(pseudo, ddof=1) / math.sqrt(count)
+
+
 def test_ratios_and_their_errors_are_those_of_pseudo_values():
     rng = np.random.default_rng(0)
     own, theirs = rng.uniform(50, 90, (7, 3)), rng.uniform(20, 60, (7, 3))
-    ratios, centre = board._ratios(own, theirs)
+    found, _ = standing(own, theirs)
 
     def all_ratios(seeds):
         return [sum(own[s, j] for s in seeds) / sum(theirs[s, j] for s in seeds) for j in range(3)]
 
-    def error(statistic):
-        left_out = [statistic([s for s in range(7) if s != i]) for i in range(7)]
-        pseudo = [7 * statistic(range(7)) - 6 * value for value in left_out]
-        return np.std(pseudo, ddof=1) / math.sqrt(7)
-
-    for j, ratio in enumerate(ratios):
+    for j, ratio in enumerate(found.ratios.values()):
         assert ratio.value == pytest.approx(all_ratios(range(7))[j])
-        assert ratio.error == pytest.approx(error(lambda seeds, j=j: all_ratios(seeds)[j]))
-        assert (ratio.high - ratio.value) / ratio.error == pytest.approx(2.4469, abs=1e-4)  # Student's t, 6 degrees
-        assert ratio.high - ratio.value == pytest.approx(ratio.value - ratio.low)
-    assert centre.value == pytest.approx(math.prod(all_ratios(range(7))) ** (1 / 3))
-    assert centre.error == pytest.approx(error(lambda seeds: math.prod(all_ratios(seeds)) ** (1 / 3)))
+        error = jackknife_error(lambda seeds, j=j: math.log(all_ratios(seeds)[j]), 7)
+        assert ratio.error == pytest.approx(ratio.value * error)
+        assert math.log(ratio.high / ratio.value) / error == pytest.approx(2.4469, abs=1e-4)  # Student's t, 6 degrees
+        assert ratio.high / ratio.value == pytest.approx(ratio.value / ratio.low)
+    summaries = {(0, 1, 2): found.overall, (0, 1): found.halves["tuning"], (2,): found.halves["held-out"]}
+    for places, summary in summaries.items():
+
+        def of_these(seeds, places=places):
+            return [all_ratios(seeds)[j] for j in places]
+
+        def geometric(seeds):
+            return math.prod(of_these(seeds)) ** (1 / len(of_these(seeds)))
+
+        assert summary.worst.value == pytest.approx(max(of_these(range(7))))
+        error = jackknife_error(lambda seeds: math.log(max(of_these(seeds))), 7)
+        assert summary.worst.error == pytest.approx(summary.worst.value * error)
+        assert found.ratios[summary.where].value == summary.worst.value
+        assert summary.geometric_mean.value == pytest.approx(geometric(range(7)))
+        error = jackknife_error(lambda seeds: math.log(geometric(seeds)), 7)
+        assert summary.geometric_mean.error == pytest.approx(summary.geometric_mean.value * error)
 
 
-def test_the_error_of_a_ratio_covers_the_truth():
+def test_the_interval_of_a_worst_ratio_covers_the_truth():
     rng = np.random.default_rng(1)
     inside = 0
-    for _ in range(400):
+    for _ in range(300):
         shared = rng.normal(0.0, 5.0, (10, 1))  # the same seeds: good and bad worlds for both
-        [ratio], _ = board._ratios(60 + shared + rng.normal(0, 4, (10, 1)), 40 + shared + rng.normal(0, 4, (10, 1)))
-        inside += ratio.low < 1.5 < ratio.high
-    assert 0.91 < inside / 400 < 0.98
+        own = np.array([60.0, 50.0]) + shared + rng.normal(0, 4, (10, 2))
+        found, _ = standing(own, 40.0 + shared + rng.normal(0, 4, (10, 2)))
+        inside += found.overall.worst.low < 1.5 < found.overall.worst.high
+    assert 0.91 < inside / 300 < 0.98
+
+
+def test_agents_are_compared_seed_by_seed():
+    rng = np.random.default_rng(2)
+    world, theirs = rng.lognormal(0.0, 0.8, (8, 2)), np.full((8, 2), 10.0)
+    slow, result = standing(40.0 * world * np.array([1.0, 2.0]), theirs)
+    fast, _ = standing(30.0 * world * np.array([1.0, 2.0]), theirs)
+    gap = result.compare(fast, slow, ["s0", "s1"])
+    assert gap.value == pytest.approx(math.log(0.75))
+    assert gap.error == pytest.approx(0.0, abs=1e-12)  # the worlds cancel, though each mean is far from exact
+    assert fast.overall.worst.high > slow.overall.worst.low
+    risk = result.compare_worst(fast, slow)
+    assert (risk.value, risk.high) == pytest.approx((math.log(0.75), math.log(0.75)))
+    assert result.compare(slow, fast, ["s1"]).low == pytest.approx(math.log(4 / 3))
+
+
+def test_a_clear_difference_is_rarely_found_where_there_is_none():
+    rng = np.random.default_rng(3)
+    theirs = np.full((10, 2), 10.0)
+    found = 0
+    for _ in range(300):
+        worlds = rng.lognormal(0.0, 0.3, (10, 2))
+        first, result = standing(worlds * rng.lognormal(0.0, 0.2, (10, 2)), theirs)
+        second, _ = standing(worlds * rng.lognormal(0.0, 0.2, (10, 2)), theirs)
+        gap = result.compare(first, second, ["s0", "s1"])
+        found += not gap.low < 0.0 < gap.high
+    assert 0.02 < found / 300 < 0.09
 
 
 def test_one_run_has_ratios_without_errors():
-    ratios, centre = board._ratios(np.array([[8.0, 2.0]]), np.array([[2.0, 2.0]]))
-    assert [ratio.value for ratio in ratios] == [4.0, 1.0]
-    assert centre.value == pytest.approx(2.0)
-    assert math.isnan(centre.error)
-    assert all(math.isnan(ratio.error) for ratio in ratios)
+    found, _ = standing(np.array([[8.0, 2.0]]), np.array([[2.0, 2.0]]))
+    assert [ratio.value for ratio in found.ratios.values()] == pytest.approx([4.0, 1.0])
+    assert found.overall.geometric_mean.value == pytest.approx(2.0)
+    assert math.isnan(found.overall.geometric_mean.error)
+    assert math.isnan(found.overall.worst.error)
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_board_is_what_runs_by_hand_give(tmp_path):
     result = board.compete(Store(tmp_path), SEEDS)
-
-    def regret(scenario, agent, settings, seeds):
-        return np.mean([scenario.cell(agent, settings).run(seed).trace.regret.sum() for seed in seeds])
-
     best = {}
     for scenario in board.SCENARIOS:
-        trials = {
-            (agent, radius): regret(scenario, agent, {"radius": radius}, board.TUNING_SEEDS)
-            for agent in ("rcdb", "maxpairucb")
-            for radius in (0.5, 4.0)
-        }
-        agent, radius = min(trials, key=trials.get)
+        first = sorted(board.CANDIDATES, key=lambda c: regret_of(scenario, c, tuning_seeds(2)))[:2]
+        winner = min(first, key=lambda c: regret_of(scenario, c, tuning_seeds(5)))
         named = result.best[scenario.title]
-        assert (named.contender.agent, named.tuning.winner.settings) == (agent, {"radius": radius})
-        assert named.tuning.winner.mean == pytest.approx(trials[agent, radius])
-        assert named.tuning.seeds == (FIRST_TUNING_SEED, FIRST_TUNING_SEED + 2)
-        best[scenario.title] = regret(scenario, agent, {"radius": radius}, SEEDS)
+        assert named.contender == winner
+        assert named.tuning.value == pytest.approx(regret_of(scenario, winner, tuning_seeds(5)))
+        best[scenario.title] = regret_of(scenario, winner, SEEDS)
         assert named.regret.mean() == pytest.approx(best[scenario.title])
     worst = []
-    for standing in result.standings:
-        agent = standing.contender.agent
-        played = [s for s in board.SCENARIOS if agent != "versatile-db" or s.title == "cube"]
-        expected = {s.title: regret(s, agent, {}, SEEDS) / best[s.title] for s in played}
-        assert {title: ratio.value for title, ratio in standing.ratios.items()} == pytest.approx(expected)
-        assert standing.geometric_mean.value == pytest.approx(math.prod(expected.values()) ** (1 / len(expected)))
-        title, ratio = standing.worst
-        assert (title, ratio.value) == pytest.approx((max(expected, key=expected.get), max(expected.values())))
-        worst.append(ratio.value)
+    for found in result.standings:
+        played = [s for s in board.SCENARIOS if found.contender.agent != "versatile-db" or s.title == "cube"]
+        expected = {s.title: regret_of(s, found.contender, SEEDS) / best[s.title] for s in played}
+        assert {title: ratio.value for title, ratio in found.ratios.items()} == pytest.approx(expected)
+        assert found.overall.where == max(expected, key=expected.get)
+        assert found.overall.worst.value == pytest.approx(max(expected.values()))
+        assert set(found.halves) == {s.half for s in played}
+        worst.append(found.overall.worst.value)
+        advice = [[found.contender.cell(s).run(seed).record() for s in played] for seed in SEEDS]
+        for name in ("recommended_best", "recommendation_regret"):
+            by_seed = np.mean([[record[name] for record in records] for records in advice], axis=1)
+            assert getattr(found, name) == pytest.approx(mean(by_seed))
     assert len(worst) == 3
     assert worst == sorted(worst)
 
@@ -161,13 +251,13 @@ def test_a_board_is_what_runs_by_hand_give(tmp_path):
 def test_a_second_call_runs_nothing(tmp_path):
     store, done = Store(tmp_path), []
     announced = board.count_runs(store, SEEDS)
-    assert announced == 8 * 3 + 5 * 4 + 2 * 4  # tuning, report, winners
+    assert announced == 2 * (4 * 2 + 2 * 3) + 5 * 4 + 2 * 4  # two rungs, report, winners
     first = board.compete(store, SEEDS, progress=done.append)
     assert sum(done) == announced
     assert board.count_runs(store, SEEDS) == 0
     again = board.compete(Store(tmp_path), SEEDS, progress=done.append)
     assert sum(done) == announced
-    assert again.standings == first.standings
+    assert [found.overall for found in again.standings] == [found.overall for found in first.standings]
     assert board.count_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
     board.compete(store, range(5), progress=done.append)
     assert sum(done) == announced + 7
@@ -197,24 +287,34 @@ def test_a_users_agent_competes_beside_the_others(tmp_path, coin):
     store = Store(tmp_path / "results")
     without = board.compete(store, SEEDS)
     assert board.count_runs(store, SEEDS, [coin]) == 2 * 4
-    result = board.compete(store, SEEDS, [coin, coin, Contender("rcdb")])
-    assert [standing for standing in result.standings if standing.contender != coin] == without.standings
-    [own] = [standing for standing in result.standings if standing.contender == coin]
-    regret = np.mean([board.SCENARIOS[0].cell(coin.agent, {}).run(seed).trace.regret.sum() for seed in SEEDS])
+    result = board.compete(store, SEEDS, [coin, coin, Contender("random-pairs")])
+    others = [found.overall for found in result.standings if found.contender != coin]
+    assert others == [found.overall for found in without.standings]
+    [own] = [found for found in result.standings if found.contender == coin]
+    regret = regret_of(board.SCENARIOS[0], coin, SEEDS)
     assert own.ratios["cube"].value == pytest.approx(regret / result.best["cube"].regret.mean())
     assert own.contender.title == "coin_agent:Coin"
+    assert math.isnan(own.recommended_best.value)  # it cannot recommend
 
 
-def test_a_contender_is_titled_by_its_settings():
-    assert Contender("rcdb", {"estimator": "one-pass", "radius": 8.0}).title == "RCDB, one-pass, radius 8"
+@pytest.mark.usefixtures("tiny")
+def test_an_added_agent_that_takes_a_flip_budget_is_added_twice():
+    added = board.lineup([Contender("rcdb-s", {"radius": 8.0}), Contender("hcw", {"known_budget": False})])[3:]
+    assert [each.title for each in added] == [
+        "RCDB-S, radius 8, C told",
+        "RCDB-S, radius 8, C unknown",
+        "HCW, C unknown",
+    ]
 
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("agent", ["nobody", "no_such_module:Agent", "barbar"])
 def test_an_agent_that_cannot_play_is_refused_before_anything_runs(tmp_path, agent):
+    store = Store(tmp_path)
+    before = board.count_runs(store, SEEDS)
     with pytest.raises(BadInputError):
-        board.compete(Store(tmp_path), SEEDS, [Contender(agent)])
-    assert board.count_runs(Store(tmp_path), SEEDS) == 8 * 3 + 5 * 4 + 2 * 4
+        board.compete(store, SEEDS, [Contender(agent)])
+    assert board.count_runs(store, SEEDS) == before
 
 
 @pytest.mark.usefixtures("tiny")
@@ -228,7 +328,8 @@ def test_the_estimate_is_the_time_of_one_run_of_each_kind_times_the_runs_left(tm
     monkeypatch.setattr(board, "_seconds_per_run", one_second)
     runs = board.count_runs(store, SEEDS, [coin])
     assert board.estimate(store, SEEDS, [coin], jobs=2) == (runs, pytest.approx(runs / 2 / 60))
-    kinds = {(agent, world) for agent in ("rcdb", "maxpairucb", coin.agent) for world in ("hypercube", "fresh")}
+    agents = ("rcdb", "maxpairucb", "random-pairs", coin.agent)
+    kinds = {(agent, world) for agent in agents for world in ("hypercube", "fresh")}
     assert set(timed) == kinds | {("versatile-db", "hypercube")}
 
 
@@ -242,6 +343,6 @@ def test_runs_made_for_the_estimate_are_not_made_again(tmp_path):
     board.compete(store, SEEDS, progress=done.append)
     assert sum(done) == work.runs
     assert all(store.seeds(cell) == set(SEEDS) for cell in board.report_cells())
-    assert all(store.seeds(cell) >= set(board.TUNING_SEEDS) for cell in board.tuning_cells())
-    assert sum(len(store.seeds(cell) & set(SEEDS)) for cell in board.tuning_cells()) == len(SEEDS) * 2  # the winners'
+    tuned = [{seed for seed in store.seeds(cell) if seed >= FIRST_TUNING_SEED} for cell in board.tuning_cells()]
+    assert sorted(map(len, tuned)) == [2] * 4 + [5] * 4
     assert board.estimate(store, SEEDS) == (0, 0.0)

@@ -11,7 +11,7 @@ from fairduel.experiments import EXPERIMENTS, leaderboard, table1
 from fairduel.experiments.claims import BEYOND, Verdict
 from fairduel.experiments.experiment import comparison
 from fairduel.experiments.inference import Mean, mean
-from fairduel.experiments.leaderboard import Best, Board, Standing
+from fairduel.experiments.leaderboard import Best, Board
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.report.audit_page import audit_sections, stress_section
@@ -115,15 +115,21 @@ def measured(folder):
 
 def competed(folder):
     rng = np.random.default_rng(0)
+
+    def regret(scenarios):
+        return {scenario.title: rng.lognormal(6.0, 0.6, 3) for scenario in scenarios}
+
+    best = {
+        title: Best(leaderboard.CANDIDATES[-1], mean(runs), runs)
+        for title, runs in regret(leaderboard.SCENARIOS).items()
+    }
+    advice = {"recommended_best": mean(np.array([0.8, 0.9, 1.0])), "recommendation_regret": mean(rng.random(3))}
     standings = []
     for contender in leaderboard.CONTENDERS:
-        played = [scenario.title for scenario in leaderboard.SCENARIOS if contender.plays(scenario)]
-        ratios = {title: mean(rng.lognormal(0.7, 0.6, 3)) for title in played}
-        standings.append(Standing(contender, ratios, mean(rng.uniform(1.0, 3.0, 3))))
-    standings.sort(key=lambda standing: standing.worst[1].value)
-    problem = Tuned({}, (1_000_000, 1_000_019), [Trial({"radius": 0.25}, 400.0, 10.0)])
-    best = Best(leaderboard.TUNED[-1], problem, np.array([300.0, 400.0, 500.0]))
-    board = Board(standings, {scenario.title: best for scenario in leaderboard.SCENARIOS})
+        played = [scenario for scenario in leaderboard.SCENARIOS if contender.plays(scenario)]
+        standings.append(leaderboard.standing_of(contender, leaderboard.SCENARIOS, regret(played), best, advice))
+    standings.sort(key=lambda standing: standing.overall.worst.value)
+    board = Board(leaderboard.SCENARIOS, standings, best)
     return write_leaderboard(folder, board, range(3), "fairduel leaderboard")
 
 

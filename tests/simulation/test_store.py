@@ -1,10 +1,12 @@
 import gc
 import hashlib
+import os
 import shutil
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -338,3 +340,21 @@ def test_two_processes_may_store_into_one_cell(tmp_path):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(_add_alone, [tmp_path] * 2, [range(0, 40, 2), range(1, 40, 2)]))
     assert Store(tmp_path).seeds(CELLS[0]) == set(range(40))
+
+
+def test_a_folder_is_listed_again_only_if_it_may_have_changed(store, monkeypatch):
+    cell, other, listed = CELLS[0], Store(store.folder), []
+    run_cells([cell], range(2), store)
+    folder = store.parts(cell)[0].parent
+    list_folder = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path) or list_folder(path))
+    os.utime(folder, (0, 0))  # it changed long ago
+    for _ in range(3):
+        assert (store.seeds(cell), store.seeds(CELLS[1])) == ({0, 1}, set())
+    assert listed == [folder]
+    other.add(cell, [cell.run(2)])
+    just_now = folder.stat().st_mtime_ns
+    assert store.seeds(cell) == {0, 1, 2}
+    other.add(cell, [cell.run(3)])
+    os.utime(folder, ns=(just_now, just_now))  # as on a clock with coarse steps
+    assert store.seeds(cell) == {0, 1, 2, 3}

@@ -11,7 +11,8 @@ from fairduel.cli import options, output
 from fairduel.cli.folders import claim
 from fairduel.experiments import leaderboard as board
 from fairduel.experiments.conclusions import leaderboard_conclusions
-from fairduel.report.tables import with_error
+from fairduel.experiments.leaderboard import HALVES
+from fairduel.report.tables import interval_text, share_text
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store
 
@@ -35,7 +36,8 @@ def leaderboard(
 
     An agent's ratio on a scenario is its regret divided by that of the best
     agent tuned for that scenario, on other seeds. The worst ratio is what
-    you risk; the geometric mean is what to expect.
+    you risk; the geometric mean is what to expect. Agents that take a flip
+    budget play twice: told C, and not told.
 
     Says how many runs are left, and about how long they take, before it
     starts. Interrupt it at any time: finished runs are saved, and rerunning
@@ -45,7 +47,7 @@ def leaderboard(
     added = [board.Contender(*options.Named.parse(text)) for text in agent]
     cells = board.report_cells(added)
     claim(out, "leaderboard")
-    store = Store(out)
+    store = Store(out, traces=False)
     output.compile_first(cells)
     estimating = "Estimating the time …"
     if not output.notices.is_terminal and board.count_runs(store, seeds, added):
@@ -65,15 +67,19 @@ def leaderboard(
     rows = [
         [
             standing.contender.title,
-            with_error(standing.worst[1], digits=2),
-            standing.worst[0],
-            with_error(standing.geometric_mean, digits=2),
+            interval_text(standing.overall.worst),
+            standing.overall.where,
+            interval_text(standing.overall.geometric_mean),
+            *(interval_text(standing.halves[half].worst) if half in standing.halves else "–" for half in HALVES),
+            share_text(standing.recommended_best),
         ]
         for standing in result.standings
     ]
-    caption = f"{len(board.SCENARIOS)} scenarios, {runs} runs each; ratio ± standard error"
-    table = TextTable(("agent, untuned", "worst ratio", "where", "geometric mean"), rows, caption)
-    output.print_table(table, text=["agent, untuned", "where"], optional=["where"], file=out / "leaderboard.json")
+    caption = f"{len(board.SCENARIOS)} scenarios, {runs} runs each; ratios with 95% intervals"
+    columns = ("agent, untuned", "worst ratio", "where", "geometric mean", *(f"worst, {half}" for half in HALVES))
+    table = TextTable((*columns, "best recommended"), rows, caption)
+    optional = ["best recommended", "where", *(f"worst, {half}" for half in HALVES)]
+    output.print_table(table, text=["agent, untuned", "where"], optional=optional, file=out / "leaderboard.json")
     output.say_report(page)
     record = json.loads((out / "leaderboard.json").read_bytes())
     return {**record, "conclusions": concluded, "report": str(page)}

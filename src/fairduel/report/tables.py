@@ -56,11 +56,9 @@ RECOMMENDATION_COLUMNS = ("best recommended", "loss", "regret", "flips")
 
 def recommendation_cells(row: dict[str, Any]) -> list[str]:
     """Return an entry's label and the cells of ``RECOMMENDATION_COLUMNS`` from its row of :func:`summary`."""
-    best = row["recommended_best"]
-    interval = "" if math.isnan(best.low) else f" [{best.low:.0%}, {best.high:.0%}]"
     return [
         row["label"],
-        f"{best.value:.0%}{interval}",
+        share_text(row["recommended_best"]),
         with_error(row["recommendation_regret"], digits=3),
         with_error(row["regret"]),
         f"{row['flips']:.0f}",
@@ -131,3 +129,28 @@ def with_interval(value: Mean) -> str:
     if math.isnan(value.error):
         return f"{value.value:+,.0f} (one run)".replace("-", "−")
     return f"{value.value:+,.0f} [{value.low:+,.0f}, {value.high:+,.0f}]".replace("-", "−")
+
+
+def interval_text(value: Mean, digits: int = 2) -> str:
+    """Format a value with its confidence interval.
+
+    >>> interval_text(Mean(1.93, 0.3, 1.25, 2.61))
+    '1.93 [1.25, 2.61]'
+    """
+    if math.isnan(value.value):
+        return "–"
+    interval = "(one run)" if math.isnan(value.low) else f"[{value.low:,.{digits}f}, {value.high:,.{digits}f}]"
+    return f"{value.value:,.{digits}f} {interval}".replace("-", "−")
+
+
+def share_text(value: Mean) -> str:
+    """Format a share with its confidence interval, cut off at 0 and 1.
+
+    >>> share_text(Mean(0.98, 0.02, 0.93, 1.03))
+    '98% [93%, 100%]'
+    """
+    if math.isnan(value.value):
+        return "–"
+    if math.isnan(value.low):
+        return f"{value.value:.0%} (one run)"
+    return f"{value.value:.0%} [{max(value.low, 0.0):.0%}, {min(value.high, 1.0):.0%}]"

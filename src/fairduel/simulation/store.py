@@ -5,11 +5,14 @@ become a new part; parts are merged when the cell is complete. The merged part i
 so a kill in between leaves redundant parts, which are ignored.
 """
 
+import bisect
 import hashlib
 import io
+import itertools
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +31,8 @@ TRACE_COLUMNS = ("regret", "weak_regret", "first", "second", "flipped", "weight"
 """Columns kept for each round; a part holds them as lists named ``trace_…``."""
 _MAX_SMALL_PARTS = 16
 """This many parts that fit into one are merged even if the cell is not complete."""
+_SETTLED = 1_000_000_000
+"""Nanoseconds after which a folder's time of change is surely past."""
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]{16}")
 
 
@@ -48,6 +53,9 @@ class Store:
         self._cells = folder / ("cells" if traces else "records")  # every file in cells/ has traces
         self._seeds: dict[Path, frozenset[int]] = {}
         """Seeds of each part read so far; valid forever, because a part with other runs has another name."""
+        self._names: list[str] = []
+        self._listed = -1
+        """When the folder last changed before its ``_names`` were listed."""
         try:
             self._cells.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -76,7 +84,7 @@ class Store:
             for path in self._files(cell.key):
                 if path not in intact:
                     path.unlink()
-            for path in self._cells.glob(f".{cell.key}-*"):  # from an interrupted write
+            for path in self._starting_with(f".{cell.key}-"):  # from an interrupted write
                 path.unlink()
         return damaged
 
@@ -144,7 +152,19 @@ class Store:
         return _without_merged(intact), damaged
 
     def _files(self, key: str) -> list[Path]:
-        return sorted(path for path in self._cells.glob(f"{key}-*.parquet") if _NAME.fullmatch(path.stem))
+        found = self._starting_with(f"{key}-")
+        return [path for path in found if path.suffix == ".parquet" and _NAME.fullmatch(path.stem)]
+
+    def _starting_with(self, start: str) -> list[Path]:
+        """Return the files with such names, sorted; an unchanged folder is not listed again for the next cell."""
+        changed, now = self._cells.stat().st_mtime_ns, time.time_ns()
+        if changed != self._listed:
+            self._names = sorted(path.name for path in self._cells.iterdir())
+            # Two changes can have the same time: rely on it only if it was past when the names were read.
+            self._listed = changed if now - changed > _SETTLED else -1
+        first = bisect.bisect_left(self._names, start)
+        same = itertools.takewhile(lambda name: name.startswith(start), itertools.islice(self._names, first, None))
+        return [self._cells / name for name in same]
 
     def _write(self, key: str, frame: pl.DataFrame) -> Path:
         content = _as_parquet(frame)
