@@ -291,4 +291,4 @@ def test_the_shell_completes_names(tmp_path):
     script = Path(sys.executable).with_name("fairduel")
     words = {"_FAIRDUEL_COMPLETE": "complete_bash", "COMP_WORDS": "fairduel simulate --agent rc", "COMP_CWORD": "3"}
     done = subprocess.run([script], cwd=tmp_path, capture_output=True, text=True, env=os.environ | words, check=False)
-    assert done.stdout.split() == ["rcdb", "rcdb-s"]
+    assert done.stdout.split() == ["rcdb", "rcdb-s", "rcdp"]

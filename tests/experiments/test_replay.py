@@ -47,7 +47,8 @@ def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
     for attack in PANELS:
         cells = [entry.cell for entry in experiment.entries if entry.panel == attack.panel]
         assert {cell.agent for cell in cells} == {
-            "rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "hcw", "random-pairs", "vacdb", "fgts",
+            "sceptic", "rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "hcw", "random-pairs", "rcdp",
+            "vacdb", "fgts",
         }  # fmt: skip
         assert len({(cell.attack, cell.budget, str(cell.attack_settings)) for cell in cells}) == 1
         [reference] = [e for e in experiment.entries if e.panel == attack.panel and e.is_reference]
