@@ -59,7 +59,7 @@ def test_an_agent_told_just_before_it_was_saved_has_not_forgotten_it(name):
     again = Agent.from_state(agent.state())
     assert again.recommend(ACTIONS) == agent.recommend(ACTIONS)
     if hasattr(agent, "estimate"):
-        assert np.linalg.norm(again.estimate) > 0.01
+        assert np.linalg.norm(again.estimate) > (0.02 if name == "sceptic" else 0.1)  # Sceptic's prior is strong
         np.testing.assert_array_equal(again.estimate, agent.estimate)
     rng, twin = np.random.default_rng(2), np.random.default_rng(2)
     assert play(again, 10, rng) == play(agent, 10, twin)

@@ -112,7 +112,7 @@ def test_the_flips_share_of_the_error_is_at_most_alpha_times_their_trust_and_not
     agent = made(dimension=1, flip_budget=40, trust=1e-3, **settings)
     pushed = 0.0
     for _ in range(40):
-        duel = agent.ask([[1.0], [-1.0]]) if settings else agent.ask([[0.9], [-0.9]])
+        duel = agent.ask([[1.0], [-1.0]])
         pushed += duel.weight * abs(duel.difference[0])
         agent.tell(duel, Outcome.FIRST)
     share = pushed * math.sqrt(agent.information.inverse[0, 0])

@@ -234,10 +234,10 @@ def test_rcdp_says_who_beats_whom(name, robust, rival, noise, words):
 
 
 def test_rcdp_sets_the_published_values_beside_half_the_regret():
-    regret = {"rcdp": 1000.0, "rcdb": 800.0, "random play": 3000.0}
+    regret = {"rcdp": 1000.0, "rcdb": 800.0, "random-pairs": 3000.0}
 
     def of(entry):
-        return regret.get(entry.setting, regret.get(entry.cell.agent, 2000.0))
+        return regret.get(entry.cell.agent, 2000.0)
 
     found = conclusions(made_up(EXPERIMENTS["rcdp"](), of, noise=0.01))
     [stochastic, strategic] = [sentence for sentence in found if "halved, as in Oh 2026" in sentence]
@@ -245,7 +245,8 @@ def test_rcdp_sets_the_published_values_beside_half_the_regret():
     assert strategic.startswith("Strategic delay, likely outcomes flipped: ")
     assert "RCDP-UCB (as published) 500 [500, 500], published ≈ 480;" in strategic
     assert "MaxPairUCB (default) 1,000 [1,000, 1,000], published ≈ 1,315;" in strategic
-    assert strategic.endswith("RCDB (C unknown) 400 [400, 400].")
+    assert "Random pairs (default) 1,500 [1,500, 1,500];" in strategic
+    assert strategic.endswith("RCDB (C unknown) 400 [400, 400].")  # without a published value
 
 
 # ---------------------------------------------------------------------- other results

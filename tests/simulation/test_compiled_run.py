@@ -58,7 +58,7 @@ def assert_both_drivers_agree(cell, seed=1):
 def test_every_agent_meets_every_attack_alike(agent, attack):
     trace = assert_both_drivers_agree(Cell(agent=agent, attack=attack, budget=15, horizon=150))
     if attack in ("greedy", "random", "adversarial"):
-        assert trace.flipped.sum() > 7
+        assert trace.flipped.sum() > (5 if agent == "rcdp" else 10)  # RCDP-UCB soon duels one action against itself
 
 
 @pytest.mark.parametrize("times", [{"start": 40}, {"every": 7}, {"start": 30, "every": 4}])

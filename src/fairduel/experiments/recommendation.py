@@ -51,8 +51,7 @@ def recommendation() -> Experiment:
             "'people': no action is asked against itself. 'by votes': the recommendation counts all votes alike but "
             "sets aside up to two stretches that contradict the rest; 'by its estimate': it is that of the estimate "
             "that chooses duels. Both have the same duels.",
-            "After lies at the start, MaxPairUCB, MaxInP and CoLSTIM go on asking one or two pairs. Without "
-            "self-duels, even a fit to their truthful votes alone named the best action in none of 24 runs, so a "
-            "conclusion from their votes can do little.",
+            "After lies at the start, agents that trust every outcome go on asking one or two pairs. Their votes then "
+            "say little about all other actions, however one concludes from them.",
         ],
     )
