@@ -14,7 +14,7 @@ from scipy import linalg, sparse
 from fairduel.core.likelihood import problem_of, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores
+from fairduel.votes.bradley_terry import fit_scores
 from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
 from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels
 
@@ -61,6 +61,11 @@ class Rows:
         """Length d of a difference."""
         return int(self.values.shape[1])
 
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """The differences as a sparse matrix, shape (r, d)."""
+        return sparse.csr_array(self.values)
+
     def information(self, coefficients: Vector) -> Matrix:
         """Return Σ c φφᵀ over the rows, shape (d, d), for ``coefficients`` c ≥ 0 (r,)."""
         total = np.zeros((self.dimension, self.dimension))
@@ -86,19 +91,14 @@ class Rows:
         """Return φᵀθ of each row, shape (r,)."""
         return self.values @ theta
 
-    def estimate(self, totals: Vector, wins: Vector, ridge: float | None) -> tuple[Vector, int, float]:
+    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None) -> tuple[Vector, int]:
         """Solve eq. (MLE) for rows with total weight ``totals``, of which they won ``wins``, both (r,).
 
-        Returns θ (d,), the number of Newton steps, and λ: ``ridge``, or ``TINY_RIDGE`` if it is None.
+        Newton's method starts from ``start`` (d,), or 0; returns θ (d,) and the number of steps.
         """
-        ridge = TINY_RIDGE if ridge is None else ridge
-        estimate = solved(np.zeros(self.dimension), problem_of(self.values, totals, wins, ridge, LOGISTIC))
-        return estimate.theta, estimate.steps, ridge
-
-    def scatter(self, groups: sparse.csr_array) -> Matrix:
-        """Return Σ_g s_g s_gᵀ with s_g = Σ_r c_gr φ_r, shape (d, d), where ``groups`` holds c (g, r)."""
-        sums = np.asarray(groups @ self.values)
-        return np.asarray(sums.T @ sums)
+        begin = np.zeros(self.dimension) if start is None else start
+        estimate = solved(begin, problem_of(self.values, totals, wins, ridge, LOGISTIC))
+        return estimate.theta, estimate.steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,15 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """See :meth:`Rows.matrix`."""
+        count = len(self)
+        columns = np.column_stack([self.first, self.second]).ravel()
+        return sparse.csr_array(
+            (np.tile([1.0, -1.0], count), columns, 2 * np.arange(count + 1)), shape=(count, self.dimension)
+        )
+
     def information(self, coefficients: Vector) -> Matrix:
         """Return Σ c φφᵀ over the rows, shape (K, K): the Laplacian of the graph with these edge weights."""
         total = np.zeros((self.dimension, self.dimension))
@@ -150,21 +159,13 @@ class Pairs:
         """See :meth:`Rows.margins`."""
         return theta[self.first] - theta[self.second]
 
-    def estimate(self, totals: Vector, wins: Vector, ridge: float | None) -> tuple[Vector, int, float]:
-        """See :meth:`Rows.estimate`; without ``ridge``, λ = 0 where that has a finite solution."""
+    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None) -> tuple[Vector, int]:
+        """See :meth:`Rows.estimate`."""
         won = np.zeros((self.dimension, self.dimension))
         won[self.first, self.second] = wins
         won[self.second, self.first] = totals - wins
-        fitted = fit_scores(np.maximum(won, 0.0), ridge=ridge)
-        return fitted.scores, fitted.iterations, fitted.ridge
-
-    def scatter(self, groups: sparse.csr_array) -> Matrix:
-        """See :meth:`Rows.scatter`."""
-        count, ones = len(self), np.ones(len(self))
-        places = (np.tile(np.arange(count), 2), np.concatenate([self.first, self.second]))
-        unit = sparse.coo_array((np.concatenate([ones, -ones]), places), shape=(count, self.dimension)).tocsr()
-        sums = groups @ unit
-        return np.asarray((sums.T @ sums).toarray())
+        fitted = fit_scores(np.maximum(won, 0.0), ridge=ridge, start=start)
+        return fitted.scores, fitted.iterations
 
 
 Design = tuple[Rows | Pairs, Indices, Mask]

@@ -13,13 +13,14 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from fairduel.checks import positive
+from fairduel.checks import at_least_zero
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows, with_features
 from fairduel.votes.reading import FIRST_WORDS, SECOND_WORDS
-from fairduel.votes.robust_fit import Weights, trust_for, vote_weights, weighted_fit
+from fairduel.votes.robust_fit import Weights, one_thread, trust_for, vote_weights
+from fairduel.votes.uncertainty import shrunken_fit
 from fairduel.votes.votes import Indices, Mask, Ties, counted, ensure_some_count
 
 Inputs = Literal["differences", "pairs"]
@@ -44,17 +45,18 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         features: For pairs: item features, shape ``(K, d)`` or ``(contexts, K, d)``, with norms of at most about 1.
             Rows follow ``items``, or the item numbers 0 to K − 1.
         items: For pairs: the names of all items. Default: the items seen in ``fit``; without features, any other item
-            is predicted as average.
+            is predicted as average, with the spread of the others.
         weights: ``"fixed-point"``, ``"sequential"`` (in the order of the votes) or ``"none"`` (plain maximum
             likelihood).
         lies: Number of false votes C to guard against: α = √d/C. Default: √n, the paper's choice for an unknown C; then
             votes wider than the root mean square count less. 0 trusts every vote.
-        ridge: λ, for both the estimate and Σ. 0.01 is a normal prior with a standard deviation of 10 log-odds.
+        ridge: λ. Default: chosen from the votes (:mod:`fairduel.votes.uncertainty`).
         ties: A tie (``y = 0.5``) counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
 
     Attributes:
         coef_: θ, shape ``(d,)``. For pairs: the item scores, then the coefficients of the features.
-        covariance_: Sandwich covariance of θ, shape ``(d, d)``, clustered by voter if voters were given.
+        covariance_: Covariance of θ, shape ``(d, d)``, which allows for voters who differ if voters were given.
+        ridge_: λ.
         items_: For pairs: the items, shape ``(K,)``.
         scores_: For pairs: the score of each item, including its mean features, shape ``(K,)``, with mean 0.
         weights_: w of every vote fitted so far, shape ``(n,)``.
@@ -77,7 +79,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         items: ArrayLike | None = None,
         weights: Weights = "fixed-point",
         lies: float | None = None,
-        ridge: float = TINY_RIDGE,
+        ridge: float | None = None,
         ties: Ties = "half",
     ) -> None:
         self.inputs = inputs
@@ -97,7 +99,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             X: Differences ``(n, d)`` or pairs ``(n, 2)`` or ``(n, 3)``, as ``inputs`` says.
             y: Results, shape ``(n,)``: 1 if the first item won, 0 if the second won, 0.5 for a tie; or two labels.
             sample_weight: How many times each vote counts, shape ``(n,)``. Default: once.
-            voters: Who cast each vote, shape ``(n,)``. Used for standard errors only.
+            voters: Who cast each vote, shape ``(n,)``. Voters who differ make the estimate less certain.
 
         Returns:
             The model itself.
@@ -129,24 +131,35 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self._learn_or_stay(getattr(self, "_told", None), X, y, classes, sample_weight, voters)
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Return the log-odds of ``classes_[1]``, shape ``(n,)``: φᵀθ if it means "first won", otherwise −φᵀθ."""
-        margins = self._margins(X)
-        return margins if _says_first(self.classes_)[1] else -margins
+        """Return the log-odds of ``classes_[1]``, shape ``(n,)``.
 
-    def _margins(self, X: ArrayLike) -> Vector:
-        """Return φᵀθ, the log-odds that the first item wins, shape (n,)."""
+        They are closer to 0 than φᵀθ, the less is known about φ: m/√(1 + πv/8) for a margin with mean m and variance v
+        (MacKay 1992).
+        """
+        means, variances = self._margins(X)
+        log_odds = means / np.sqrt(1.0 + np.pi / 8.0 * variances)
+        return np.asarray(log_odds if _says_first(self.classes_)[1] else -log_odds)
+
+    def _margins(self, X: ArrayLike) -> tuple[Vector, Vector]:
+        """Return φᵀθ, the log-odds that the first item wins, and its variance, both (n,)."""
         check_is_fitted(self)
         if self.inputs == "differences":
-            return np.asarray(validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_)
+            differences = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+            return _mean_and_variance(differences, self.coef_, self.covariance_)
         first, second, context = self._codes(X, learn=False).T
         if self.features is None:
-            scores = np.append(self.scores_, 0.0)  # an unseen item (−1) is average
-            return np.asarray(scores[first] - scores[second])
+            # an unseen item (−1) is as uncertain as the spread of the scores
+            means = np.append(self.coef_, self.coef_.mean())
+            own = np.append(np.diag(self.covariance_), self._spread**2)
+            shared = np.pad(self.covariance_, (0, 1))
+            variances = own[first] + own[second] - 2.0 * shared[first, second]
+            return means[first] - means[second], np.where(first == second, 0.0, np.maximum(variances, 0.0))
         rows, row, turned = with_features(first, second, self._table(), context)
-        return rows.margins(self.coef_)[row] * np.where(turned, -1.0, 1.0)
+        means, variances = _mean_and_variance(rows.values, self.coef_, self.covariance_)
+        return np.where(turned, -1.0, 1.0) * means[row], variances[row]
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
-        """Return the probability of each of ``classes_``, shape ``(n, 2)``."""
+        """Return the probability of each of ``classes_``, shape ``(n, 2)``, averaged over the uncertainty of θ."""
         log_odds = self.decision_function(X)
         return np.column_stack([special.expit(-log_odds), special.expit(log_odds)])
 
@@ -157,7 +170,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of votes predicted correctly; a tie counts as half, or not at all with ``ties="drop"``."""
-        chosen = self._margins(X) > 0.0
+        chosen = self._margins(X)[0] > 0.0
         result, _ = _results(y, len(chosen), self.classes_)
         weight = np.ones(len(chosen)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != result.shape:
@@ -190,7 +203,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         sample_weight: ArrayLike | None,
         voters: ArrayLike | None,
     ) -> Self:
-        ridge = positive("ridge", self.ridge)
+        ridge = None if self.ridge is None else at_least_zero("ridge", self.ridge)
         for kind, value, known in (("kind of inputs", self.inputs, Inputs), ("treatment of ties", self.ties, Ties)):
             if value not in get_args(known):
                 raise unknown_name(kind, str(value), get_args(known))
@@ -205,16 +218,24 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             result, counts, people = before.joined(result, counts, people)
         ensure_some_count(counts)
         trust = trust_for(self.lies, float(counts.sum()), design.dimension) if self.weights != "none" else math.inf
-        sigma, kept = ridge * np.eye(design.dimension), np.empty(0)
+        sigma, kept = (ridge or TINY_RIDGE) * np.eye(design.dimension), np.empty(0)
         if before is not None and self.weights == "sequential":
             kept, size = before.weights, len(before.sigma)
             sigma[:size, :size] = before.sigma
         new = slice(len(kept), None)
         weights, _ = vote_weights(design, row[new], counts[new], self.weights, trust, sigma)
         weights = np.concatenate([kept, weights])
-        group = None if people is None else np.unique(people, return_inverse=True)[1].astype(np.int32)
+        groups = {} if people is None else {"voters": np.unique(people, return_inverse=True)[1].astype(np.int32)}
         won = np.where(turned, 1.0 - result, result)
-        self.coef_, self.covariance_, self.n_iter_ = weighted_fit(design, row, won, counts * weights, ridge, group)
+        with one_thread():
+            fit = shrunken_fit(design, row, won, counts, weights, ridge=ridge, groups=groups)
+        self.coef_, self.covariance_, self.ridge_, self.n_iter_ = (
+            fit.theta,
+            fit.uncertainty.covariance,
+            fit.ridge,
+            fit.steps,
+        )
+        self._spread = fit.spread
         self.weights_, self.trust_, self.classes_ = weights, trust, found
         self._told = _Told(
             design, row, turned, result, counts, people, weights=weights, sigma=sigma, duels=duels, classes=found
@@ -320,6 +341,12 @@ class _Told:
             raise BadInputError("voters must be given with all votes or with none of them.")
         people = None if voters is None or self.voters is None else np.concatenate([self.voters, voters])
         return np.concatenate([self.result, result]), np.concatenate([self.counts, counts]), people
+
+
+def _mean_and_variance(differences: Matrix, theta: Vector, covariance: Matrix) -> tuple[Vector, Vector]:
+    """Return φᵀθ and φᵀVφ of each row φ, both (n,)."""
+    variances = np.einsum("ij,ij->i", differences @ covariance, differences)
+    return differences @ theta, np.maximum(variances, 0.0)
 
 
 def _results(y: ArrayLike, count: int, classes: ArrayLike | None) -> tuple[Vector, NDArray[Any]]:

@@ -12,17 +12,17 @@ from scipy import special
 
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.bradley_terry import TINY_RIDGE, Scores, fit_scores, wins
+from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count
-from fairduel.votes.words import ordinal, shortened
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count, sums
+from fairduel.votes.words import listed, ordinal, shortened
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
+_MOST_DRAWN = 4e9  # draws × items², for the same reason
 _MOST_SUMMARISED = 3  # groups
-_LEAST_FREEDOM = 0.1  # degrees of freedom: nothing can be told apart, but Student's t is still finite
 _LAST_COMPARED = 5  # last rank that the summary compares with the one before
 
 
@@ -33,15 +33,21 @@ class Standing:
     item: str
     component: int
     """Number of its component of the comparison graph, from 1; ranks are within a component."""
+    group: str
+    """Name of the component: its context if it has one to itself, otherwise its number."""
     rank: int
     rank_low: int
-    """Lower end of the 95% interval of the rank, which holds for all items simultaneously."""
+    """Lower end of the 95% interval of the rank, which holds for all items of all components simultaneously."""
     rank_high: int
     """Upper end of that interval."""
     score: float
     """θ in log-odds, with mean 0 in each component."""
     error: float
     """Standard error of the score."""
+    score_low: float
+    """Lower end of the 95% interval of the score, for this item alone."""
+    score_high: float
+    """Upper end of that interval."""
     best: float
     """Probability of being the best item of its component."""
     best_error: float
@@ -125,15 +131,16 @@ def rank(
 ) -> Ranking:
     """Rank the items of ``votes``, with uncertainty.
 
-    Scores are fitted separately for each component of the comparison graph, or jointly if ``features`` link the
-    components; an item's score then includes its features, averaged over contexts.
+    With ``features``, an item's score includes its features, averaged over contexts.
 
-    Standard errors come from the sandwich covariance, clustered by voter. Rank intervals form a simultaneous 95%
-    confidence set. Two items are told apart if their scores differ by more than q standard errors of the difference,
-    where q is the 95% quantile of the largest such ratio among ``draws`` from the normal distribution of the scores;
-    an item's lowest rank counts the items that are above it for sure, and so on. The probability of being best is its
-    share of these draws. A few voters reveal little about how voters differ, so q and the draws follow Student's t with
-    G − 1 degrees of freedom, where G = (Σ n)² / Σ n² is the effective number of voters, with n votes each.
+    :mod:`fairduel.votes.uncertainty` describes the estimate and its covariance: scores are shrunken towards 0, the more
+    the less is known about them, and errors allow for voters and contexts that differ. Ranks, errors and probabilities
+    thus refer to all voters and contexts of which those in the votes are a sample.
+
+    Rank intervals form a simultaneous 95% confidence set. Two items are told apart if their scores differ by more than
+    q standard errors of the difference, where q is the 95% quantile of the largest such ratio among ``draws`` of the
+    errors; after each such finding, q leaves it out (Romano and Wolf 2005). An item's lowest rank counts the items that
+    are above it for sure, and so on. The probability of being best is its share of the draws.
 
     Args:
         votes: The votes.
@@ -142,8 +149,8 @@ def rank(
             ``"none"`` (all equally).
         lies: Number of false votes C to guard against. Default: √n.
         ties: A tie counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
-        ridge: λ. Default: 0 where finite scores exist, otherwise 0.01; with features, 0.01.
-        draws: Number of Monte Carlo draws, at least 100.
+        ridge: λ; 0 does not shrink the scores. Default: chosen from the votes.
+        draws: Number of Monte Carlo draws, at least 100; fewer are used with more than 600 items.
         seed: Seed of these draws.
 
     Returns:
@@ -162,204 +169,187 @@ def rank(
     component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
-    fitting: dict[str, Any] = {"weights": weights, "lies": lies, "ridge": ridge}
-    if features is None:
-        parts = _fit_components(votes, counts, component, **fitting)
-    else:
-        parts = [_fit_features(votes, counts, features, **fitting)]
-    scores, covariance, vote_weights = _joined(parts, component, len(votes))
+        fit, chosen = _fit(votes, counts, features, weights=weights, lies=lies, ridge=ridge)
+        uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
+        draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
+        errors = uncertainty.draws(draws, np.random.default_rng(seed))
+    scores, covariance, vote_weights = (
+        _centred_scores(fit.theta, component),
+        uncertainty.covariance,
+        np.zeros(len(votes)),
+    )
+    vote_weights[chosen] = fit.weights
     columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
-    freedom = [parts[number if features is None else 0].freedom for number in range(int(component.max()) + 1)]
-    standings, apart = _standings(votes.items, component, columns, covariance, freedom, draws=draws, seed=seed)
-    settings = _settings(parts, features, ties=ties, draws=draws, seed=seed, **fitting)
-    notes = _notes(votes, component, plain, parts)
-    return Ranking(standings, votes.items, scores, covariance, apart, vote_weights, settings=settings, notes=notes)
+    found = rank_intervals(scores, covariance, errors, component)
+    groups = _group_names(votes, component)
+    standings = _standings(votes.items, component, groups, columns, np.sqrt(np.diag(covariance)), found, draws)
+    settings = {
+        "weights": weights,
+        "lies": "√votes" if lies is None else lies,
+        "ties": ties,
+        "ridge": fit.ridge,
+        "ridge_chosen": "from the votes" if ridge is None else "as given",
+        "spread_of_scores": fit.spread,
+        **{f"taste_of_{source.name}": math.sqrt(source.variance) for source in uncertainty.sources},
+        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
+        "draws": draws,
+        "seed": seed,
+        "alpha": fit.trust if weights != "none" else None,
+        "fixed_point_residual": fit.residual,
+    }
+    notes = _notes(votes, component, plain, [source.name for source in uncertainty.sources])
+    return Ranking(
+        standings, votes.items, scores, covariance, found.apart, vote_weights, settings=settings, notes=notes
+    )
 
 
 class RankIntervals(NamedTuple):
-    """Ranks within one component; all but ``apart`` are (K,)."""
+    """Ranks within components; all but ``apart`` are (K,)."""
 
     rank: Indices
     low: Indices
     high: Indices
     best: Vector
+    reach: Vector
+    """Half-width of the 95% interval of the score."""
     apart: Mask
     """Whether items i and j are told apart, shape (K, K)."""
 
 
-def rank_intervals(
-    scores: Vector, covariance: Matrix, *, draws: int, rng: np.random.Generator, freedom: float = math.inf
-) -> RankIntervals:
+def rank_intervals(scores: Vector, covariance: Matrix, errors: Matrix, component: Codes) -> RankIntervals:
     """Compute ranks, their simultaneous 95% confidence set and the probabilities of being best; see :func:`rank`.
 
-    ``scores`` are (K,), with ``covariance`` (K, K) estimated with ``freedom`` degrees of freedom.
+    ``scores`` are (K,), with ``covariance`` (K, K) and draws of their ``errors`` (draws, K).
     """
     count = len(scores)
-    values, vectors = np.linalg.eigh(covariance)
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
-    noise = rng.normal(size=(draws, count)) @ half.T
-    wider: Matrix = (
-        np.ones((1, 1)) if math.isinf(freedom) else np.sqrt(freedom / rng.chisquare(freedom, size=(draws, 1)))
-    )
-    best = np.bincount(np.argmax(scores + wider * noise, axis=1), minlength=count) / draws
     variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
-    errors = np.sqrt(np.maximum(variances, 0.0))
-    used = noise[: max(400, int(2 * _MOST_NUMBERS / count**2))]
-    scales = np.divide(1.0, errors, out=np.zeros_like(errors), where=errors > 0.0)
-    largest = np.zeros(len(used))
-    for item in range(count - 1):
-        ratios = np.abs(used[:, item + 1 :] - used[:, item, None]) * scales[item, item + 1 :]
-        np.maximum(largest, ratios.max(axis=1), out=largest)
-    quantile = float(np.quantile(largest, CONFIDENCE))
-    if not math.isinf(freedom):  # same tail probability under Student's t
-        quantile = float(special.stdtrit(freedom, float(special.ndtr(quantile))))
-    above = scores[:, None] - scores[None, :] > quantile * errors  # row above column for sure
-    return RankIntervals(_ranks(scores), 1 + above.sum(axis=0), count - above.sum(axis=1), best, above | above.T)
-
-
-class _Part(NamedTuple):
-    """Items fitted together."""
-
-    items: Indices
-    votes: Mask
-    fit: Fit
-    clustered: bool
-    freedom: float
-    """Degrees of freedom of the covariance; ∞ if it is not clustered."""
-
-
-def _fit_components(votes: Votes, counts: Vector, component: Codes, **fitting: Any) -> list[_Part]:
-    parts = []
+    scales = np.divide(1.0, np.sqrt(np.maximum(variances, 0.0)), out=np.zeros_like(variances), where=variances > 0.0)
+    ratios = (scores[:, None] - scores[None, :]) * scales
+    compared = component[:, None] == component[None, :]
+    np.fill_diagonal(compared, val=False)
+    used = errors[: max(400, int(2 * _MOST_NUMBERS / count**2))]
+    above, left = np.zeros_like(compared), compared
+    while True:
+        found = compared & (ratios > _quantile(used, scales, left))
+        if (found == above).all():
+            break
+        above, left = found, compared & ~found
+    best, rank, size = np.zeros(count), np.zeros(count, dtype=np.int64), np.bincount(component)[component]
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
-        chosen = (component[votes.first] == number) & (counts > 0.0)
-        place = np.empty(len(component), dtype=np.int32)
-        place[members] = np.arange(len(members))
-        design = Pairs.collapse(place[votes.first[chosen]], place[votes.second[chosen]], len(members))
-        parts.append(_fit_part(votes, counts, members, chosen, design, **fitting))
-    return parts
+        leaders = np.argmax(scores[members] + errors[:, members], axis=1)
+        best[members] = np.bincount(leaders, minlength=len(members)) / len(errors)
+        rank[members] = _ranks(scores[members])
+    reach = np.quantile(np.abs(errors), CONFIDENCE, axis=0)
+    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), best, reach, above | above.T)
 
 
-def _fit_features(votes: Votes, counts: Vector, features: Features, **fitting: Any) -> _Part:
+def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
+    """Return the 95% quantile of the largest (e_i − e_j)·scale_ij among ordered ``pairs`` (K, K), for draws of e."""
+    largest = np.zeros(len(errors))
+    for item in range(len(scales)):
+        others = np.flatnonzero(pairs[item])
+        if others.size:
+            ratios = (errors[:, item, None] - errors[:, others]) * scales[item, others]
+            np.maximum(largest, ratios.max(axis=1), out=largest)
+    return float(np.quantile(largest, CONFIDENCE))
+
+
+def _fit(votes: Votes, counts: Vector, features: Features | None, **fitting: Any) -> tuple[Fit, Mask]:
+    """Fit the votes that count; return the fit, whose θ are scores (K,), and which votes these are (n,)."""
     chosen, count = counts > 0.0, len(votes.items)
-    context = None if votes.context is None else votes.context[chosen]
-    design = with_features(votes.first[chosen], votes.second[chosen], features.values, context)
-    part = _fit_part(votes, counts, np.arange(count), chosen, design, **fitting)
-    to_scores = np.hstack([np.eye(count), features.average()])
-    fit = replace(part.fit, theta=to_scores @ part.fit.theta, covariance=to_scores @ part.fit.covariance @ to_scores.T)
-    return part._replace(fit=fit)
-
-
-def _fit_part(votes: Votes, counts: Vector, items: Indices, chosen: Mask, design: Design, **fitting: Any) -> _Part:
-    """Fit the ``chosen`` (n,) votes on these items, whose differences are in ``design``."""
+    first, second = votes.first[chosen], votes.second[chosen]
+    design: Design
+    if features is None:
+        design = Pairs.collapse(first, second, count)
+    else:
+        context = None if votes.context is None else votes.context[chosen]
+        design = with_features(first, second, features.values, context)
     differences, row, turned = design
-    group, clustered = _groups(votes, chosen)
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-    fit = robust_fit(differences, row, won, counts[chosen], group=group, **fitting)
-    freedom = _freedom(group, counts[chosen])
-    return _Part(items, chosen, fit, clustered=clustered, freedom=freedom)
+    fit = robust_fit(differences, row, won, counts[chosen], groups=_groups(votes, chosen), **fitting)
+    if features is not None:
+        scores = np.hstack([np.eye(count), features.average()])
+        mapped = fit.uncertainty.mapped(lambda matrix: scores @ matrix @ scores.T)
+        fit = replace(fit, theta=scores @ fit.theta, uncertainty=mapped)
+    return fit, chosen
 
 
-def _joined(parts: Sequence[_Part], component: Codes, votes: int) -> tuple[Vector, Matrix, Vector]:
-    """Combine the parts: scores (K,) and covariance (K, K), centred in each component, and vote weights (n,)."""
-    scores, covariance, weights = np.zeros(len(component)), np.zeros((len(component),) * 2), np.zeros(votes)
-    for part in parts:
-        scores[part.items] = part.fit.theta
-        covariance[np.ix_(part.items, part.items)] = part.fit.covariance
-        weights[part.votes] = part.fit.weights
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        scores[members] -= scores[members].mean()
-        inside = np.ix_(members, members)
-        covariance[inside] = _centred(covariance[inside])
-    return scores, covariance, weights
+def _groups(votes: Votes, chosen: Mask) -> dict[str, Codes]:
+    """Return the voter and the context of each chosen vote, unless there is only one, or no two votes share one."""
+    found = {}
+    for name, codes in (("voters", votes.voter), ("contexts", votes.context)):
+        if codes is not None:
+            known, group = np.unique(codes[chosen], return_inverse=True)
+            if 1 < len(known) < len(group):
+                found[name] = group.astype(np.int32)
+    return found
+
+
+def _centred_scores(theta: Vector, component: Codes) -> Vector:
+    return np.asarray(
+        theta - (sums(component, len(theta), theta) / np.maximum(sums(component, len(theta)), 1.0))[component]
+    )
+
+
+def _group_names(votes: Votes, component: Codes) -> list[str]:
+    """Name each component by its context, if that has no votes on other items; otherwise by its number, from 1."""
+    count = int(component.max()) + 1
+    names = [str(number) for number in range(1, count + 1)]
+    if votes.context is None or count == 1:
+        return names
+    place = component[votes.first]
+    pairs = np.unique(np.stack([place, votes.context]), axis=1)
+    alone = (np.bincount(pairs[0], minlength=count)[pairs[0]] == 1) & (np.bincount(pairs[1])[pairs[1]] == 1)
+    for number, context in pairs[:, alone].T:
+        names[number] = votes.contexts[context]
+    return names
+
+
+def _centred(matrix: Matrix, component: Codes) -> Matrix:
+    """Return the covariance of the scores minus their mean in each component, from that of the scores, (K, K)."""
+    result, sizes = matrix, np.bincount(component)
+    for _ in range(2):
+        means = np.zeros((len(sizes), len(matrix)))
+        np.add.at(means, component, result)
+        result = (result - (means / sizes[:, None])[component]).T
+    return result
 
 
 def _standings(
     names: tuple[str, ...],
     component: Codes,
+    groups: Sequence[str],
     columns: Mapping[str, Vector],
-    covariance: Matrix,
-    freedom: Sequence[float],
-    *,
+    errors: Vector,
+    found: RankIntervals,
     draws: int,
-    seed: int,
-) -> tuple[tuple[Standing, ...], Mask]:
-    """Return the standings, component by component, and which items can be told apart (K, K).
-
-    ``columns`` holds the fields of :class:`Standing` that do not depend on ranks, each (K,); ``freedom`` has one entry
-    per component.
-    """
-    rng = np.random.default_rng(seed)
-    standings, apart = list[Standing](), np.zeros(covariance.shape, dtype=bool)
-    for number, degrees in enumerate(freedom):
+) -> tuple[Standing, ...]:
+    """Return the standings, component by component; ``columns`` holds fields of :class:`Standing`, each (K,)."""
+    plain_rank = np.zeros(len(names), dtype=np.int64)
+    for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
-        inside = np.ix_(members, members)
-        scores = columns["score"][members]
-        found = rank_intervals(scores, covariance[inside], draws=draws, rng=rng, freedom=degrees)
-        apart[inside] = found.apart
-        plain_rank = _ranks(columns["plain_score"][members])
-        standings += [
-            Standing(
-                item=names[item],
-                component=number + 1,
-                rank=int(found.rank[place]),
-                rank_low=int(found.low[place]),
-                rank_high=int(found.high[place]),
-                error=math.sqrt(covariance[item, item]),
-                best=float(found.best[place]),
-                best_error=math.sqrt(found.best[place] * (1.0 - found.best[place]) / draws),
-                chance=float(special.expit(scores[place])),
-                plain_rank=int(plain_rank[place]),
-                **{name: float(values[item]) for name, values in columns.items()},
-            )
-            for place, item in sorted(enumerate(members), key=lambda entry: found.rank[entry[0]])
-        ]
-    return tuple(standings), apart
-
-
-def _settings(parts: Sequence[_Part], features: Features | None, **given: Any) -> dict[str, Any]:
-    """Return all settings, as given and as resolved."""
-    weights, lies, ridge = given["weights"], given["lies"], given["ridge"]
-    return {
-        "weights": weights,
-        "lies": "√votes" if lies is None else lies,
-        "ties": given["ties"],
-        "ridge": "only where no finite score exists" if ridge is None and features is None else ridge or TINY_RIDGE,
-        "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
-        "draws": given["draws"],
-        "seed": given["seed"],
-        "alpha": [part.fit.trust for part in parts] if weights != "none" else None,
-        "fixed_point_residual": max(part.fit.residual for part in parts),
-        "errors": "sandwich" + (", clustered by voter" if any(part.clustered for part in parts) else ""),
-    }
-
-
-def _groups(votes: Votes, chosen: Mask) -> tuple[Codes | None, bool]:
-    """Return the voter of each chosen vote, or None for no clustering, and whether errors allow for dependent votes.
-
-    A single voter says nothing about how voters differ; voters with one vote each need no clustering.
-    """
-    if votes.voter is None:
-        return None, False
-    people, group = np.unique(votes.voter[chosen], return_inverse=True)
-    if len(people) in (1, len(group)):
-        return None, len(people) == len(group)
-    return group.astype(np.int32), True
-
-
-def _freedom(group: Codes | None, counts: Vector) -> float:
-    """Return (Σ n)² / Σ n² − 1 for voters with n votes each: one less than their number if all n are equal."""
-    if group is None:
-        return math.inf
-    cast = np.bincount(group, counts)
-    return float(max(cast.sum() ** 2 / (cast @ cast) - 1.0, _LEAST_FREEDOM))
-
-
-def _centred(covariance: Matrix) -> Matrix:
-    """Return the covariance of the scores minus their mean."""
-    rows = covariance - covariance.mean(axis=0)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+        plain_rank[members] = _ranks(columns["plain_score"][members])
+    scores = columns["score"]
+    return tuple(
+        Standing(
+            item=names[item],
+            component=int(component[item]) + 1,
+            group=groups[component[item]],
+            rank=int(found.rank[item]),
+            rank_low=int(found.low[item]),
+            rank_high=int(found.high[item]),
+            score_low=float(scores[item] - found.reach[item]),
+            score_high=float(scores[item] + found.reach[item]),
+            error=float(errors[item]),
+            best=float(found.best[item]),
+            best_error=math.sqrt(found.best[item] * (1.0 - found.best[item]) / draws),
+            chance=float(special.expit(scores[item])),
+            plain_rank=int(plain_rank[item]),
+            **{name: float(values[item]) for name, values in columns.items()},
+        )
+        for item in np.lexsort((found.rank, component))
+    )
 
 
 def _ranks(scores: Vector) -> Indices:
@@ -377,7 +367,7 @@ def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> 
     return {"games": games, "wins": won.sum(axis=1), "mean_weight": mean_weight}
 
 
-def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]) -> tuple[str, ...]:
+def _notes(votes: Votes, component: Codes, plain: Scores, sources: Sequence[str]) -> tuple[str, ...]:
     notes = []
     sizes = np.bincount(component)
     if len(sizes) > 1:
@@ -386,41 +376,59 @@ def _notes(votes: Votes, component: Codes, plain: Scores, parts: Sequence[_Part]
             "so each group has its own ranking."
         )
     if plain.why:
-        notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; a ridge of {plain.ridge:g} keeps them finite.")
-    if votes.voter is not None and not all(part.clustered for part in parts):
-        where = "All votes" if len(parts) == 1 else "All votes of some groups"
-        notes.append(f"{where} are by one voter: the ranges show how consistent they are, not how others would vote.")
+        notes.append(f"{plain.why[0].upper()}{plain.why[1:]}; here they are finite, because scores are shrunken.")
+    notes.append(_population(votes, sources))
     return tuple(notes)
+
+
+def _population(votes: Votes, sources: Sequence[str]) -> str:
+    """Say whom the ranges are about."""
+    if votes.voter is not None and len(np.unique(votes.voter)) == 1 < len(votes):
+        return "All votes are by one voter: the ranges show how consistent they are, not how others would vote."
+    if not sources:
+        return "The ranges treat all votes as independent of each other."
+    same = [name for name, codes in (("contexts", votes.context),) if codes is not None and name not in sources]
+    end = f", in these {same[0]}" if same else ""
+    others = listed([f"other {name}" for name in sources])
+    return f"The ranges are about {others} like those in this file, not only about these{end}."
 
 
 def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     groups = list(ranking.components())
     sentences = []
-    for number, group in enumerate(groups[:_MOST_SUMMARISED], start=1):
-        prefix = f"Group {number}: " if len(groups) > 1 else ""
+    for group in groups[:_MOST_SUMMARISED]:
+        prefix = f"Group {group[0].group}: " if len(groups) > 1 else ""
         sentences += [prefix + sentence for sentence in _summarise_group(group, ranking)]
     if len(groups) > _MOST_SUMMARISED:
         sentences.append(f"{len(groups) - _MOST_SUMMARISED} more groups are in the table.")
     return sentences
 
 
-def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
+def verdict(group: Sequence[Standing], ranking: Ranking) -> str:
+    """Say who won among a component's standings: the same in every report."""
     leader, *others = group
     if not others:
-        return [f"{leader.item} was never compared with another item."]
+        return f"{leader.item} was never compared with another item."
+    chance = "above 0.99" if leader.best >= 0.995 else f"{leader.best:.2f}"
+    best = f"It is the best with probability {chance}."
     first = f"{leader.item} is first of {len(group)} items"
     if leader.rank_high == 1:
-        best = f"It is the best with probability {'above 0.99' if leader.best >= 0.995 else f'{leader.best:.2f}'}."
-        sentences = [f"{first}: no other item is as good ({CONFIDENCE:.0%} confidence).", best]
+        return f"{first}: no other item is as good ({CONFIDENCE:.0%} confidence). {best}"
+    rivals = [other.item for other in others if not ranking.tells_apart(leader.item, other.item)]
+    return f"{first}, but not clearly: {shortened(rivals)} may be as good or better. {best}"
+
+
+def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
+    sentences = [verdict(group, ranking)]
+    if len(group) == 1:
+        return sentences
+    if group[0].rank_high == 1:
         sentences += [
             f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
-            for one, other in pairwise(others[: _LAST_COMPARED - 1])
+            for one, other in pairwise(group[1:_LAST_COMPARED])
             if not ranking.tells_apart(one.item, other.item)
         ]
-    else:
-        rivals = [other.item for other in others if not ranking.tells_apart(leader.item, other.item)]
-        sentences = [f"{first}, but not clearly: {shortened(rivals)} may be as good or better."]
     return sentences + _moved(group)
 
 

@@ -1,4 +1,4 @@
-r"""The robust fit: weights, estimate and covariance of many votes at once.
+r"""The robust fit: weights and estimate of many votes at once.
 
 Votes get the paper's weight w = min(1, α/‖φ‖_Σ⁻¹) (eq. weight): a vote counts less where little else is known, because
 a false vote would move the estimate most there. Offline, there are two forms:
@@ -16,13 +16,12 @@ of the widths when all weights are 1 (Σ_i ‖φ_i‖²_Σ⁻¹ ≤ d), and vote
 """
 
 import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg, sparse, special
 from threadpoolctl import threadpool_limits
 
 from fairduel.core.radius import rcdb_trust
@@ -30,6 +29,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows
+from fairduel.votes.uncertainty import Uncertainty, shrunken_fit
 from fairduel.votes.votes import Codes, Indices, sums
 
 Weights = Literal["none", "sequential", "fixed-point"]
@@ -43,8 +43,11 @@ class Fit:
 
     theta: Vector
     """Shape (d,)."""
-    covariance: Matrix
-    """Sandwich covariance of θ, shape (d, d): valid even if the votes do not follow the model."""
+    ridge: float
+    """λ."""
+    spread: float
+    """σ, the standard deviation of the scores behind the ridge."""
+    uncertainty: Uncertainty
     weights: Vector
     """w of each vote, shape (n,)."""
     trust: float
@@ -61,36 +64,24 @@ def robust_fit(
     *,
     weights: Weights = "fixed-point",
     lies: float | None = None,
-    ridge: float | None = TINY_RIDGE,
-    group: Codes | None = None,
+    ridge: float | None = None,
+    groups: Mapping[str, Codes] | None = None,
 ) -> Fit:
-    """Weight and fit n votes.
+    """Weight n votes and fit them with :func:`~fairduel.votes.uncertainty.shrunken_fit`, which see.
 
-    Vote i is on row ``row[i]`` of ``differences``, with result ``won[i]`` (1, 0 or ½) for the row's first side, and
-    counts ``counts[i]`` times. C is ``lies``, by default √n with n the sum of ``counts``. Votes with the same ``group``
-    (n,), such as those of one voter, may depend on each other; the covariance allows for that. Without ``ridge``, λ = 0
-    for pairs where that has a finite solution.
+    ``counts`` (n,) are the frequencies. C is ``lies``, by default √n with n the sum of ``counts``.
 
     >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
-    >>> fit = robust_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), weights="none", ridge=None)
+    >>> fit = robust_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), weights="none", ridge=0.0)
     >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
     np.True_
     """
     trust = math.inf if weights == "none" else trust_for(lies, float(counts.sum()), differences.dimension)
     sigma = (ridge or TINY_RIDGE) * np.eye(differences.dimension)
     weight, residual = vote_weights(differences, row, counts, weights, trust, sigma)
-    theta, covariance, _ = weighted_fit(differences, row, won, counts * weight, ridge, group)
-    return Fit(theta, covariance, weight, trust, residual)
-
-
-def weighted_fit(
-    differences: Rows | Pairs, row: Indices, won: Vector, counted: Vector, ridge: float | None, group: Codes | None
-) -> tuple[Vector, Matrix, int]:
-    """Estimate θ from votes that count ``counted`` (n,); return θ (d,), its covariance (d, d) and Newton steps."""
-    totals, wins = (sums(row, len(differences), values) for values in (counted, counted * won))
     with one_thread():
-        theta, steps, ridge = differences.estimate(totals, wins, ridge)
-        return theta, sandwich(differences, theta, row, won, counted, ridge=ridge, group=group), steps
+        fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
+    return Fit(fit.theta, fit.ridge, fit.spread, fit.uncertainty, weight, trust, residual)
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -152,47 +143,3 @@ def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, sigma: 
         f"the uncertainty weights did not converge in {_MOST_ITERATIONS} iterations: count all votes equally "
         "(--weights none), or check for extreme features."
     )
-
-
-def sandwich(
-    differences: Rows | Pairs,
-    theta: Vector,
-    row: Indices,
-    won: Vector,
-    counted: Vector,
-    *,
-    ridge: float,
-    group: Codes | None = None,
-) -> Matrix:
-    """Return H⁻¹ (G + λI) H⁻¹, shape (d, d): H is the Hessian at θ, G the scatter of the votes' or groups' gradients.
-
-    ``counted`` (n,) is how much each vote counts, ``won`` (n,) its result for the row's first side. Because the fit
-    makes residuals small where votes are few, and 0 where one side won them all, G is never taken below its expectation
-    under the model. λI is the prior behind the ridge: directions without votes have variance 1/λ, or 0 without a ridge.
-    """
-    chance = special.expit(differences.margins(theta))
-    slope, prior = chance * (1.0 - chance), ridge * np.eye(len(theta))
-    hessian = differences.information(sums(row, len(differences), counted) * slope) + prior
-    gradients = counted * (chance[row] - won)
-    if group is None:
-        scatter = differences.information(sums(row, len(differences), gradients**2))
-    else:
-        groups = int(group.max(initial=0)) + 1
-        by_group = sparse.coo_array((gradients, (group, row)), shape=(groups, len(differences))).tocsr()
-        scatter = differences.scatter(by_group) * _small_sample(group)
-    expected = differences.information(sums(row, len(differences), counted**2) * slope)
-    inverse = linalg.pinvh(hessian)
-    covariance = inverse @ (_larger(scatter, expected) + prior) @ inverse
-    return 0.5 * (covariance + covariance.T)
-
-
-def _larger(one: Matrix, other: Matrix) -> Matrix:
-    """Return ``other`` plus the positive part of ``one`` − ``other``, (d, d): in no direction less than either."""
-    values, vectors = linalg.eigh(one - other)
-    return np.asarray(other + (vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _small_sample(group: NDArray[np.int32]) -> float:
-    """G/(G − 1), because the groups' own votes went into the estimate."""
-    count = len(np.unique(group))
-    return count / (count - 1.0) if count > 1 else 1.0

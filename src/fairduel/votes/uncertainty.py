@@ -1,0 +1,321 @@
+r"""Estimate scores with a ridge chosen from the votes, and say how uncertain they are.
+
+The votes of one voter share that voter's tastes, and the votes on one prompt share its peculiarities. So the log-odds
+of a vote with difference φ are φᵀ(θ + u_voter + u_context), where every voter and every context has its own
+u ~ N(0, τ²I). The scores themselves are modelled as θ ~ N(0, σ²I).
+
+Votes that count a = f·w (frequency times weight) have information I = Σ a s φφᵀ, with s the slope of the logistic
+function. The estimate maximises the likelihood minus λ/2 ‖θ‖². With H = I + λ and A_g the part of I that belongs to
+group g (a voter, or a context), its error is about H⁻¹(noise + Σ_g A_g u_g − λθ), and has covariance
+
+    V = H⁻¹ (B + τ² Σ_g A_g² + λ²σ²) H⁻¹,   B = Σ f w² s φφᵀ.
+
+**τ²** is one number for all items, so a few voters with many votes reveal it. T = Σ_g Σ_k r_gk² / I_kk, with r_g the
+sum of the group's residuals times φ, has expectation b + cτ². The fit makes residuals smaller; b and c, averages of T
+over simulated residuals of the linearised fit, allow for that. T has about ν degrees of freedom (Satterthwaite 1946),
+so draws of τ², with T ν/χ²_ν in place of T, reflect how little a few voters reveal.
+
+**σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). One more item with a score of ±1 is assumed, so that
+few items do not suggest σ = 0. **λ** = o/σ², with o the factor by which tastes enlarge the noise, has the smallest
+expected error. It also keeps the scores of items that won every vote finite, and their errors small: without it, the
+more clearly an item wins, the less certain its score (Hauck and Donner 1977).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse, special
+
+from fairduel.duel import Matrix, Vector
+from fairduel.votes.design import Pairs, Rows
+from fairduel.votes.votes import Codes, Indices, sums
+
+_PRIOR_ITEMS = 1.0  # further items with a score of ±1
+_ROUNDS = 30
+_CLOSE = 1e-4  # in log λ
+_LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
+_MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 4, 200_000  # simulated residuals: fewer of many votes are as accurate
+_STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
+_DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
+_LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
+
+
+class Source(NamedTuple):
+    """Groups of votes that share tastes: the voters, or the contexts."""
+
+    name: str
+    variance: float
+    """τ²."""
+    covariance: Matrix
+    """Covariance of θ if τ² were 1, shape (d, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What determines τ² of each of m sources."""
+
+    observed: Vector
+    """T, shape (m,)."""
+    expected: Matrix
+    """The expectation of T is ``expected`` (1, τ²…)ᵀ, shape (m, m + 1)."""
+    freedom: Vector
+    """ν, shape (m,)."""
+
+    def variances(self, observed: Matrix) -> Matrix:
+        """Solve for τ² ≥ 0, shape (n, m), given ``observed`` values of T (n, m)."""
+        excess, slopes = observed - self.expected[:, 0], self.expected[:, 1:]
+        alone = np.maximum(excess / np.diag(slopes), 0.0)
+        together = np.linalg.solve(slopes, excess.T).T
+        possible = (together >= 0.0).all(axis=1, keepdims=True)
+        return np.where(possible, together, np.where(together < 0.0, 0.0, alone))
+
+    def draws(self, count: int, rng: np.random.Generator) -> Matrix:
+        """Draw τ², shape (count, m)."""
+        shape = count, len(self.freedom)
+        return self.variances(self.observed * self.freedom / rng.chisquare(self.freedom, size=shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """The covariance of an estimate, by source."""
+
+    sampling: Matrix
+    """H⁻¹BH⁻¹, shape (d, d)."""
+    shrinking: Matrix
+    """H⁻¹(λ²σ²)H⁻¹, shape (d, d)."""
+    sources: Sequence[Source]
+    moments: Moments
+
+    @property
+    def covariance(self) -> Matrix:
+        """V, shape (d, d)."""
+        shared = (source.variance * source.covariance for source in self.sources)
+        return sum(shared, self.sampling + self.shrinking)
+
+    @property
+    def taste_factor(self) -> float:
+        """By what factor tastes enlarge the noise: o."""
+        noise = float(np.trace(self.sampling))
+        shared = sum(source.variance * float(np.trace(source.covariance)) for source in self.sources)
+        return 1.0 + shared / noise if noise > 0.0 else 1.0
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> "Uncertainty":
+        """Apply a change of variables to all covariances."""
+        sources = [source._replace(covariance=change(source.covariance)) for source in self.sources]
+        return Uncertainty(change(self.sampling), change(self.shrinking), sources, self.moments)
+
+    def draws(self, count: int, rng: np.random.Generator) -> Matrix:
+        """Draw errors of the estimate, shape (count, d); τ² is drawn too."""
+        errors = rng.normal(size=(count, len(self.sampling))) @ _half(self.sampling + self.shrinking)
+        for source, variance in zip(self.sources, self.moments.draws(count, rng).T, strict=True):
+            errors += np.sqrt(variance)[:, None] * (rng.normal(size=errors.shape) @ _half(source.covariance))
+        return errors
+
+
+class ShrunkenFit(NamedTuple):
+    """An estimate."""
+
+    theta: Vector
+    """Shape (d,)."""
+    ridge: float
+    """λ."""
+    spread: float
+    """σ."""
+    uncertainty: Uncertainty
+    steps: int
+    """Newton steps of the last fit."""
+
+
+def shrunken_fit(
+    differences: Rows | Pairs,
+    row: Indices,
+    won: Vector,
+    frequency: Vector,
+    weight: Vector,
+    *,
+    ridge: float | None = None,
+    groups: Mapping[str, Codes] | None = None,
+) -> ShrunkenFit:
+    """Estimate θ from n votes, with the ridge chosen from the votes unless given.
+
+    Vote i is on row ``row[i]`` of ``differences``, with result ``won[i]`` (1, 0 or ½) for the row's first side; it
+    occurred ``frequency[i]`` times and counts ``weight[i]`` each time. ``groups`` names the sources of shared tastes,
+    each with the group of every vote (n,), numbered from 0.
+
+    >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
+    >>> fit = shrunken_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), np.ones(4), ridge=0.0)
+    >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
+    np.True_
+    """
+    told = _Told.of(differences, row, won, frequency, weight, groups or {})
+    if ridge is not None:
+        theta, steps = told.estimate(ridge, None)
+        found = told.uncertainty(theta, ridge)
+        return ShrunkenFit(theta, ridge, math.sqrt(1.0 / ridge) if ridge else math.inf, found, steps)
+    theta, used, factor = None, 1.0, 1.0
+    for _ in range(2 if told.groups else 1):  # tastes change the ridge little, so that a second round suffices
+        theta, used, prior, steps = told.choose_ridge(factor, used, theta)
+        found = told.uncertainty(theta, used, factor)
+        factor = found.taste_factor
+    return ShrunkenFit(theta, used, math.sqrt(prior), found, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """Votes by row and by group: e entries, each with the votes of one voter on one row and in one context."""
+
+    differences: Rows | Pairs
+    totals: Vector
+    """Σ f w per row, (r,)."""
+    wins: Vector
+    """The same for won votes, (r,)."""
+    noisy: Vector
+    """Σ f w² per row, (r,)."""
+    row: Indices
+    """Row of each entry, (e,); the arrays below are (e,) too."""
+    counted: Vector
+    entry_wins: Vector
+    entry_noisy: Vector
+    groups: Mapping[str, Codes]
+
+    @classmethod
+    def of(
+        cls,
+        differences: Rows | Pairs,
+        row: Indices,
+        won: Vector,
+        frequency: Vector,
+        weight: Vector,
+        groups: Mapping[str, Codes],
+    ) -> "_Told":
+        counted = frequency * weight
+        per_vote = counted, counted * won, counted * weight
+        per_row = [sums(row, len(differences), values) for values in per_vote]
+        entry = np.unique(row, return_inverse=True)[1]
+        for group in groups.values():
+            entry = np.unique(entry * (int(group.max(initial=0)) + 1) + group, return_inverse=True)[1]
+        count = int(entry.max(initial=-1)) + 1
+        of_entry = np.zeros(count, dtype=np.int64)
+        of_entry[entry] = np.arange(len(row))  # any of its votes
+        per_entry = [sums(entry, count, values) for values in per_vote]
+        return cls(
+            differences, *per_row, row[of_entry], *per_entry, {name: codes[of_entry] for name, codes in groups.items()}
+        )
+
+    def estimate(self, ridge: float, start: Vector | None) -> tuple[Vector, int]:
+        return self.differences.estimate(self.totals, self.wins, ridge, start)
+
+    def choose_ridge(self, factor: float, ridge: float, theta: Vector | None) -> tuple[Vector, float, float, int]:
+        """Solve λ = oσ⁻²(λ) for o = ``factor``; return θ, λ, σ² and the last number of Newton steps."""
+        bounds = math.log(_LEAST_RIDGE), math.log(_MOST_RIDGE)
+        here, last = math.log(ridge), None
+        for _ in range(_ROUNDS):
+            theta, steps = self.estimate(math.exp(here), theta)
+            prior = self._prior(theta, math.exp(here), factor)
+            step = float(np.clip(math.log(factor / prior), *bounds)) - here
+            if abs(step) < _CLOSE:
+                break
+            slope = -1.0 if last is None else min((step - last[1]) / (here - last[0]), _STEEPEST)  # a secant
+            last = here, step
+            here = float(np.clip(here - step / slope, *bounds))
+        return theta, math.exp(here), prior, steps
+
+    def _prior(self, theta: Vector, ridge: float, factor: float) -> float:
+        """Return σ² by moments, with tastes enlarging the noise by ``factor``."""
+        information, noise, inverse = self._parts(theta, ridge)
+        kept = inverse @ information
+        signal = float(theta @ theta) - factor * float(np.sum((inverse @ noise) * inverse))
+        return (max(signal, 0.0) + _PRIOR_ITEMS) / (float(np.sum(kept * kept.T)) + _PRIOR_ITEMS)
+
+    def _parts(self, theta: Vector, ridge: float) -> tuple[Matrix, Matrix, Matrix]:
+        """Return I, B and H⁻¹, all (d, d)."""
+        slope = self._slope(theta)
+        information = self.differences.information(self.totals * slope)
+        noise = information if self.noisy is self.totals else self.differences.information(self.noisy * slope)
+        if ridge == 0.0:
+            return information, noise, np.asarray(linalg.pinvh(information))
+        return information, noise, np.asarray(linalg.inv(information + ridge * np.eye(len(theta))))
+
+    def _slope(self, theta: Vector) -> Vector:
+        chance = special.expit(self.differences.margins(theta))
+        return np.asarray(chance * (1.0 - chance))
+
+    def uncertainty(self, theta: Vector, ridge: float, factor: float = 1.0) -> Uncertainty:
+        """Return the uncertainty of θ, fitted with λ = ``ridge`` = ``factor``/σ²."""
+        information, noise, inverse = self._parts(theta, ridge)
+        moments, squares = self._moments(theta, inverse, np.diag(information))
+        variances = moments.variances(moments.observed[None])[0]
+        sources = [
+            Source(name, float(variance), _between(inverse, square))
+            for (name, square), variance in zip(squares.items(), variances, strict=True)
+        ]
+        return Uncertainty(_between(inverse, noise), ridge * factor * (inverse @ inverse), sources, moments)
+
+    def _moments(self, theta: Vector, inverse: Matrix, information: Vector) -> tuple[Moments, dict[str, Matrix]]:
+        """Return the moments of the sources that can be compared, and Σ_g A_g² of each, (d, d)."""
+        rng = np.random.default_rng(0)
+        probes = int(np.clip(_PROBED / max(len(self.row), 1), _LEAST_PROBES, _MOST_PROBES))
+        scale = np.divide(1.0, information, out=np.zeros_like(information), where=information > 0.0)
+        dimensions = np.count_nonzero(information)
+        chance = special.expit(self.differences.margins(theta))[self.row]
+        residual = self.entry_wins - self.counted * chance
+        slope = (chance * (1.0 - chance))[:, None]
+        pull, phi = self.counted[:, None] * slope, self.differences.matrix[self.row]
+        cells = {name: _cells(phi, group) for name, group in self.groups.items()}
+        noise = np.sqrt(self.entry_noisy[:, None] * slope) * rng.normal(size=(len(self.row), probes))
+        simulated = {"": noise}
+        for name, (cell, _) in cells.items():
+            simulated[name] = pull * (cell.T @ rng.normal(size=(cell.shape[0], probes)))
+
+        def fitted(each: Matrix) -> Matrix:
+            return each - pull * (phi @ (inverse @ (phi.T @ each)))
+
+        left = {name: fitted(each) for name, each in simulated.items()}
+        sizes, freedom = dict[str, dict[str, Vector]](), dict[str, float]()
+        for name, (cell, item) in cells.items():
+            sizes[name] = {other: scale[item] * ((cell @ each) ** 2).mean(axis=1) for other, each in left.items()}
+            own = sizes[name][""]
+            share = own.sum() / (scale[item] @ ((cell @ noise) ** 2).mean(axis=1))  # that the fit has left
+            effective = own.sum() ** 2 / max(own @ own, 1e-300) * (1.0 + 2.0 / probes)  # squares of averages
+            freedom[name] = effective * share * (1.0 - 1.0 / dimensions)
+        kept = [name for name in cells if freedom[name] >= _LEAST_FREEDOM]
+        observed = [scale[cells[name][1]] @ (cells[name][0] @ residual) ** 2 for name in kept]
+        expected = [[sizes[name][other].sum() for other in ("", *kept)] for name in kept]
+        count = len(kept)
+        moments = Moments(
+            np.array(observed, dtype=np.float64),
+            np.reshape(expected, (count, count + 1)),
+            np.array([freedom[name] for name in kept]),
+        )
+        return moments, {name: _square(cells[name][0], pull[:, 0], phi) for name in kept}
+
+
+def _cells(phi: sparse.csr_array, group: Codes) -> tuple[sparse.csr_array, Indices]:
+    """Return φ of each entry in the coordinates (g, k), shape (cells, e), and the k of each cell."""
+    dimension = phi.shape[1]
+    entry = np.repeat(np.arange(phi.shape[0]), np.diff(phi.indptr))
+    codes, cell = np.unique(group[entry].astype(np.int64) * dimension + phi.indices, return_inverse=True)
+    return sparse.csr_array((phi.data, (cell, entry)), shape=(len(codes), phi.shape[0])), codes % dimension
+
+
+def _square(cell: sparse.csr_array, pull: Vector, phi: sparse.csr_array) -> Matrix:
+    """Return Σ_g A_g², shape (d, d): row (g, k) of ``part`` is row k of A_g."""
+    part = (cell * pull[None, :]).tocsr() @ phi
+    if part.nnz > _DENSE * part.shape[0] * part.shape[1]:
+        dense = part.toarray()
+        return np.asarray(dense.T @ dense)
+    return np.asarray((part.T @ part).toarray())
+
+
+def _between(inverse: Matrix, middle: Matrix) -> Matrix:
+    product = inverse @ middle @ inverse
+    return np.asarray(0.5 * (product + product.T))
+
+
+def _half(covariance: Matrix) -> Matrix:
+    """Return a matrix R with RᵀR = ``covariance``."""
+    values, vectors = linalg.eigh(covariance)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
