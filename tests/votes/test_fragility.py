@@ -1,6 +1,7 @@
 """Fragility against brute force: at_least ≤ the true smallest number ≤ found."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import _close_gap, _influence, challengers, fragility
+from fairduel.votes.fragility import Fitting, _close_gap, _influence, challengers, fragility
 from fairduel.votes.lower_bound import _Proof
 from fairduel.votes.vote_counts import count_votes
 
@@ -192,13 +193,36 @@ def test_the_most_influential_votes_close_a_gap(seed, gap, monkeypatch):
     np.testing.assert_array_equal(_close_gap(influence, available, gap), one_by_one)
 
 
-def test_weights_count():
+def test_a_row_that_counts_nine_times_is_nine_votes():
     first, second, result = [0] * 30, [1] * 30, [1] * 20 + [0] * 10
-    heavy = Votes.from_arrays("ab", first, second, result, weight=[1] * 19 + [9] + [1] * 10)
-    light = Votes.from_arrays("ab", first, second, result)
-    assert fragility(light, hows=["dropped"])[0].found == 11
-    assert fragility(heavy, hows=["dropped"])[0].found == 11  # the vote of weight 9, and ten others
-    assert fragility(heavy, hows=["flipped"])[0].found == 2  # 28 against 10: one flip makes 19 all
+    frequency = np.array([1] * 19 + [9] + [1] * 9 + [3])
+    heavy = Votes.from_arrays("ab", first, second, result, weight=frequency)
+    written_out = Votes.from_arrays("ab", *(np.repeat(part, frequency) for part in (first, second, result)))
+    for one, other in zip(fragility(heavy), fragility(written_out), strict=True):
+        assert (one.found, one.at_least, one.votes) == (other.found, other.at_least, other.votes)
+    found = fragility(heavy, hows=["dropped"])[0]
+    assert found.found == 28 - 12 + 1
+    counts = dict(zip(heavy.row.tolist(), frequency.tolist(), strict=True))
+    assert sum(counts[row] for row in found.rows) >= found.found > sum(counts[row] for row in found.rows[:-1])
+
+
+def test_a_row_that_counts_half_is_one_light_vote():
+    half = Votes.from_arrays("ab", [0] * 30, [1] * 30, [1] * 20 + [0] * 10, weight=[0.5] * 30)
+    assert fragility(half, hows=["dropped"])[0].found == 11
+
+
+def test_weights_and_ridge_are_those_of_the_ranking():
+    votes = random_votes(3, items=5, count=60)
+    for seed in range(5):
+        weights = np.random.default_rng(seed).uniform(0.2, 1.0, 60)
+        fitting = Fitting(weights=weights, ridge=1.5)
+        scores = fit_scores(wins(replace(votes, weight=weights)), ridge=1.5).scores
+        result = fragility(votes, fitting=fitting, hows=["dropped"])[0]
+        assert result.loses == votes.items[int(scores.argmax())]
+        left = ~np.isin(votes.row, result.rows)
+        after = fit_scores(wins(replace(votes, weight=weights * left)), ridge=1.5).scores
+        assert after.argmax() != scores.argmax()
+        assert result.at_least <= result.found
 
 
 def test_challengers_come_in_order_of_rank_and_the_nearest_is_the_leader_bound():
@@ -206,6 +230,12 @@ def test_challengers_come_in_order_of_rank_and_the_nearest_is_the_leader_bound()
     each = challengers(votes, most=4)
     assert len({result.gains for result in each}) == 4
     assert min(result.found for result in each if result.found) == fragility(votes, hows=["dropped"])[0].found
+
+
+def test_each_component_has_its_own_leader():
+    votes = Votes.from_arrays("abcde", [0, 0, 0, 1, 2, 3, 3], [1, 1, 2, 2, 0, 4, 4], [1, 0, 1, 1, 1, 1, 1])
+    [result] = fragility(votes, fitting=Fitting(component=1), hows=["flipped"])
+    assert (result.loses, result.gains, result.found, result.votes) == ("d", "e", 2, 2)
 
 
 def test_only_the_largest_component_is_looked_at():
@@ -218,7 +248,7 @@ def test_refusals():
     with pytest.raises(BadInputError, match="top 3 of 3"):
         fragility(votes, top=3)
     with pytest.raises(BadInputError, match="all have weight 0 or are dropped ties"):
-        fragility(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
+        fragility(Votes.from_arrays("ab", [0], [1], [0.5]), fitting=Fitting(ties="drop"))
 
 
 def test_a_tie_is_no_change():

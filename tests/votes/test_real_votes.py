@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import fragility
+from fairduel.votes.fragility import Fitting, fragility
 from fairduel.votes.stress import inject, rank_of, stress
 from fairduel.votes.voters import audit_voters
 
@@ -40,7 +40,7 @@ def test_a_campaign_by_few_voters_is_flagged_and_undone(recorded, name, voters):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
     clean = plain_ranks(votes).index(target) + 1
-    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, ties="drop").to_dicts()
+    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, fitting=Fitting(ties="drop")).to_dicts()
     assert row["rank_plain"] == (1 if name == "llmfao" else 4)
     assert row["liars_flagged"] == voters
     assert row["fake_votes_left"] == 0
@@ -53,7 +53,9 @@ def test_weights_alone_hold_back_little_against_one_vote_voters(recorded, name):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
     clean = plain_ranks(votes).index(target) + 1
-    rows = stress(votes, "promote", target, sizes=[size // 4, size], voters=size, ties="drop").to_dicts()
+    rows = stress(
+        votes, "promote", target, sizes=[size // 4, size], voters=size, fitting=Fitting(ties="drop")
+    ).to_dicts()
     for row in rows:
         assert 0 <= row["rank_weighted"] - row["rank_plain"] <= 2  # never worse, hardly better
     assert rows[1]["rank_weighted"] < clean  # so the attack succeeds against them …
@@ -65,7 +67,7 @@ def test_fragility_warns_of_one_vote_voters(recorded):
     votes = recorded("llmfao")
     target, size = target_and_size("llmfao", votes)
     attacked = inject(votes, "promote", target, size=size, voters=size).votes
-    for result in fragility(attacked, ties="drop"):
+    for result in fragility(attacked, fitting=Fitting(ties="drop")):
         assert result.loses == target
         assert result.found < 0.01 * result.votes
 
@@ -74,14 +76,14 @@ def test_fragility_warns_of_one_vote_voters(recorded):
     ("name", "dropped", "flipped"), [("llmfao", (2, 3), (2, 2)), ("mtbench_human", (29, 83), (25, 42))]
 )
 def test_expert_votes_are_sturdier(recorded, name, dropped, flipped):
-    found = {result.how: result for result in fragility(recorded(name), ties="drop")}
+    found = {result.how: result for result in fragility(recorded(name), fitting=Fitting(ties="drop"))}
     for how, (least, most) in (("dropped", dropped), ("flipped", flipped)):
         assert (found[how].at_least, found[how].found) == (least, most)
 
 
 def test_the_set_that_is_found_changes_the_leader_of_recorded_votes(recorded):
     votes = recorded("mtbench_human")
-    result = fragility(votes, ties="drop", hows=["dropped"])[0]
+    result = fragility(votes, fitting=Fitting(ties="drop"), hows=["dropped"])[0]
     left = votes.without(np.isin(votes.row, result.rows))
     scores = fit_scores(wins(left, ties="drop")).scores
     assert plain_ranks(votes)[0] == result.loses

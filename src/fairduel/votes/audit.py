@@ -1,17 +1,16 @@
 """Audit recorded votes: check voters, rank with and without the flagged ones, and test how fragile the result is."""
 
 import functools
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from fairduel.checks import integer
-from fairduel.votes.fragility import Fragility, challengers, fragility
-from fairduel.votes.ranking import Ranking, Standing, rank
+from fairduel.votes.fragility import Fitting, Fragility, challengers, fragility
+from fairduel.votes.ranking import CONFIDENCE, Ranking, Standing, rank, verdicts
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
 from fairduel.votes.words import counted_noun, listed, shortened
@@ -31,9 +30,9 @@ class Audit:
     evidence: Evidence | None
     """None if the file does not say who voted."""
     fragility: Sequence[Fragility]
-    """Fragility of the leader, the top 2, …, with all votes."""
+    """Fragility of the leader, the top 2, …, with all votes; of the leader of each group, if there are several."""
     challengers: Sequence[Fragility]
-    """Fragility of the leader against each of the next items."""
+    """Fragility of the leader of the largest group against each of the next items."""
     trusted_fragility: Sequence[Fragility]
     """Fragility of the leader without the votes of flagged voters; empty if nobody is flagged."""
 
@@ -41,7 +40,7 @@ class Audit:
         """Summarise the findings in a few sentences, conclusion first."""
         fragile = [_after("All votes", result) for result in self.fragility[:2]]
         fragile += [_after(f"Without {_flagged_voters(self)}", result) for result in self.trusted_fragility]
-        return [_conclusion(self), *_rank_changes(self), *_voter_summary(self), *fragile]
+        return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *_voter_summary(self), *fragile]
 
     def advice(self) -> list[str]:
         """Recommend what to do."""
@@ -143,25 +142,44 @@ def audit(
     done = progress or (lambda _: None)
     everyone = rank(votes, ties=ties)
     done(1)
-    evidence, trusted, without = None, everyone, []
+    evidence, trusted, without = None, everyone, list[Fragility]()
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
         flagged = evidence.flagged_votes(votes)
         if flagged.any() and not flagged.all():
-            trusted = rank(votes.without(flagged), ties=ties)
-            without = fragility(votes.without(flagged), ties=ties)
+            left = votes.without(flagged)
+            trusted = rank(left, ties=ties)
+            without = _leaders(left, trusted, ties)
     done(1)
-    results = []
+    results, largest = list[Fragility](), _fitting(everyone, ties)
+    several = len(list(everyone.components())) > 1
     for size in range(1, tops(votes, ties=ties, top=top) + 1):
-        results += fragility(votes, top=size, ties=ties)
+        results += _leaders(votes, everyone, ties) if several else fragility(votes, top=size, fitting=largest)
         done(1)
-    rivals = challengers(votes, ties=ties)
+    rivals = challengers(votes, fitting=largest)
     return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
 
 
+def _fitting(ranking: Ranking, ties: Ties, component: int = 0) -> Fitting:
+    """How the ranking fits its votes."""
+    return Fitting(ties, ranking.weights, ranking.settings["ridge"], component)
+
+
+def _leaders(votes: Votes, ranking: Ranking, ties: Ties) -> list[Fragility]:
+    """Return the fragility of the leader of each component with at least two items."""
+    groups = [group for group in ranking.components() if len(group) > 1]
+    return [
+        replace(result, group=group[0].group if len(groups) > 1 else "")
+        for number, group in enumerate(groups)
+        for result in fragility(votes, fitting=_fitting(ranking, ties, number))
+    ]
+
+
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
-    """Return up to which k ≤ ``top`` the top k of the largest component can change."""
-    return max(1, min(integer("top", top, least=1), int((votes.components(ties) == 0).sum()) - 1))
+    """Return up to which k ≤ ``top`` the top k can change; with several components, only their leaders are examined."""
+    component = votes.components(ties)
+    size = int((component == 0).sum()) if component.max(initial=0) == 0 else 2
+    return max(1, min(integer("top", top, least=1), size - 1))
 
 
 def _conclusion(found: Audit) -> str:
@@ -179,6 +197,16 @@ def _conclusion(found: Audit) -> str:
     if before == after:
         return f"{after} is {first}, with or without {them}."
     return f"Without {them}, {after} is {first}; with all votes, {before} is."
+
+
+def _verdicts(found: Audit) -> list[str]:
+    """Say who won, as the ranking does: without the flagged voters first."""
+    if found.trusted is found.everyone:
+        return verdicts(found.everyone)
+    without = f"Without {_flagged_voters(found)}: "
+    return [without + each for each in verdicts(found.trusted)] + [
+        f"All votes: {each}" for each in verdicts(found.everyone)
+    ]
 
 
 def _flagged_voters(found: Audit) -> str:
@@ -278,30 +306,37 @@ def _counts_exposure(evidence: Evidence) -> bool:
 
 
 def _leader_advice(found: Audit) -> list[str]:
-    results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
-    leader = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
-    if leader is None or leader.found is None:
+    """Say which winners can be announced: those that no other item may equal, as the ranking says."""
+    groups = [group for group in found.trusted.components() if len(group) > 1]
+    clear = [group[0] for group in groups if group[0].rank_high == 1]
+    if len(groups) > 1:
+        unclear = len(groups) - len(clear)
+        winners = shortened([f"{leader.item} (group {leader.group})" for leader in clear])
+        announce = [f"{len(clear)} of {len(groups)} winners can be announced: {winners}."] if clear else []
+        others = f"Do not announce a winner in {'the other ' if clear else ''}{counted_noun(unclear, 'group')}: "
+        return [*announce, *([f"{others}their first items are too close."] if unclear else [])]
+    if not groups:
         return []
-    share = leader.found / leader.votes
-    doing = "dropping" if leader.how == "dropped" else "flipping"
-    standing = next(standing for standing in found.trusted.standings if standing.item == leader.loses)
-    if share < _FRAGILE_SHARE or leader.found <= max(_FRAGILE_VOTES, math.sqrt(leader.votes)):
-        tied = [
-            each.item
-            for each in next(found.trusted.components())
-            if each.rank_low == 1 or each.item in (leader.loses, leader.gains)
-        ]
+    [group] = groups
+    leader = group[0]
+    if not clear:
+        tied = [each.item for each in group if each.rank_low == 1]
         return [
-            f"Do not announce {leader.loses} as the winner: {doing} {leader.found:,} of {leader.votes:,} votes "
-            f"({share:.2%}) puts {leader.gains} first. Call it a tie between {shortened(tied)}, or collect more votes "
-            "on them."
+            f"Do not announce {leader.item} as the winner: its true rank may be {leader.rank_low} to "
+            f"{leader.rank_high}. Call it a tie between {shortened(tied)}, or collect more votes on them."
         ]
-    if standing.rank_high > 1:
+    sentence = f"{leader.item} can be announced as the winner ({CONFIDENCE:.0%} confidence)."
+    results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
+    fewest = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
+    if fewest is None or fewest.found is None:
+        return [sentence]
+    doing, share = "dropping" if fewest.how == "dropped" else "flipping", fewest.found / fewest.votes
+    if share < _FRAGILE_SHARE or fewest.found <= _FRAGILE_VOTES:
         return [
-            f"Do not announce {leader.loses} as the winner: its true rank may be {standing.rank_low} to "
-            f"{standing.rank_high}. Collect more votes on the top items."
+            f"{sentence} But say that few votes decide: {doing} {fewest.found:,} of {fewest.votes:,} ({share:.2%}) "
+            f"puts {fewest.gains} first."
         ]
     return [
-        f"{leader.loses} leads safely: putting {leader.gains} first takes {doing} at least {leader.at_least:,} of "
-        f"{leader.votes:,} votes (proven), and the smallest set found has {leader.found:,} ({share:.2%})."
+        f"{sentence} Putting {fewest.gains} first takes {doing} at least {fewest.at_least:,} of {fewest.votes:,} votes "
+        f"(proven); the smallest set found has {fewest.found:,} ({share:.2%})."
     ]

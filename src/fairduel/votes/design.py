@@ -91,7 +91,7 @@ class Rows:
         """Return φᵀθ of each row, shape (r,)."""
         return self.values @ theta
 
-    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None) -> tuple[Vector, int]:
+    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
         """Solve eq. (MLE) for rows with total weight ``totals``, of which they won ``wins``, both (r,).
 
         Newton's method starts from ``start`` (d,), or 0; returns θ (d,) and the number of steps.
@@ -159,7 +159,7 @@ class Pairs:
         """See :meth:`Rows.margins`."""
         return theta[self.first] - theta[self.second]
 
-    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None) -> tuple[Vector, int]:
+    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
         """See :meth:`Rows.estimate`."""
         won = np.zeros((self.dimension, self.dimension))
         won[self.first, self.second] = wins

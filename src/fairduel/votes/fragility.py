@@ -5,7 +5,8 @@ refit after each; the set is then shrunk, and confirmed by an exact refit.
 
 **Proven minimum** (a lower bound): no smaller set can do it (:mod:`fairduel.votes.lower_bound`).
 
-Only a strict change counts: not a tie, and not two items that the remaining votes no longer compare.
+Only a strict change counts: not a tie, and not two items that the remaining votes no longer compare. A ranking's
+weights and ridge stay the same, so the leader is that ranking's leader.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from fairduel.votes.votes import Indices, Ties, Votes, connected
 
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the smallest gap in standard errors: predict their votes
 _TRIED_PAIRS = 4  # pairs with the lowest predictions: search them
+_RIVALS = 5  # pairs with the smallest gap: search them too, because predictions can be wrong
 _SORTED_KINDS = 4096  # most influential kinds of votes to sort before sorting more
 _WORTH_SEARCHING = 2.0  # skip a pair predicted to need more than this multiple of the votes found so far
 _CHANGED = 1e-9  # log-odds; anything less may be rounding error
@@ -48,6 +50,8 @@ class Fragility:
     """Item that drops out of the top k."""
     gains: str
     """Item that enters."""
+    group: str = ""
+    """Component of the comparison graph, if there are several."""
 
     @property
     def what(self) -> str:
@@ -61,26 +65,48 @@ class Fragility:
         >>> print(Fragility(1, "dropped", 5460, 14, 6, (), "a", "b").sentence)
         Dropping 14 of 5,460 votes changes the leader (a → b); proven minimum: 6.
         """
-        doing = "Dropping" if self.how == "dropped" else "Flipping"
+        doing, where = (
+            "Dropping" if self.how == "dropped" else "Flipping",
+            f"Group {self.group}: " if self.group else "",
+        )
         if self.found is None:
-            return f"No set of votes was found that changes {self.what} when {self.how}."
+            return f"{where}No set of votes was found that changes {self.what} when {self.how}."
         exact = "; no smaller set can" if self.at_least == self.found else f"; proven minimum: {self.at_least:,}"
         change = f"changes {self.what} ({self.loses} → {self.gains})"
-        return f"{doing} {self.found:,} of {self.votes:,} votes {change}{exact}."
+        return f"{where}{doing} {self.found:,} of {self.votes:,} votes {change}{exact}."
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """Which votes to fit, and how.
+
+    Args:
+        ties: A tie counts as half a win for each item, or is dropped.
+        weights: Weight of each vote, shape (n,), which stays the same when other votes are dropped. Default: 1 each.
+        ridge: λ. Default: 0, or 0.01 where no finite scores exist.
+        component: Which component of the comparison graph, from 0 for the largest; each has its own ranking.
+    """
+
+    ties: Ties = "half"
+    weights: Vector | None = None
+    ridge: float | None = None
+    component: int = 0
+
+
+PLAIN = Fitting()
+"""Plain Bradley–Terry on the largest component."""
 
 
 def fragility(
-    votes: Votes, *, top: int = 1, ties: Ties = "half", hows: Sequence[How] = ("dropped", "flipped")
+    votes: Votes, *, top: int = 1, fitting: Fitting = PLAIN, hows: Sequence[How] = ("dropped", "flipped")
 ) -> list[Fragility]:
     """Find few votes that change the ``top`` items when dropped, and when flipped, and the proven minimum.
-
-    Only the largest component of the comparison graph is used, because other items share no ranking with it.
 
     >>> votes = Votes.from_arrays("ab", [0] * 12, [1] * 12, [1] * 8 + [0] * 4)
     >>> print(fragility(votes)[0].sentence)
     Dropping 5 of 12 votes changes the leader (a → b); proven minimum: 2.
     """
-    votes, kinds, fitted = _prepared(votes, ties)
+    votes, kinds, fitted = _prepared(votes, fitting)
     if not 1 <= integer("top", top, least=1) < len(votes.items):
         raise BadInputError(f"the top {top} of {len(votes.items)} compared items cannot change: choose a smaller top.")
     ranked = np.argsort(-fitted.scores, kind="stable")
@@ -88,17 +114,29 @@ def fragility(
     return [_bounds(votes, kinds, fitted, pairs, top, how) for how in hows]
 
 
-def challengers(votes: Votes, *, most: int = 5, ties: Ties = "half", how: How = "dropped") -> list[Fragility]:
+def challengers(
+    votes: Votes, *, most: int = _RIVALS, fitting: Fitting = PLAIN, how: How = "dropped"
+) -> list[Fragility]:
     """Find, for each of the ``most`` items behind the leader, how many votes put that item above the leader."""
-    votes, kinds, fitted = _prepared(votes, ties)
+    votes, kinds, fitted = _prepared(votes, fitting)
     leader, *others = np.argsort(-fitted.scores, kind="stable").tolist()
     return [_bounds(votes, kinds, fitted, [(leader, other)], 1, how) for other in others[:most]]
 
 
-def _prepared(votes: Votes, ties: Ties) -> tuple[Votes, VoteCounts, Scores]:
-    votes = _largest_component(votes)
-    kinds = count_votes(votes, ties)
-    return votes, kinds, fit_scores(kinds.won(kinds.count))
+def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores]:
+    component = votes.components(fitting.ties)
+    inside = component == fitting.component
+    chosen = inside[votes.first]
+    weights = None if fitting.weights is None else fitting.weights[chosen]
+    code = np.cumsum(inside) - 1
+    kept = votes.select(chosen)
+    names = tuple(name for name, here in zip(votes.items, inside, strict=True) if here)
+    kept = replace(
+        kept, items=names, first=code[kept.first].astype(np.int32), second=code[kept.second].astype(np.int32)
+    )
+    kinds = count_votes(kept, fitting.ties, weights)
+    with one_thread():
+        return kept, kinds, fit_scores(kinds.won(kinds.count), ridge=fitting.ridge)
 
 
 def _bounds(
@@ -127,9 +165,10 @@ def _search(
     pairs = [pairs[place] for place in nearest]
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, Indices, tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
-    for place in np.argsort(predicted, kind="stable")[:_TRIED_PAIRS]:
-        if best[0] is not None and predicted[place] > _WORTH_SEARCHING * best[0]:
-            break
+    gaps = np.argsort([_gap(fitted, pair) for pair in pairs], kind="stable")[:_RIVALS]
+    for place in dict.fromkeys([*np.argsort(predicted, kind="stable")[:_TRIED_PAIRS], *gaps]):
+        if best[0] is not None and place not in gaps and predicted[place] > _WORTH_SEARCHING * best[0]:
+            continue
         taken = _search_pair(kinds, fitted, pairs[place], how)
         if taken is not None and (best[0] is None or taken.sum() < best[0]):
             best = int(taken.sum()), taken, pairs[place]
@@ -264,16 +303,3 @@ def _still_compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int
 def _refit(kinds: VoteCounts, fitted: Scores, taken: Indices, how: How) -> Scores:
     """Refit after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before, if any."""
     return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None, start=fitted.scores)
-
-
-def _largest_component(votes: Votes) -> Votes:
-    component = votes.components()
-    inside = component == 0
-    if inside.all():
-        return votes
-    code = np.cumsum(inside) - 1
-    kept = votes.select(inside[votes.first])
-    names = tuple(name for name, here in zip(votes.items, inside, strict=True) if here)
-    return replace(
-        kept, items=names, first=code[kept.first].astype(np.int32), second=code[kept.second].astype(np.int32)
-    )

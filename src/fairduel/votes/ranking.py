@@ -395,14 +395,27 @@ def _population(votes: Votes, sources: Sequence[str]) -> str:
 
 def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
+    shown = list(ranking.components())[:_MOST_SUMMARISED]
+    details = [(group, sentence) for group in shown for sentence in _details(group, ranking)]
+    return verdicts(ranking) + [_prefix(group, ranking) + sentence for group, sentence in details]
+
+
+def verdicts(ranking: Ranking) -> list[str]:
+    """Say who won in each of the largest components."""
     groups = list(ranking.components())
-    sentences = []
-    for group in groups[:_MOST_SUMMARISED]:
-        prefix = f"Group {group[0].group}: " if len(groups) > 1 else ""
-        sentences += [prefix + sentence for sentence in _summarise_group(group, ranking)]
+    sentences = [_prefix(group, ranking) + verdict(group, ranking) for group in groups[:_MOST_SUMMARISED]]
     if len(groups) > _MOST_SUMMARISED:
-        sentences.append(f"{len(groups) - _MOST_SUMMARISED} more groups are in the table.")
+        clear = sum(len(group) > 1 and group[0].rank_high == 1 for group in groups)
+        sentences.append(
+            f"{len(groups) - _MOST_SUMMARISED} more groups are in the table. The winner is clear in {clear} of all "
+            f"{len(groups)} groups."
+        )
     return sentences
+
+
+def _prefix(group: Sequence[Standing], ranking: Ranking) -> str:
+    several = any(standing.component > 1 for standing in ranking.standings)
+    return f"Group {group[0].group}: " if several else ""
 
 
 def verdict(group: Sequence[Standing], ranking: Ranking) -> str:
@@ -419,17 +432,16 @@ def verdict(group: Sequence[Standing], ranking: Ranking) -> str:
     return f"{first}, but not clearly: {shortened(rivals)} may be as good or better. {best}"
 
 
-def _summarise_group(group: Sequence[Standing], ranking: Ranking) -> list[str]:
-    sentences = [verdict(group, ranking)]
+def _details(group: Sequence[Standing], ranking: Ranking) -> list[str]:
+    """Say who cannot be told apart, and what the weights changed."""
     if len(group) == 1:
-        return sentences
-    if group[0].rank_high == 1:
-        sentences += [
-            f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
-            for one, other in pairwise(group[1:_LAST_COMPARED])
-            if not ranking.tells_apart(one.item, other.item)
-        ]
-    return sentences + _moved(group)
+        return []
+    alike = [
+        f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
+        for one, other in pairwise(group[1:_LAST_COMPARED])
+        if group[0].rank_high == 1 and not ranking.tells_apart(one.item, other.item)
+    ]
+    return alike + _moved(group)
 
 
 def _moved(group: Sequence[Standing]) -> list[str]:

@@ -151,35 +151,42 @@ def shrunken_fit(
     np.True_
     """
     told = _Told.of(differences, row, won, frequency, weight, groups or {})
+    theta, steps = told.estimate(1.0 if ridge is None else ridge)
     if ridge is not None:
-        theta, steps = told.estimate(ridge, None)
-        found = told.uncertainty(theta, ridge)
-        return ShrunkenFit(theta, ridge, math.sqrt(1.0 / ridge) if ridge else math.inf, found, steps)
-    theta, used, factor = None, 1.0, 1.0
-    for _ in range(2 if told.groups else 1):  # tastes change the ridge little, so that a second round suffices
+        spread = math.sqrt(1.0 / ridge) if ridge else math.inf
+        return ShrunkenFit(theta, ridge, spread, told.uncertainty(theta, ridge), steps)
+    used, factor = 1.0, 1.0
+    for _ in range(2 if told.groups else 1):  # tastes change the ridge little, so a second round suffices
         theta, used, prior, steps = told.choose_ridge(factor, used, theta)
         found = told.uncertainty(theta, used, factor)
         factor = found.taste_factor
     return ShrunkenFit(theta, used, math.sqrt(prior), found, steps)
 
 
+class _Sums(NamedTuple):
+    """Sums over votes with frequency f and weight w, per row or per entry."""
+
+    counted: Vector
+    """Σ f w."""
+    wins: Vector
+    """Σ f w·won."""
+    noise: Vector
+    """Σ f w²."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """Votes by row and by group: e entries, each with the votes of one voter on one row and in one context."""
+    """Votes by row and by entry: all votes of one voter on one row in one context."""
 
     differences: Rows | Pairs
-    totals: Vector
-    """Σ f w per row, (r,)."""
-    wins: Vector
-    """The same for won votes, (r,)."""
-    noisy: Vector
-    """Σ f w² per row, (r,)."""
+    rows: _Sums
+    """Shape (r,)."""
+    entries: _Sums
+    """Shape (e,)."""
     row: Indices
-    """Row of each entry, (e,); the arrays below are (e,) too."""
-    counted: Vector
-    entry_wins: Vector
-    entry_noisy: Vector
+    """Row of each entry, shape (e,)."""
     groups: Mapping[str, Codes]
+    """Groups of each entry, each (e,)."""
 
     @classmethod
     def of(
@@ -191,25 +198,31 @@ class _Told:
         weight: Vector,
         groups: Mapping[str, Codes],
     ) -> "_Told":
+        """Collect the votes; see :func:`shrunken_fit`."""
         counted = frequency * weight
-        per_vote = counted, counted * won, counted * weight
-        per_row = [sums(row, len(differences), values) for values in per_vote]
-        entry = np.unique(row, return_inverse=True)[1]
+        entry = row
         for group in groups.values():
             entry = np.unique(entry * (int(group.max(initial=0)) + 1) + group, return_inverse=True)[1]
-        count = int(entry.max(initial=-1)) + 1
-        of_entry = np.zeros(count, dtype=np.int64)
-        of_entry[entry] = np.arange(len(row))  # any of its votes
-        per_entry = [sums(entry, count, values) for values in per_vote]
+        some_vote = np.zeros(int(entry.max(initial=-1)) + 1, dtype=np.int64)
+        some_vote[entry] = np.arange(len(row))
+
+        def totals(place: Indices, count: int) -> _Sums:
+            return _Sums(*(sums(place, count, values) for values in (counted, counted * won, counted * weight)))
+
         return cls(
-            differences, *per_row, row[of_entry], *per_entry, {name: codes[of_entry] for name, codes in groups.items()}
+            differences,
+            totals(row, len(differences)),
+            totals(entry, len(some_vote)),
+            row[some_vote],
+            {name: codes[some_vote] for name, codes in groups.items()},
         )
 
-    def estimate(self, ridge: float, start: Vector | None) -> tuple[Vector, int]:
-        return self.differences.estimate(self.totals, self.wins, ridge, start)
+    def estimate(self, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
+        """Fit with this ridge; return θ (d,) and the number of Newton steps."""
+        return self.differences.estimate(self.rows.counted, self.rows.wins, ridge, start)
 
-    def choose_ridge(self, factor: float, ridge: float, theta: Vector | None) -> tuple[Vector, float, float, int]:
-        """Solve λ = oσ⁻²(λ) for o = ``factor``; return θ, λ, σ² and the last number of Newton steps."""
+    def choose_ridge(self, factor: float, ridge: float, theta: Vector) -> tuple[Vector, float, float, int]:
+        """Solve λ = o/σ²(λ) for o = ``factor``, from λ = ``ridge`` and θ; return θ, λ, σ² and the last fit's steps."""
         bounds = math.log(_LEAST_RIDGE), math.log(_MOST_RIDGE)
         here, last = math.log(ridge), None
         for _ in range(_ROUNDS):
@@ -232,16 +245,13 @@ class _Told:
 
     def _parts(self, theta: Vector, ridge: float) -> tuple[Matrix, Matrix, Matrix]:
         """Return I, B and H⁻¹, all (d, d)."""
-        slope = self._slope(theta)
-        information = self.differences.information(self.totals * slope)
-        noise = information if self.noisy is self.totals else self.differences.information(self.noisy * slope)
+        chance = special.expit(self.differences.margins(theta))
+        slope = chance * (1.0 - chance)
+        information = self.differences.information(self.rows.counted * slope)
+        noise = self.differences.information(self.rows.noise * slope)
         if ridge == 0.0:
             return information, noise, np.asarray(linalg.pinvh(information))
         return information, noise, np.asarray(linalg.inv(information + ridge * np.eye(len(theta))))
-
-    def _slope(self, theta: Vector) -> Vector:
-        chance = special.expit(self.differences.margins(theta))
-        return np.asarray(chance * (1.0 - chance))
 
     def uncertainty(self, theta: Vector, ridge: float, factor: float = 1.0) -> Uncertainty:
         """Return the uncertainty of θ, fitted with λ = ``ridge`` = ``factor``/σ²."""
@@ -261,17 +271,17 @@ class _Told:
         scale = np.divide(1.0, information, out=np.zeros_like(information), where=information > 0.0)
         dimensions = np.count_nonzero(information)
         chance = special.expit(self.differences.margins(theta))[self.row]
-        residual = self.entry_wins - self.counted * chance
+        residual = self.entries.wins - self.entries.counted * chance
         slope = (chance * (1.0 - chance))[:, None]
-        pull, phi = self.counted[:, None] * slope, self.differences.matrix[self.row]
+        pull, phi = self.entries.counted[:, None] * slope, self.differences.matrix[self.row]
         cells = {name: _cells(phi, group) for name, group in self.groups.items()}
-        noise = np.sqrt(self.entry_noisy[:, None] * slope) * rng.normal(size=(len(self.row), probes))
+        noise = np.sqrt(self.entries.noise[:, None] * slope) * rng.normal(size=(len(self.row), probes))
         simulated = {"": noise}
         for name, (cell, _) in cells.items():
             simulated[name] = pull * (cell.T @ rng.normal(size=(cell.shape[0], probes)))
 
         def fitted(each: Matrix) -> Matrix:
-            return each - pull * (phi @ (inverse @ (phi.T @ each)))
+            return np.asarray(each - pull * (phi @ (inverse @ (phi.T @ each))))
 
         left = {name: fitted(each) for name, each in simulated.items()}
         sizes, freedom = dict[str, dict[str, Vector]](), dict[str, float]()

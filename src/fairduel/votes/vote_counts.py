@@ -1,4 +1,7 @@
-"""Votes grouped by kind: only the number of votes with the same winner, loser and weight matters."""
+"""Votes grouped by kind: only the number of votes with the same winner, loser and weight matters.
+
+A row that counts f times is f votes; if f is not whole, it is ⌈f⌉ votes of weight f/⌈f⌉.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ How = Literal["dropped", "flipped"]
 
 @dataclass(frozen=True, eq=False)
 class VoteCounts:
-    """The q kinds of votes, each with one winner, loser and weight; all arrays but ``order`` are (q,)."""
+    """The q kinds of votes, each with one winner, loser and weight; arrays are (q,) except the last two."""
 
     winner: Indices
     loser: Indices
@@ -23,7 +26,9 @@ class VoteCounts:
     weight: Vector
     count: Indices
     order: Indices
-    """Indices of all votes that count, kind by kind."""
+    """Indices of all rows that count, kind by kind."""
+    copies: Indices
+    """How many votes each of these rows stands for."""
     items: int
 
     def won(self, count: Indices) -> Matrix:
@@ -38,29 +43,35 @@ class VoteCounts:
         return left if how == "dropped" else left + self.won(taken).T
 
     def members(self, taken: Indices) -> Indices:
-        """Return the indices of the first ``taken`` (q,) votes of each kind."""
-        starts = np.cumsum(self.count) - self.count
-        chosen = [self.order[start : start + size] for start, size in zip(starts, taken, strict=True) if size]
-        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen]))
+        """Return the indices of the rows with the first ``taken`` (q,) votes of each kind."""
+        before = np.cumsum(self.copies) - self.copies  # votes on earlier rows
+        starts = np.cumsum(self.count) - self.count  # votes of earlier kinds
+        kind = np.searchsorted(starts, before, side="right") - 1
+        return np.sort(self.order[before - starts[kind] < taken[kind]])
 
 
-def count_votes(votes: Votes, ties: Ties) -> VoteCounts:
-    """Group the votes by winner, loser and weight."""
-    ensure_some_count(votes.counts(ties))
-    places = np.flatnonzero(votes.counts(ties))
+def count_votes(votes: Votes, ties: Ties, weights: Vector | None = None) -> VoteCounts:
+    """Group the votes by winner, loser and weight; ``weights`` (n,) multiply the votes that each row stands for."""
+    frequency = votes.counts(ties)
+    ensure_some_count(frequency)
+    places = np.flatnonzero(frequency)
     first, second, result = votes.first[places], votes.second[places], votes.result[places]
     tie = votes.is_tie[places]
     ahead = np.where(tie, np.minimum(first, second), np.where(result == 1.0, first, second))
     behind = np.where(tie, np.maximum(first, second), np.where(result == 1.0, second, first))
-    keys = np.stack([ahead, behind, tie, votes.weight[places]])
-    found, kind, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    copies = np.ceil(frequency[places])
+    weight = frequency[places] / copies * (1.0 if weights is None else weights[places])
+    keys = np.stack([ahead, behind, tie, weight])
+    found, kind = np.unique(keys, axis=1, return_inverse=True)
+    order = np.argsort(kind.ravel(), kind="stable")
     return VoteCounts(
         winner=found[0].astype(np.int64),
         loser=found[1].astype(np.int64),
         tie=found[2] > 0.0,
         weight=found[3],
-        count=count,
-        order=places[np.argsort(kind.ravel(), kind="stable")],
+        count=np.bincount(kind.ravel(), copies).astype(np.int64),
+        order=places[order],
+        copies=copies[order].astype(np.int64),
         items=len(votes.items),
     )
 
