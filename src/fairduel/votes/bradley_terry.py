@@ -3,7 +3,9 @@
 Votes enter only through the K × K matrix of wins, so a fit costs the same for a thousand votes as for ten million.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse, special
@@ -63,11 +65,45 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
     >>> (fitted.scores[0] - fitted.scores[1]).round(9) == np.log(3.0).round(9)
     np.True_
     """
+    parts = list(_fit_parts(won, ridge, start))
+    scores, covariance = np.zeros(len(won)), np.zeros(np.shape(won))
+    for part in parts:
+        scores[part.items] = part.scores
+        covariance[np.ix_(part.items, part.items)] = _inverse(part.hessian)
+    unbounded = sum(len(part.items) for part in parts if part.is_unbounded)
+    why = ""
+    if unbounded and ridge is None:
+        why = (
+            f"among {unbounded} items, some won or lost every vote against the rest, so scores have no finite estimate"
+        )
+    steps = max((part.steps for part in parts), default=0)
+    return Scores(scores, covariance, steps, max((part.ridge for part in parts), default=0.0), why)
+
+
+def ridge_scores(won: Matrix, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
+    """Return the scores (K,) of :func:`fit_scores` and the number of Newton steps, without the covariance."""
+    scores, steps = np.zeros(len(won)), 0
+    for part in _fit_parts(won, ridge, start):
+        scores[part.items], steps = part.scores, max(steps, part.steps)
+    return scores, steps
+
+
+class _Part(NamedTuple):
+    """The fit of one component."""
+
+    items: Indices
+    scores: Vector
+    hessian: Matrix
+    steps: int
+    ridge: float
+    is_unbounded: bool
+
+
+def _fit_parts(won: Matrix, ridge: float | None, start: Vector | None) -> Iterator[_Part]:
+    """Fit each component; see :func:`fit_scores`."""
     won = _checked(won)
     if ridge is not None:
         at_least_zero("ridge", ridge)
-    scores, covariance = np.zeros(len(won)), np.zeros(won.shape)
-    steps, largest, unbounded = 0, 0.0, 0
     for items in _groups(_components(won, directed=False)):
         inner = won[np.ix_(items, items)]
         is_unbounded = _components(inner, directed=True).max() > 0
@@ -75,17 +111,9 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
             raise ConvergenceError(
                 "some items won or lost every vote, so their scores are infinite: use a ridge above 0."
             )
-        unbounded += len(items) * is_unbounded
         penalty = ridge if ridge is not None else TINY_RIDGE if is_unbounded else 0.0
         begin = np.zeros(len(items)) if start is None else start[items]
-        scores[items], covariance[np.ix_(items, items)], taken = _solve(inner, penalty, begin)
-        steps, largest = max(steps, taken), max(largest, penalty)
-    why = ""
-    if unbounded and ridge is None:
-        why = (
-            f"among {unbounded} items, some won or lost every vote against the rest, so scores have no finite estimate"
-        )
-    return Scores(scores, covariance, steps, largest, why)
+        yield _Part(items, *_solve(inner, penalty, begin), penalty, is_unbounded)
 
 
 def moved_scores(won: Matrix, near: Scores) -> Vector | None:
@@ -104,7 +132,7 @@ def moved_scores(won: Matrix, near: Scores) -> Vector | None:
 
 
 def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, int]:
-    """Fit one component from ``start`` (K,); return scores (K,), covariance (K, K) and the number of Newton steps."""
+    """Fit one component from ``start`` (K,); return scores (K,), Hessian (K, K) and the number of Newton steps."""
     count = len(won)
     games, theta = won + won.T, start - start.mean()
     gradient, hessian = _derivatives(theta, won, games, ridge)
@@ -122,10 +150,15 @@ def _solve(won: Matrix, ridge: float, start: Vector) -> tuple[Vector, Matrix, in
             break
         if steps == _MOST_STEPS:
             raise ConvergenceError(f"scores did not converge in {steps} Newton steps: check for extreme vote weights.")
-    covariance = linalg.inv(hessian + 1.0 / count)
+    return theta, hessian, steps
+
+
+def _inverse(hessian: Matrix) -> Matrix:
+    """Invert the Hessian of scores with mean 0, (K, K)."""
+    covariance = linalg.inv(hessian + 1.0 / len(hessian))
     covariance -= covariance.mean(axis=0)
     covariance -= covariance.mean(axis=1, keepdims=True)
-    return theta, 0.5 * (covariance + covariance.T), steps
+    return np.asarray(0.5 * (covariance + covariance.T))
 
 
 def _checked(won: Matrix) -> Matrix:

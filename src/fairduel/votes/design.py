@@ -14,7 +14,7 @@ from scipy import linalg, sparse
 from fairduel.core.likelihood import problem_of, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.bradley_terry import fit_scores
+from fairduel.votes.bradley_terry import ridge_scores
 from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
 from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels
 
@@ -61,10 +61,9 @@ class Rows:
         """Length d of a difference."""
         return int(self.values.shape[1])
 
-    @property
-    def matrix(self) -> sparse.csr_array:
-        """The differences as a sparse matrix, shape (r, d)."""
-        return sparse.csr_array(self.values)
+    def of_votes(self, row: Indices) -> sparse.csr_array:
+        """Return φ of votes on these rows (n,), shape (n, d)."""
+        return sparse.csr_array(self.values[row])
 
     def information(self, coefficients: Vector) -> Matrix:
         """Return Σ c φφᵀ over the rows, shape (d, d), for ``coefficients`` c ≥ 0 (r,)."""
@@ -126,14 +125,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
-    @property
-    def matrix(self) -> sparse.csr_array:
-        """See :meth:`Rows.matrix`."""
-        count = len(self)
-        columns = np.column_stack([self.first, self.second]).ravel()
-        return sparse.csr_array(
-            (np.tile([1.0, -1.0], count), columns, 2 * np.arange(count + 1)), shape=(count, self.dimension)
-        )
+    def of_votes(self, row: Indices) -> sparse.csr_array:
+        """See :meth:`Rows.of_votes`."""
+        columns = np.column_stack([self.first[row], self.second[row]]).ravel()
+        data = np.tile([1.0, -1.0], len(row)), columns, 2 * np.arange(len(row) + 1)
+        return sparse.csr_array(data, shape=(len(row), self.dimension))
 
     def information(self, coefficients: Vector) -> Matrix:
         """Return Σ c φφᵀ over the rows, shape (K, K): the Laplacian of the graph with these edge weights."""
@@ -164,8 +160,7 @@ class Pairs:
         won = np.zeros((self.dimension, self.dimension))
         won[self.first, self.second] = wins
         won[self.second, self.first] = totals - wins
-        fitted = fit_scores(np.maximum(won, 0.0), ridge=ridge, start=start)
-        return fitted.scores, fitted.iterations
+        return ridge_scores(np.maximum(won, 0.0), ridge, start)
 
 
 Design = tuple[Rows | Pairs, Indices, Mask]

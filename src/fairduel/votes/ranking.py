@@ -21,7 +21,9 @@ from fairduel.votes.words import listed, ordinal, shortened
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
-_MOST_DRAWN = 4e9  # draws × items², for the same reason
+_MOST_DRAWN = 2e9  # draws × items², for the same reason
+_MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
+_MOST_STEPPED = 300  # items; with more, further steps take long and gain little
 _MOST_SUMMARISED = 3  # groups
 _LAST_COMPARED = 5  # last rank that the summary compares with the one before
 
@@ -229,7 +231,7 @@ def rank_intervals(scores: Vector, covariance: Matrix, errors: Matrix, component
     np.fill_diagonal(compared, val=False)
     used = errors[: max(400, int(2 * _MOST_NUMBERS / count**2))]
     above, left = np.zeros_like(compared), compared
-    while True:
+    for _ in range(_MOST_STEPS if count <= _MOST_STEPPED else 1):
         found = compared & (ratios > _quantile(used, scales, left))
         if (found == above).all():
             break
@@ -246,12 +248,14 @@ def rank_intervals(scores: Vector, covariance: Matrix, errors: Matrix, component
 
 def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
     """Return the 95% quantile of the largest (e_i − e_j)·scale_ij among ordered ``pairs`` (K, K), for draws of e."""
-    largest = np.zeros(len(errors))
+    largest, columns = np.zeros(len(errors)), np.ascontiguousarray(errors.T)
     for item in range(len(scales)):
-        others = np.flatnonzero(pairs[item])
+        others = np.flatnonzero(pairs[item, item + 1 :] | pairs[item + 1 :, item]) + item + 1
         if others.size:
-            ratios = (errors[:, item, None] - errors[:, others]) * scales[item, others]
-            np.maximum(largest, ratios.max(axis=1), out=largest)
+            ratios = (columns[item] - columns[others]) * scales[item, others, None]
+            for chosen, values in ((pairs[item, others], ratios), (pairs[others, item], -ratios)):
+                if chosen.any():
+                    np.maximum(largest, values[chosen].max(axis=0), out=largest)
     return float(np.quantile(largest, CONFIDENCE))
 
 

@@ -37,7 +37,7 @@ _PRIOR_ITEMS = 1.0  # further items with a score of ±1
 _ROUNDS = 30
 _CLOSE = 1e-4  # in log λ
 _LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
-_MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 4, 200_000  # simulated residuals: fewer of many votes are as accurate
+_MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 2, 200_000  # simulated residuals: fewer of many votes are as accurate
 _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
 _LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
@@ -63,6 +63,18 @@ class Moments:
     """The expectation of T is ``expected`` (1, τ²…)ᵀ, shape (m, m + 1)."""
     freedom: Vector
     """ν, shape (m,)."""
+    error: Vector
+    """E‖θ̂ − θ‖² from noise, and from each source if its τ² were 1, shape (m + 1,)."""
+
+    @property
+    def fitted(self) -> Vector:
+        """τ² of each source, shape (m,)."""
+        return np.asarray(self.variances(self.observed[None])[0])
+
+    @property
+    def taste_factor(self) -> float:
+        """By what factor tastes enlarge the noise: o."""
+        return 1.0 + float(self.fitted @ self.error[1:] / self.error[0])
 
     def variances(self, observed: Matrix) -> Matrix:
         """Solve for τ² ≥ 0, shape (n, m), given ``observed`` values of T (n, m)."""
@@ -94,13 +106,6 @@ class Uncertainty:
         """V, shape (d, d)."""
         shared = (source.variance * source.covariance for source in self.sources)
         return sum(shared, self.sampling + self.shrinking)
-
-    @property
-    def taste_factor(self) -> float:
-        """By what factor tastes enlarge the noise: o."""
-        noise = float(np.trace(self.sampling))
-        shared = sum(source.variance * float(np.trace(source.covariance)) for source in self.sources)
-        return 1.0 + shared / noise if noise > 0.0 else 1.0
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> "Uncertainty":
         """Apply a change of variables to all covariances."""
@@ -156,11 +161,11 @@ def shrunken_fit(
         spread = math.sqrt(1.0 / ridge) if ridge else math.inf
         return ShrunkenFit(theta, ridge, spread, told.uncertainty(theta, ridge), steps)
     used, factor = 1.0, 1.0
-    for _ in range(2 if told.groups else 1):  # tastes change the ridge little, so a second round suffices
+    theta, used, prior, steps = told.choose_ridge(factor, used, theta)
+    if told.sources:  # the ridge changes little with their tastes, so once is enough
+        factor = told.moments(theta, used)[0].taste_factor
         theta, used, prior, steps = told.choose_ridge(factor, used, theta)
-        found = told.uncertainty(theta, used, factor)
-        factor = found.taste_factor
-    return ShrunkenFit(theta, used, math.sqrt(prior), found, steps)
+    return ShrunkenFit(theta, used, math.sqrt(prior), told.uncertainty(theta, used, factor), steps)
 
 
 class _Sums(NamedTuple):
@@ -185,8 +190,10 @@ class _Told:
     """Shape (e,)."""
     row: Indices
     """Row of each entry, shape (e,)."""
-    groups: Mapping[str, Codes]
-    """Groups of each entry, each (e,)."""
+    phi: sparse.csr_array
+    """φ of each entry, shape (e, d)."""
+    sources: Mapping[str, tuple[sparse.csr_array, Indices]]
+    """φ of each entry in the coordinates (g, k) of the groups of a source, shape (cells, e), and the k of each cell."""
 
     @classmethod
     def of(
@@ -209,13 +216,10 @@ class _Told:
         def totals(place: Indices, count: int) -> _Sums:
             return _Sums(*(sums(place, count, values) for values in (counted, counted * won, counted * weight)))
 
-        return cls(
-            differences,
-            totals(row, len(differences)),
-            totals(entry, len(some_vote)),
-            row[some_vote],
-            {name: codes[some_vote] for name, codes in groups.items()},
-        )
+        phi = differences.of_votes(row[some_vote] if groups else row[:0])
+        sources = {name: _cells(phi, group[some_vote]) for name, group in groups.items()}
+        per_row = totals(row, len(differences))
+        return cls(differences, per_row, totals(entry, len(some_vote)), row[some_vote], phi, sources)
 
     def estimate(self, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
         """Fit with this ridge; return θ (d,) and the number of Newton steps."""
@@ -240,7 +244,8 @@ class _Told:
         """Return σ² by moments, with tastes enlarging the noise by ``factor``."""
         information, noise, inverse = self._parts(theta, ridge)
         kept = inverse @ information
-        signal = float(theta @ theta) - factor * float(np.sum((inverse @ noise) * inverse))
+        noisy = kept if noise is information else inverse @ noise
+        signal = float(theta @ theta) - factor * float(np.sum(noisy * inverse))
         return (max(signal, 0.0) + _PRIOR_ITEMS) / (float(np.sum(kept * kept.T)) + _PRIOR_ITEMS)
 
     def _parts(self, theta: Vector, ridge: float) -> tuple[Matrix, Matrix, Matrix]:
@@ -248,63 +253,63 @@ class _Told:
         chance = special.expit(self.differences.margins(theta))
         slope = chance * (1.0 - chance)
         information = self.differences.information(self.rows.counted * slope)
-        noise = self.differences.information(self.rows.noise * slope)
+        plain = np.array_equal(self.rows.noise, self.rows.counted)  # all weights are 1
+        noise = information if plain else self.differences.information(self.rows.noise * slope)
         if ridge == 0.0:
             return information, noise, np.asarray(linalg.pinvh(information))
         return information, noise, np.asarray(linalg.inv(information + ridge * np.eye(len(theta))))
 
     def uncertainty(self, theta: Vector, ridge: float, factor: float = 1.0) -> Uncertainty:
         """Return the uncertainty of θ, fitted with λ = ``ridge`` = ``factor``/σ²."""
-        information, noise, inverse = self._parts(theta, ridge)
-        moments, squares = self._moments(theta, inverse, np.diag(information))
-        variances = moments.variances(moments.observed[None])[0]
+        _, noise, inverse = self._parts(theta, ridge)
+        moments, names = self.moments(theta, ridge)
+        chance = special.expit(self.differences.margins(theta))[self.row]
+        pull = self.entries.counted * chance * (1.0 - chance)
         sources = [
-            Source(name, float(variance), _between(inverse, square))
-            for (name, square), variance in zip(squares.items(), variances, strict=True)
+            Source(name, float(variance), _between(inverse, _square(self.sources[name][0], pull, self.phi)))
+            for name, variance in zip(names, moments.fitted, strict=True)
         ]
         return Uncertainty(_between(inverse, noise), ridge * factor * (inverse @ inverse), sources, moments)
 
-    def _moments(self, theta: Vector, inverse: Matrix, information: Vector) -> tuple[Moments, dict[str, Matrix]]:
-        """Return the moments of the sources that can be compared, and Σ_g A_g² of each, (d, d)."""
-        rng = np.random.default_rng(0)
-        probes = int(np.clip(_PROBED / max(len(self.row), 1), _LEAST_PROBES, _MOST_PROBES))
-        scale = np.divide(1.0, information, out=np.zeros_like(information), where=information > 0.0)
-        dimensions = np.count_nonzero(information)
+    def moments(self, theta: Vector, ridge: float) -> tuple[Moments, list[str]]:
+        """Return the moments of the sources whose groups can be compared, and their names."""
+        information, _, inverse = self._parts(theta, ridge)
+        own = np.diag(information)
+        scale = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0.0)
         chance = special.expit(self.differences.margins(theta))[self.row]
         residual = self.entries.wins - self.entries.counted * chance
         slope = (chance * (1.0 - chance))[:, None]
-        pull, phi = self.entries.counted[:, None] * slope, self.differences.matrix[self.row]
-        cells = {name: _cells(phi, group) for name, group in self.groups.items()}
+        pull = self.entries.counted[:, None] * slope
+        rng = np.random.default_rng(0)
+        probes = int(np.clip(_PROBED / max(len(self.row), 1), _LEAST_PROBES, _MOST_PROBES))
         noise = np.sqrt(self.entries.noise[:, None] * slope) * rng.normal(size=(len(self.row), probes))
         simulated = {"": noise}
-        for name, (cell, _) in cells.items():
-            simulated[name] = pull * (cell.T @ rng.normal(size=(cell.shape[0], probes)))
-
-        def fitted(each: Matrix) -> Matrix:
-            return np.asarray(each - pull * (phi @ (inverse @ (phi.T @ each))))
-
-        left = {name: fitted(each) for name, each in simulated.items()}
-        sizes, freedom = dict[str, dict[str, Vector]](), dict[str, float]()
-        for name, (cell, item) in cells.items():
-            sizes[name] = {other: scale[item] * ((cell @ each) ** 2).mean(axis=1) for other, each in left.items()}
-            own = sizes[name][""]
-            share = own.sum() / (scale[item] @ ((cell @ noise) ** 2).mean(axis=1))  # that the fit has left
-            effective = own.sum() ** 2 / max(own @ own, 1e-300) * (1.0 + 2.0 / probes)  # squares of averages
-            freedom[name] = effective * share * (1.0 - 1.0 / dimensions)
-        kept = [name for name in cells if freedom[name] >= _LEAST_FREEDOM]
-        observed = [scale[cells[name][1]] @ (cells[name][0] @ residual) ** 2 for name in kept]
-        expected = [[sizes[name][other].sum() for other in ("", *kept)] for name in kept]
-        count = len(kept)
+        for name, (cells, _) in self.sources.items():
+            simulated[name] = pull * (cells.T @ rng.normal(size=(cells.shape[0], probes)))
+        moved = {name: inverse @ (self.phi.T @ each) for name, each in simulated.items()}
+        left = {name: each - pull * (self.phi @ moved[name]) for name, each in simulated.items()}
+        sizes, freedom, observed = dict[str, dict[str, Vector]](), dict[str, float](), dict[str, float]()
+        for name, (cells, item) in self.sources.items():
+            sizes[name] = {other: scale[item] * ((cells @ each) ** 2).mean(axis=1) for other, each in left.items()}
+            size = sizes[name][""]
+            share = size.sum() / (scale[item] @ ((cells @ noise) ** 2).mean(axis=1))  # that the fit has left
+            # the squares of averages over the probes are too large by the last factor
+            effective = size.sum() ** 2 / max(size @ size, 1e-300) * (1.0 + 2.0 / probes)
+            freedom[name] = effective * share * (1.0 - 1.0 / np.count_nonzero(own))
+            observed[name] = float(scale[item] @ (cells @ residual) ** 2)
+        names = [name for name in self.sources if freedom[name] >= _LEAST_FREEDOM]
+        everything = ["", *names]
         moments = Moments(
-            np.array(observed, dtype=np.float64),
-            np.reshape(expected, (count, count + 1)),
-            np.array([freedom[name] for name in kept]),
+            np.array([observed[name] for name in names], dtype=np.float64),
+            np.array([[sizes[name][other].sum() for other in everything] for name in names]).reshape(len(names), -1),
+            np.array([freedom[name] for name in names], dtype=np.float64),
+            np.array([(moved[name] ** 2).sum() for name in everything]),
         )
-        return moments, {name: _square(cells[name][0], pull[:, 0], phi) for name in kept}
+        return moments, names
 
 
 def _cells(phi: sparse.csr_array, group: Codes) -> tuple[sparse.csr_array, Indices]:
-    """Return φ of each entry in the coordinates (g, k), shape (cells, e), and the k of each cell."""
+    """Return φ (e, d) in the coordinates (g, k), shape (cells, e), and the k of each cell; ``group`` is (e,)."""
     dimension = phi.shape[1]
     entry = np.repeat(np.arange(phi.shape[0]), np.diff(phi.indptr))
     codes, cell = np.unique(group[entry].astype(np.int64) * dimension + phi.indices, return_inverse=True)
@@ -326,6 +331,6 @@ def _between(inverse: Matrix, middle: Matrix) -> Matrix:
 
 
 def _half(covariance: Matrix) -> Matrix:
-    """Return a matrix R with RᵀR = ``covariance``."""
-    values, vectors = linalg.eigh(covariance)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
+    """Return a matrix R with RᵀR = ``covariance``, up to rounding."""
+    tiny = 1e-12 * float(np.trace(covariance)) + 1e-300  # centred scores have a singular covariance
+    return np.asarray(linalg.cholesky(covariance + tiny * np.eye(len(covariance))))
