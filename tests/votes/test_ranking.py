@@ -44,17 +44,18 @@ def test_standings_hold_together():
         assert s.chance == pytest.approx(special.expit(s.score))
         assert s.error == pytest.approx(math.sqrt(ranking.covariance[place, place]))
         assert s.score == ranking.scores[place]
+        assert s.score_low < s.score < s.score_high
         assert s.best_error == pytest.approx(math.sqrt(s.best * (1 - s.best) / 10_000))
         mine = (votes.first == place) | (votes.second == place)
         assert s.mean_weight == pytest.approx(ranking.weights[mine].mean())
         assert s.games == mine.sum()
     assert ranking.scores.mean() == pytest.approx(0.0, abs=1e-12)
-    assert ranking.frame().columns[:4] == ["item", "component", "rank", "rank_low"]
+    assert ranking.frame().columns[:4] == ["item", "component", "group", "rank"]
 
 
-def test_weights_none_is_plain_bradley_terry():
+def test_weights_none_without_a_ridge_is_plain_bradley_terry():
     votes = votes_between(STRENGTH)
-    ranking = rank(votes, weights="none")
+    ranking = rank(votes, weights="none", ridge=0.0)
     np.testing.assert_allclose(ranking.scores, fit_scores(wins(votes)).scores, atol=1e-9)
     assert all(s.rank == s.plain_rank and s.score == pytest.approx(s.plain_score) for s in ranking.standings)
 
@@ -64,16 +65,22 @@ def test_the_same_seed_is_the_same_ranking():
     assert rank(votes, seed=3).standings == rank(votes, seed=3).standings
 
 
+def intervals(scores, covariance, draws, rng, component=None):
+    errors = rng.multivariate_normal(np.zeros(len(scores)), covariance, size=draws, method="svd")
+    component = np.zeros(len(scores), np.int32) if component is None else component
+    return rank_intervals(scores, covariance, errors, component)
+
+
 def test_the_chance_of_being_best_is_that_of_a_normal_law():
     scores, covariance = np.array([0.2, 0.0]), np.array([[0.05, -0.05], [-0.05, 0.05]])
-    places = rank_intervals(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
+    places = intervals(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
     assert places.best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
 
 
 def test_two_items_are_told_apart_at_the_normal_quantile():
     covariance = np.array([[0.25, -0.25], [-0.25, 0.25]])  # the difference has standard error 1
     for gap, high in ((1.9, 2), (2.02, 1)):
-        places = rank_intervals(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
+        places = intervals(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
         assert (places.low[0], places.high[0]) == (1, high)
         assert places.apart[0, 1] == (high == 1)
 
@@ -84,8 +91,37 @@ def test_equal_items_are_told_apart_in_5_percent_of_rankings():
     wrong = 0
     for _ in range(400):
         scores = rng.normal(size=8)
-        wrong += rank_intervals(scores - scores.mean(), covariance, draws=1000, rng=rng).apart.any()
+        wrong += intervals(scores - scores.mean(), covariance, draws=1000, rng=rng).apart.any()
     assert wrong / 400 == pytest.approx(0.05, abs=2.5 * math.sqrt(0.05 * 0.95 / 400))
+
+
+def test_one_level_holds_for_all_groups_together():
+    rng = np.random.default_rng(0)
+    component = np.repeat(np.arange(30), 2).astype(np.int32)
+    covariance = 0.25 * np.kron(np.eye(30), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    wrong = 0
+    for _ in range(400):
+        gaps = rng.normal(size=30)
+        scores = np.stack([0.5 * gaps, -0.5 * gaps], axis=1).ravel()
+        wrong += intervals(scores, covariance, draws=1000, rng=rng, component=component).apart.any()
+    assert wrong / 400 == pytest.approx(0.05, abs=2.5 * math.sqrt(0.05 * 0.95 / 400))
+
+
+def test_what_is_settled_makes_the_rest_easier_to_tell_apart():
+    """Six items far above six others: only pairs inside the two halves, and the reverse of the settled ones, remain."""
+    rng = np.random.default_rng(0)
+    scores = np.append(np.full(6, 50.0), np.full(6, -50.0))
+    scores[0] += 3.23
+    together = intervals(scores, 0.5 * np.eye(12), draws=40_000, rng=rng)
+    close = np.where(np.arange(12) < 6, scores, scores + 99.9)  # now both halves may mix
+    mixed = intervals(close, 0.5 * np.eye(12), draws=40_000, rng=rng)
+    assert together.apart[0, 1:6].all()
+    assert not mixed.apart[0, 1:6].all()
+
+
+def test_intervals_of_scores_are_those_of_a_normal_law():
+    places = intervals(np.zeros(3), np.diag([1.0, 4.0, 0.25]), draws=100_000, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(places.reach, 1.96 * np.array([1.0, 2.0, 0.5]), rtol=0.02)
 
 
 def test_ranges_of_ranks_hold_for_all_items_together():
@@ -141,7 +177,7 @@ def test_voters_with_one_vote_each_are_as_no_voters():
     )
     unnamed = Votes.from_arrays(votes.items, votes.first, votes.second, votes.result)
     assert rank(named).standings == rank(unnamed).standings
-    assert not rank(named).notes
+    assert rank(named).notes == ("The ranges treat all votes as independent of each other.",)
 
 
 def test_items_that_never_met_are_ranked_apart():
@@ -159,14 +195,15 @@ def test_items_that_never_met_are_ranked_apart():
     assert sum(s.best for s in groups[1]) == pytest.approx(1.0)
     assert "2 groups of 4 to 3 items" in ranking.notes[0]
     assert not ranking.apart[:4, 4:].any()
-    np.testing.assert_allclose(ranking.scores[:4], rank(one.select(one.result >= 0)).scores, atol=1e-9)
+    alone = rank(one.select(one.result >= 0), ridge=ranking.settings["ridge"])
+    np.testing.assert_allclose(ranking.scores[:4], alone.scores, atol=1e-9)
     assert summarise(ranking)[0].startswith("Group 1: a1 is first of 4 items")
 
 
 def test_one_voter_is_no_cluster():
     votes = votes_between(STRENGTH, voters=1)
     ranking = rank(votes)
-    assert ranking.settings["errors"] == "sandwich"
+    assert "taste_of_voters" not in ranking.settings
     assert any("All votes are by one voter" in note for note in ranking.notes)
     assert min(s.error for s in ranking.standings) > 0.05
 
@@ -181,12 +218,12 @@ def test_voters_who_vote_alike_widen_the_errors():
     )
     for one, other in zip(rank(votes, weights="none").standings, rank(copied, weights="none").standings, strict=True):
         assert one.error == pytest.approx(other.error, rel=0.2)
-    assert rank(copied, weights="none").settings["errors"] == "sandwich, clustered by voter"
+    assert rank(copied).notes == ("The ranges are about other voters like those in this file, not only about these.",)
 
 
 def test_ties_can_be_dropped():
     votes = Votes.from_arrays("ab", [0] * 8, [1] * 8, [1, 1, 1, 0, 0.5, 0.5, 0.5, 0.5])
-    dropped, half = rank(votes, ties="drop"), rank(votes)
+    dropped, half = rank(votes, ties="drop", ridge=0.0), rank(votes, ridge=0.0)
     assert dropped.scores[0] - dropped.scores[1] == pytest.approx(math.log(3))
     assert half.scores[0] - half.scores[1] == pytest.approx(math.log(5 / 3))
     assert dropped.weights.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
@@ -226,16 +263,17 @@ def test_features_lend_votes_to_items_that_have_few():
 
 def test_the_summary_says_who_leads_and_who_cannot_be_told_apart():
     sure = summarise(rank(votes_between(np.array([3.0, 0.02, 0.0]), names=["tea", "milk", "juice"])))
-    assert sure[0] == "tea is first of 3 items: no other item is as good (95% confidence)."
-    assert sure[1] == "It is the best with probability above 0.99."
-    assert sure[2] in (
+    assert sure[0] == (
+        "tea is first of 3 items: no other item is as good (95% confidence). "
+        "It is the best with probability above 0.99."
+    )
+    assert sure[1] in (
         "2nd (milk) and 3rd (juice) cannot be told apart.",
         "2nd (juice) and 3rd (milk) cannot be told apart.",
     )
     unsure = summarise(rank(votes_between(np.zeros(9), count=200)))
     assert " is first of 9 items, but not clearly: " in unsure[0]
-    assert " more may be as good or better." in unsure[0]
-    assert not any("probability" in sentence for sentence in unsure)
+    assert " more may be as good or better. It is the best with probability 0." in unsure[0]
     moved = votes_between(np.zeros(9), count=60, seed=4)
     assert any("Plain Bradley–Terry" in sentence for sentence in summarise(rank(moved)))
 

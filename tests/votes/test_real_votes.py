@@ -40,7 +40,7 @@ def test_a_campaign_by_few_voters_is_flagged_and_undone(recorded, name, voters):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
     clean = plain_ranks(votes).index(target) + 1
-    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, fitting=Fitting(ties="drop")).to_dicts()
+    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, ties="drop").to_dicts()
     assert row["rank_plain"] == (1 if name == "llmfao" else 4)
     assert row["liars_flagged"] == voters
     assert row["fake_votes_left"] == 0
@@ -53,9 +53,7 @@ def test_weights_alone_hold_back_little_against_one_vote_voters(recorded, name):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
     clean = plain_ranks(votes).index(target) + 1
-    rows = stress(
-        votes, "promote", target, sizes=[size // 4, size], voters=size, fitting=Fitting(ties="drop")
-    ).to_dicts()
+    rows = stress(votes, "promote", target, sizes=[size // 4, size], voters=size, ties="drop").to_dicts()
     for row in rows:
         assert 0 <= row["rank_weighted"] - row["rank_plain"] <= 2  # never worse, hardly better
     assert rows[1]["rank_weighted"] < clean  # so the attack succeeds against them …

@@ -124,7 +124,7 @@ def fragility_section(audit: Audit) -> Section:
             "How many well-chosen votes would change the ranking if they were dropped or flipped? The fewer, the more "
             "easily a small fraud or accident could have changed it. Found: the smallest set found, confirmed by a "
             "refit; audit.json lists its rows. Proven minimum: no smaller set can change it.",
-            f"All votes have equal weight here (plain Bradley–Terry){flagged}.",
+            f"Votes have the weights that they have in the ranking{flagged}.",
         ],
         [
             *_fragility_table(audit.trusted_fragility, "Without the flagged voters"),

@@ -17,7 +17,6 @@ MAX_SCORES = 30
 """A figure of more scores would fill several screens."""
 _MAX_WITHOUT_TOP_LABELS = 20
 _WEIGHTED, _PLAIN = "#D55E00", "#0072B2"
-_NORMAL_95 = 1.96
 _MAX_NUMBERED = 14
 _MAX_NAME = 32
 
@@ -29,7 +28,7 @@ def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figu
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, 1.3 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
-        reach = [_NORMAL_95 * standing.error for standing in shown]
+        reach = [standing.score_high - standing.score for standing in shown]
         scores = [standing.score for standing in shown]
         axis.errorbar(
             scores,

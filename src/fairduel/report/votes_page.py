@@ -50,16 +50,17 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
     groups = list(ranking.components())
     explained = (
         "Range: with 95% confidence, all true ranks lie in their ranges. Best: the probability of being the best "
-        "item. Mean weight: a vote counts less than 1 if little else is known about its two items, because a false "
+        "item. Scores are shrunken towards 0, the average, the more the less is known about the item. "
+        "Mean weight: a vote counts less than 1 if little else is known about its two items, because a false "
         "vote does the most damage there. Plain rank: the rank if all votes count the same."
     )
     tables = [
         TextTable.of(
             (standing_cells(standing, digits=2) for standing in group),
             _COLUMNS,
-            f"Group {number}" if len(groups) > 1 else "Standings",
+            f"Group {group[0].group}" if len(groups) > 1 else "Standings",
         )
-        for number, group in enumerate(groups, start=1)
+        for group in groups
     ]
     scores = ", ".join(f"{each.rank}. {each.item} {each.score:+.2f}" for each in groups[0][:_NAMED])
     figure = Drawn(

@@ -27,7 +27,7 @@ _STRESS_TITLES = {
 def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
     """Format one item of a ranking; some cells have a second, shorter title for the terminal."""
     return {
-        "group": f"{standing.component}",
+        "group": standing.group,
         "item": standing.item,
         "rank": f"{standing.rank}",
         "range": rank_range(standing),
@@ -85,7 +85,7 @@ def ranks_table(audit: Audit, most: int) -> TextTable:
         cells.append(
             {
                 "item": new.item,
-                "group": f"{new.component}",
+                "group": new.group,
                 **dict.fromkeys(("rank", "rank without flagged voters"), rank),
                 "range": ranks,
                 "rank by all votes": f"{old.rank}",
@@ -99,7 +99,7 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
     """Format how many votes change the leader or the top k."""
     found = "none found" if result.found is None else f"{result.found:,}"
     return {
-        "what changes": result.what,
+        "what changes": f"{result.what} of group {result.group}" if result.group else result.what,
         "out → in": f"{result.loses} → {result.gains}",
         "challenger": result.gains,
         "votes are": result.how,

@@ -59,7 +59,7 @@ class Audit:
         found["ranks"] = [
             {
                 "item": new.item,
-                "group": new.component,
+                "group": new.group,
                 "all_votes": old.rank,
                 "without_flagged": None if new.item in left else new.rank,
             }

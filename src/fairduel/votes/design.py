@@ -16,7 +16,7 @@ from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import ridge_scores
 from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
-from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels
+from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels, sums
 
 _BLOCK = 4096
 
@@ -87,8 +87,12 @@ class Rows:
         return weigh_rows(self.values, row, counts, trust, matrix, np.ascontiguousarray(linalg.inv(matrix)))
 
     def margins(self, theta: Vector) -> Vector:
-        """Return φᵀθ of each row, shape (r,)."""
-        return self.values @ theta
+        """Return φᵀθ of each row, shape (…, r), for θ (…, d)."""
+        return theta @ self.values.T
+
+    def total(self, coefficients: Vector) -> Vector:
+        """Return Σ c φ over the rows, shape (d,), for ``coefficients`` c (r,)."""
+        return coefficients @ self.values
 
     def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
         """Solve eq. (MLE) for rows with total weight ``totals``, of which they won ``wins``, both (r,).
@@ -153,7 +157,11 @@ class Pairs:
 
     def margins(self, theta: Vector) -> Vector:
         """See :meth:`Rows.margins`."""
-        return theta[self.first] - theta[self.second]
+        return theta[..., self.first] - theta[..., self.second]
+
+    def total(self, coefficients: Vector) -> Vector:
+        """See :meth:`Rows.total`."""
+        return sums(self.first, self.dimension, coefficients) - sums(self.second, self.dimension, coefficients)
 
     def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
         """See :meth:`Rows.estimate`."""

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from fairduel.checks import at_least_zero
+from fairduel.checks import positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
@@ -203,7 +203,7 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         sample_weight: ArrayLike | None,
         voters: ArrayLike | None,
     ) -> Self:
-        ridge = None if self.ridge is None else at_least_zero("ridge", self.ridge)
+        ridge = None if self.ridge is None else positive("ridge", self.ridge)
         for kind, value, known in (("kind of inputs", self.inputs, Inputs), ("treatment of ties", self.ties, Ties)):
             if value not in get_args(known):
                 raise unknown_name(kind, str(value), get_args(known))

@@ -1,7 +1,7 @@
 """Rank items with uncertainty: scores, standard errors, rank intervals and the probability of being best."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,12 +16,14 @@ from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
+from fairduel.votes.uncertainty import Likelihood
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
 _MOST_DRAWN = 2e9  # draws × items², for the same reason
+_MOST_UNDERSTATED = 3.0  # factor by which Wald's statistic may understate a difference, at most
 _MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
 _MOST_STEPPED = 300  # items; with more, further steps take long and gain little
 _MOST_SUMMARISED = 3  # groups
@@ -141,8 +143,10 @@ def rank(
 
     Rank intervals form a simultaneous 95% confidence set. Two items are told apart if their scores differ by more than
     q standard errors of the difference, where q is the 95% quantile of the largest such ratio among ``draws`` of the
-    errors; after each such finding, q leaves it out (Romano and Wolf 2005). An item's lowest rank counts the items that
-    are above it for sure, and so on. The probability of being best is its share of the draws.
+    errors; after each such finding, q leaves it out (Romano and Wolf 2005). Where an item won or lost nearly all its
+    votes, errors understate such a difference (Hauck and Donner 1977), so the fall of the likelihood decides. An item's
+    lowest rank counts the items that are above it for sure, and so on. The probability of being best is its share of
+    the draws.
 
     Args:
         votes: The votes.
@@ -175,14 +179,12 @@ def rank(
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
         errors = uncertainty.draws(draws, np.random.default_rng(seed))
-    scores, covariance, vote_weights = (
-        _centred_scores(fit.theta, component),
-        uncertainty.covariance,
-        np.zeros(len(votes)),
-    )
+        scores, covariance = _centred_scores(fit.theta, component), uncertainty.covariance
+        steepness = None if features is not None or fit.ridge == 0.0 else _steepness(fit.likelihood)
+        found = rank_intervals(scores, covariance, errors, component, steepness)
+    vote_weights = np.zeros(len(votes))
     vote_weights[chosen] = fit.weights
     columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
-    found = rank_intervals(scores, covariance, errors, component)
     groups = _group_names(votes, component)
     standings = _standings(votes.items, component, groups, columns, np.sqrt(np.diag(covariance)), found, draws)
     settings = {
@@ -218,7 +220,13 @@ class RankIntervals(NamedTuple):
     """Whether items i and j are told apart, shape (K, K)."""
 
 
-def rank_intervals(scores: Vector, covariance: Matrix, errors: Matrix, component: Codes) -> RankIntervals:
+Steepness = Callable[[Indices, Indices, Vector], Vector]
+"""Factors by which errors understate that items are above others; exact if they reach the last argument. All (p,)."""
+
+
+def rank_intervals(
+    scores: Vector, covariance: Matrix, errors: Matrix, component: Codes, steepness: Steepness | None = None
+) -> RankIntervals:
     """Compute ranks, their simultaneous 95% confidence set and the probabilities of being best; see :func:`rank`.
 
     ``scores`` are (K,), with ``covariance`` (K, K) and draws of their ``errors`` (draws, K).
@@ -232,7 +240,15 @@ def rank_intervals(scores: Vector, covariance: Matrix, errors: Matrix, component
     used = errors[: max(400, int(2 * _MOST_NUMBERS / count**2))]
     above, left = np.zeros_like(compared), compared
     for _ in range(_MOST_STEPS if count <= _MOST_STEPPED else 1):
-        found = compared & (ratios > _quantile(used, scales, left))
+        quantile = _quantile(used, scales, left)
+        found = compared & (ratios > quantile)
+        close = compared & ~found & (ratios > quantile / _MOST_UNDERSTATED)
+        if steepness is not None and close.any():
+            one, other = np.nonzero(close)
+            nearest = np.argsort(-ratios[one, other], kind="stable")[: int(_MOST_NUMBERS / count**2) + 1]
+            one, other = one[nearest], other[nearest]
+            factors = steepness(one, other, quantile / ratios[one, other])
+            found[one, other] = factors * ratios[one, other] > quantile
         if (found == above).all():
             break
         above, left = found, compared & ~found
@@ -279,15 +295,20 @@ def _fit(votes: Votes, counts: Vector, features: Features | None, **fitting: Any
     return fit, chosen
 
 
+def _steepness(likelihood: Likelihood) -> Steepness:
+    def factors(above: Indices, below: Indices, needed: Vector) -> Vector:
+        contrasts = np.zeros((len(above), len(likelihood.theta)))
+        contrasts[np.arange(len(above)), above] = 1.0
+        contrasts[np.arange(len(above)), below] = -1.0
+        return likelihood.steepness(contrasts, needed)
+
+    return factors
+
+
 def _groups(votes: Votes, chosen: Mask) -> dict[str, Codes]:
-    """Return the voter and the context of each chosen vote, unless there is only one, or no two votes share one."""
-    found = {}
-    for name, codes in (("voters", votes.voter), ("contexts", votes.context)):
-        if codes is not None:
-            known, group = np.unique(codes[chosen], return_inverse=True)
-            if 1 < len(known) < len(group):
-                found[name] = group.astype(np.int32)
-    return found
+    """Return the voter and the context of each chosen vote, if known."""
+    known = {"voters": votes.voter, "contexts": votes.context}
+    return {name: codes[chosen] for name, codes in known.items() if codes is not None}
 
 
 def _centred_scores(theta: Vector, component: Codes) -> Vector:

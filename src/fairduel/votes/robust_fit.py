@@ -29,7 +29,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows
-from fairduel.votes.uncertainty import Uncertainty, shrunken_fit
+from fairduel.votes.uncertainty import Likelihood, Uncertainty, shrunken_fit
 from fairduel.votes.votes import Codes, Indices, sums
 
 Weights = Literal["none", "sequential", "fixed-point"]
@@ -48,6 +48,7 @@ class Fit:
     spread: float
     """σ, the standard deviation of the scores behind the ridge."""
     uncertainty: Uncertainty
+    likelihood: Likelihood
     weights: Vector
     """w of each vote, shape (n,)."""
     trust: float
@@ -81,7 +82,7 @@ def robust_fit(
     weight, residual = vote_weights(differences, row, counts, weights, trust, sigma)
     with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
-    return Fit(fit.theta, fit.ridge, fit.spread, fit.uncertainty, weight, trust, residual)
+    return Fit(fit.theta, fit.ridge, fit.spread, fit.uncertainty, fit.likelihood, weight, trust, residual)
 
 
 def one_thread() -> AbstractContextManager[object]:
