@@ -137,8 +137,8 @@ class Likelihood:
         """Return by what factor Wald's statistic understates that cᵀθ > 0, shape (p,), for ``contrasts`` c (p, d).
 
         It is √(2D)/z, where D is by how much the likelihood falls if cᵀθ = 0, and z the same for a quadratic
-        likelihood. Where this cannot reach ``needed`` (p,), an upper bound is returned, which is cheaper: the fall in the
-        direction of H⁻¹c.
+        likelihood. Where this cannot reach ``needed`` (p,), an upper bound is returned, which is cheaper: the fall
+        in the direction of H⁻¹c.
         """
         chance = special.expit(self.differences.margins(self.theta))
         hessian = self.differences.information(self.counted * chance * (1.0 - chance))
