@@ -15,6 +15,7 @@ from scipy import special
 
 from fairduel.duel import Vector
 from fairduel.experiments.inference import Mean, mean, share
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.parallel import start_worker
 from fairduel.simulation.store import write_parquet
@@ -167,7 +168,11 @@ def measure_grid(
         seeds: One vote file per seed.
         jobs: How many to rank at a time.
         progress: Called with the number of vote files just ranked.
+
+    Raises:
+        BadInputError: A seed is reserved for tuning.
     """
+    refuse_tuning_seeds(seeds)
     (folder / "records").mkdir(parents=True, exist_ok=True)
     calls = [
         joblib.delayed(_measure_batch)(setting, missing[start : start + _BATCH])
