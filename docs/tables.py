@@ -67,13 +67,18 @@ def leaderboard(record: dict[str, Any]) -> list[list[str]]:
 def coverage(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the header and one row per population, number of items and number of votes; voters are columns."""
     voters = sorted({cell["voters"] for cell in record["cells"]})
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for cell in sorted(record["cells"], key=lambda cell: cell["voters"]):
-        place = (cell["kind"], str(cell["items"]), f"{cell['votes']:,}")
-        found = f"{cell['ranks']['value']:.0%}, {cell['width']['value']:.2f} ({cell['width_before']:.2f})"
-        rows.setdefault(place, []).append(found)
-    header = [*COVERAGE, *(f"{count} voters: coverage, width (before)" for count in voters)]
-    return header, [[*place, *found] for place, found in rows.items()]
+    rows: dict[tuple[str, str, str], dict[int, str]] = {}
+    for cell in sorted(record["cells"], key=lambda cell: cell["spread"]):  # close scores first
+        row = rows.setdefault((cell["kind"], str(cell["items"]), f"{cell['votes']:,}"), {})
+        covered, count = f"{cell['ranks']['value']:.0%}", cell["voters"]
+        if cell["spread"] == 1.0:
+            widths = f"{cell['width']['value']:.2f} ({cell['width_before']:.2f})"
+            covered += f" / {row[count]}, {widths}" if count in row else f", {widths}"
+        row[count] = covered
+    header = [*COVERAGE, *(f"{count} voters" for count in voters)]
+    order = list(dict.fromkeys(cell["kind"] for cell in record["cells"]))
+    places = sorted(rows, key=lambda place: order.index(place[0]))
+    return header, [[*place, *(rows[place][count] for count in voters)] for place in places]
 
 
 def write(path: Path, header: list[str], rows: list[list[str]]) -> None:

@@ -104,6 +104,34 @@ def test_ranges_of_half_the_width_are_found_out():
     assert too_narrow.width.value == pytest.approx(honest.width.value / 2, rel=0.25)
 
 
+def with_errors_times(factor):
+    """Rank with the textbook's simultaneous ranges, their standard errors times this factor."""
+
+    def ranker(votes):
+        ranked = rank(votes, draws=100)
+        noise = np.random.default_rng(0).multivariate_normal(np.zeros(len(ranked.items)), ranked.covariance, 2000)
+        variance = np.diag(ranked.covariance)
+        errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * ranked.covariance, 1e-12))
+        quantile = np.quantile((np.abs(noise[:, :, None] - noise[:, None]) / errors).max(axis=(1, 2)), 0.95)
+        above = ranked.scores[:, None] - ranked.scores > factor * quantile * errors
+        low, high = 1 + above.sum(axis=0), len(above) - above.sum(axis=1)
+        place = {item: number for number, item in enumerate(ranked.items)}
+        standings = (
+            replace(s, rank_low=int(low[place[s.item]]), rank_high=int(high[place[s.item]])) for s in ranked.standings
+        )
+        return replace(ranked, standings=tuple(standings))
+
+    return ranker
+
+
+def test_standard_errors_of_half_the_size_are_found_out_among_close_items():
+    """Items that differ clearly do not show it: two items told apart are then seldom in the wrong order."""
+    setting, seeds = Setting("clean", 5, 300, 300, coverage.CLOSE), range(60)
+    assert measure(setting, seeds, with_errors_times(1.0)).ranks.high >= 0.95
+    assert measure(setting, seeds, with_errors_times(0.5)).ranks.high < 0.85
+    assert measure(setting._replace(spread=1.0), seeds, with_errors_times(0.5)).ranks.high >= 0.9
+
+
 # ---------------------------------------------------------------------- all cells
 
 
@@ -198,10 +226,23 @@ def test_the_docs_table_has_one_row_per_population_items_and_votes():
     tables = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(tables)
     cells = [
-        {"kind": "clean", "items": 5, "votes": 3000, "voters": voters, "ranks": {"value": 0.97}, **width}
+        {
+            "kind": kind,
+            "items": 5,
+            "votes": 3000,
+            "voters": voters,
+            "spread": spread,
+            "ranks": {"value": 0.9 + spread / 20},
+            "width": {"value": voters / 100},
+            "width_before": 0.9,
+        }
+        for kind, spreads in (("tastes", (1.0, 0.2)), ("separation", (1.0,)))
+        for spread in spreads
         for voters in (30, 3)
-        for width in [{"width": {"value": voters / 100}, "width_before": 0.9}]
     ]
     header, rows = tables.coverage({"cells": cells})
-    assert header[3:] == ["3 voters: coverage, width (before)", "30 voters: coverage, width (before)"]
-    assert rows == [["clean", "5", "3,000", "97%, 0.03 (0.90)", "97%, 0.30 (0.90)"]]
+    assert header == ["votes are", "items", "votes", "3 voters", "30 voters"]
+    assert rows == [
+        ["tastes", "5", "3,000", "95% / 91%, 0.03 (0.90)", "95% / 91%, 0.30 (0.90)"],
+        ["separation", "5", "3,000", "95%, 0.03 (0.90)", "95%, 0.30 (0.90)"],
+    ]

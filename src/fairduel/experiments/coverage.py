@@ -37,13 +37,25 @@ class Setting(NamedTuple):
     items: int
     votes: int
     voters: int
+    spread: float = 1.0
+    """Standard deviation of the true scores."""
+
+    @property
+    def population(self) -> str:
+        """The kind in words, with its spread."""
+        return f"{self.kind} (close)" if self.spread < 1.0 else self.kind
 
     def __str__(self) -> str:
-        return f"{self.kind}, {self.items} items, {self.votes:,} votes, {self.voters} voters"
+        return f"{self.population}, {self.items} items, {self.votes:,} votes, {self.voters} voters"
 
 
+CLOSE = 0.05
+"""A spread at which all items are about equally good; ranges that are too narrow then fail most often."""
 GRID = tuple(
-    Setting(kind, *sizes) for kind in KINDS for sizes in itertools.product((5, 20, 60), (50, 300, 3000), (3, 30, 300))
+    Setting(kind, *sizes, spread)
+    for kind in KINDS
+    for spread in ((1.0, CLOSE) if kind != "separation" else (1.0,))
+    for sizes in itertools.product((5, 20, 60), (50, 300, 3000), (3, 30, 300))
 )
 """The cells of the table."""
 
@@ -106,8 +118,7 @@ def summarise(files: Sequence[Measured]) -> Coverage:
 
 def measure_file(setting: Setting, seed: int, ranker: Ranker = default_ranker) -> Measured:
     """Rank one vote file and compare the result with the truth."""
-    kind, items, votes, voters = setting
-    drawn = population(kind, items=items, votes=votes, voters=voters, seed=seed)
+    drawn = population(**setting._asdict(), seed=seed)
     return compare(ranker(drawn.votes), drawn.truth)
 
 
@@ -139,18 +150,19 @@ def score_interval(standing: Standing) -> tuple[float, float]:
 
 
 class Before(NamedTuple):
-    """What a cell was before ranges allowed for prompts and for several groups, over 100 vote files."""
+    """What was measured before ranges allowed for prompts and for several groups."""
 
+    files: int
     coverage: float
     width: float
 
 
 @functools.cache
 def before() -> Mapping[Setting, Before]:
-    """Return each cell as measured at commit 781d86e, on seeds 0–99."""
+    """Return each cell as measured at commit 781d86e, on seeds from 0."""
     content = files("fairduel.experiments").joinpath("coverage_before.csv").read_bytes()
     rows = pl.read_csv(content).select(*Setting._fields, *Before._fields).iter_rows()
-    return {Setting(*row[:4]): Before(*row[4:]) for row in rows}
+    return {Setting(*row[:5]): Before(*row[5:]) for row in rows}
 
 
 def count_missing(folder: Path, seeds: Sequence[int]) -> int:

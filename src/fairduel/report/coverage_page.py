@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from fairduel.experiments.conclusions import coverage_conclusions
-from fairduel.experiments.coverage import DRAWS, Coverage, Setting, before
+from fairduel.experiments.coverage import CLOSE, DRAWS, Coverage, Setting, before
 from fairduel.experiments.inference import Mean
 from fairduel.files import write_atomically
 from fairduel.report.page import Page, Section, write_page
@@ -42,25 +42,29 @@ def write_coverage(folder: Path, found: Found, seeds: Sequence[int], command: st
 def kinds_table(found: Found) -> TextTable:
     """Return one row per kind of population."""
     rows = []
-    for kind in dict.fromkeys(setting.kind for setting in found):
-        chosen = {setting: cell for setting, cell in found.items() if setting.kind == kind}
+    for name in dict.fromkeys(setting.population for setting in found):
+        chosen = {setting: cell for setting, cell in found.items() if setting.population == name}
         enough = sum(cell.ranks.value >= CONFIDENCE for cell in chosen.values())
         lowest = min((cell.ranks for cell in chosen.values()), key=lambda ranks: ranks.value)
         widths = [np.mean([cell.width.value for cell in chosen.values()])]
         widths.append(np.mean([before()[setting].width for setting in chosen]))
         texts = [f"{enough} of {len(chosen)}", share_text(lowest), *(f"{width:.2f}" for width in widths)]
-        rows.append([kind, KINDS[kind], *texts])
+        rows.append([name, KINDS[next(iter(chosen)).kind], *texts])
     columns = ["votes", "what they are", "cells with at least 95%", "lowest coverage", "width", "before"]
     return TextTable(columns, rows, "By population", text=2)
 
 
 def _kinds(found: Found) -> Section:
+    files = [before()[setting].files for setting in found]
     return Section(
         "Populations",
         [
             "Coverage is the share of vote files in which the true ranks of all items are in their ranges, for all "
             "groups together. Width is the length of a range divided by that of all ranks; before is that of the "
-            "ranges that did not allow for prompts and several groups.",
+            "ranges that did not allow for prompts and several groups, "
+            f"on {min(files)} to {max(files)} files per cell.",
+            f"The standard deviation of the scores is 1, or {CLOSE} where they are called close: then all items are "
+            "about equally good, and ranges that are too narrow fail most often.",
         ],
         [kinds_table(found)],
     )
@@ -69,7 +73,7 @@ def _kinds(found: Found) -> Section:
 def _cells(found: Found) -> Section:
     columns = ["items", "votes", "voters", "coverage", "before", "width", "before", "scores", "P(best)", "is best"]
     tables = []
-    for kind in dict.fromkeys(setting.kind for setting in found):
+    for name in dict.fromkeys(setting.population for setting in found):
         rows = [
             [
                 f"{setting.items}",
@@ -79,14 +83,14 @@ def _cells(found: Found) -> Section:
                 f"{before()[setting].coverage:.0%}",
                 interval_text(cell.width),
                 f"{before()[setting].width:.2f}",
-                share_text(cell.scores) if kind == "clean" else "–",
+                share_text(cell.scores) if setting.kind == "clean" else "–",
                 f"{cell.leader_best.value:.2f}",
                 f"{cell.leader_is_best.value:.2f}",
             ]
             for setting, cell in found.items()
-            if setting.kind == kind
+            if setting.population == name
         ]
-        tables.append(TextTable(columns, rows, kind.capitalize(), text=0))
+        tables.append(TextTable(columns, rows, name.capitalize(), text=0))
     return Section(
         "All cells",
         [
