@@ -160,7 +160,7 @@ def _report_coverage(folder: Path, seeds: range, jobs: int) -> output.Record:
     output.print_table(
         kinds_table(found),
         text=["votes", "what they are"],
-        optional=["what they are"],
+        optional=["what they are", "before"],
         file=folder / "coverage.json",
     )
     output.say_report(page)

@@ -286,20 +286,21 @@ def coverage_conclusions(found: Mapping[Setting, Coverage]) -> list[str]:
             f"Rank ranges do not hold: coverage is clearly below 95% in {len(failed)} of {len(found)} cells: {listed}"
         )
     elif short:
-        verdict = f"In no cell is coverage clearly below 95%; in {len(short)} of {len(found)} it is within the noise"
+        verdict = f"In no cell is coverage clearly below 95%; in {len(short)} of {len(found)} it is, within noise"
     else:
         verdict = f"Rank ranges hold: coverage is at least 95% in all {len(found)} cells"
     lowest = min(found, key=lambda setting: found[setting].ranks.value)
-    widths, old = {s: cell.width.value for s, cell in found.items()}, before()
-    narrower = sum(width < old[setting].width for setting, width in widths.items())
+    widths = [(cell.width, before()[setting].width) for setting, cell in found.items()]
+    narrower, wider = sum(width.high < old for width, old in widths), sum(width.low > old for width, old in widths)
     said, right = (
         float(np.mean([getattr(cell, name).value for cell in found.values()]))
         for name in ("leader_best", "leader_is_best")
     )
     return [
         f"{verdict}. Lowest: {_with_interval(found[lowest].ranks)} ({lowest}).",
-        f"Ranges span {np.mean(list(widths.values())):.2f} of all ranks on average, "
-        f"{np.mean([old[setting].width for setting in widths]):.2f} before; they are narrower in {narrower} cells.",
+        f"Ranges span {np.mean([width.value for width, _ in widths]):.2f} of all ranks on average, "
+        f"{np.mean([old for _, old in widths]):.2f} before: significantly narrower in {narrower} cells, wider in "
+        f"{wider}.",
         *_score_intervals({setting: cell for setting, cell in found.items() if setting.kind == "clean"}),
         f"The leader's P(best) averages {said:.2f}; leaders are best in {right:.2f} of all cases.",
         f"{_runs(runs)} per cell; brackets are 95% intervals."

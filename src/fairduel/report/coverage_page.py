@@ -20,6 +20,7 @@ from fairduel.votes.populations import KINDS
 from fairduel.votes.ranking import CONFIDENCE
 
 Found = Mapping[Setting, Coverage]
+_LEADER = ("P(best)", "is best")
 
 
 def write_coverage(folder: Path, found: Found, seeds: Sequence[int], command: str) -> Path:
@@ -46,11 +47,15 @@ def kinds_table(found: Found) -> TextTable:
         chosen = {setting: cell for setting, cell in found.items() if setting.population == name}
         enough = sum(cell.ranks.value >= CONFIDENCE for cell in chosen.values())
         lowest = min((cell.ranks for cell in chosen.values()), key=lambda ranks: ranks.value)
-        widths = [np.mean([cell.width.value for cell in chosen.values()])]
-        widths.append(np.mean([before()[setting].width for setting in chosen]))
-        texts = [f"{enough} of {len(chosen)}", share_text(lowest), *(f"{width:.2f}" for width in widths)]
+        means = [
+            np.mean([cell.width.value for cell in chosen.values()]),
+            np.mean([before()[setting].width for setting in chosen]),
+            np.mean([cell.leader_best.value for cell in chosen.values()]),
+            np.mean([cell.leader_is_best.value for cell in chosen.values()]),
+        ]
+        texts = [f"{enough} of {len(chosen)}", share_text(lowest), *(f"{value:.2f}" for value in means)]
         rows.append([name, KINDS[next(iter(chosen)).kind], *texts])
-    columns = ["votes", "what they are", "cells with at least 95%", "lowest coverage", "width", "before"]
+    columns = ["votes", "what they are", "cells with at least 95%", "lowest coverage", "width", "before", *_LEADER]
     return TextTable(columns, rows, "By population", text=2)
 
 
@@ -65,13 +70,14 @@ def _kinds(found: Found) -> Section:
             f"on {min(files)} to {max(files)} files per cell.",
             f"The standard deviation of the scores is 1, or {CLOSE} where they are called close: then all items are "
             "about equally good, and ranges that are too narrow fail most often.",
+            "P(best) is the mean of the leader's, and beside it is how often the leader truly is best.",
         ],
         [kinds_table(found)],
     )
 
 
 def _cells(found: Found) -> Section:
-    columns = ["items", "votes", "voters", "coverage", "before", "width", "before", "scores", "P(best)", "is best"]
+    columns = ["items", "votes", "voters", "coverage", "before", "width", "before", "scores", *_LEADER]
     tables = []
     for name in dict.fromkeys(setting.population for setting in found):
         rows = [
@@ -95,7 +101,7 @@ def _cells(found: Found) -> Section:
         "All cells",
         [
             "Scores: share of the items whose true score is in its own 95% interval; the scores of other populations "
-            "are not on the scale of the truth. P(best): mean of the leader's; is best: how often it truly is.",
+            "are not on the scale of the truth.",
         ],
         tables,
     )
