@@ -2,6 +2,7 @@
 
 $ python docs/tables.py results/table1/table1.json
 $ python docs/tables.py results/leaderboard/leaderboard.json
+$ python docs/tables.py results/coverage/coverage.json
 """
 # ruff: noqa: INP001  # a script
 
@@ -21,6 +22,7 @@ LEADERBOARD = [
     *("agent, untuned", "worst ratio", "where", "geometric mean", "worst, held-out", "mean, held-out"),
     *("best recommended", "loss"),
 ]
+COVERAGE = ["votes are", "items", "votes"]
 _LOWERED = str.maketrans("imnt", "ᵢₘₙₜ")
 
 
@@ -62,6 +64,23 @@ def leaderboard(record: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def coverage(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and one row per population, number of items and number of votes; voters are columns."""
+    voters = sorted({cell["voters"] for cell in record["cells"]})
+    rows: dict[tuple[str, str, str], dict[int, str]] = {}
+    for cell in sorted(record["cells"], key=lambda cell: cell["spread"]):  # close scores first
+        row = rows.setdefault((cell["kind"], str(cell["items"]), f"{cell['votes']:,}"), {})
+        covered, count = f"{cell['ranks']['value']:.0%}", cell["voters"]
+        if cell["spread"] == 1.0:
+            widths = f"{cell['width']['value']:.2f} ({cell['width_before']:.2f})"
+            covered += f" / {row[count]}, {widths}" if count in row else f", {widths}"
+        row[count] = covered
+    header = [*COVERAGE, *(f"{count} voters" for count in voters)]
+    order = list(dict.fromkeys(cell["kind"] for cell in record["cells"]))
+    places = sorted(rows, key=lambda place: order.index(place[0]))
+    return header, [[*place, *(rows[place][count] for count in voters)] for place in places]
+
+
 def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
     """Write a table as CSV."""
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -80,5 +99,7 @@ if __name__ == "__main__":
     record = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if "standings" in record:
         write(DATA / "leaderboard.csv", LEADERBOARD, leaderboard(record))
+    elif "cells" in record:
+        write(DATA / "coverage.csv", *coverage(record))
     else:
         write(DATA / "table1.csv", TABLE1, table1(record))

@@ -10,8 +10,8 @@ import typer
 from fairduel.cli import options, output
 from fairduel.cli.folders import claim
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.experiments import EXPERIMENTS, Experiment, Lines, replay, table1
-from fairduel.experiments.conclusions import conclusions, table1_conclusions
+from fairduel.experiments import EXPERIMENTS, Experiment, Lines, coverage, replay, table1
+from fairduel.experiments.conclusions import conclusions, coverage_conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.rcdp import RUNS as RCDP_RUNS
 from fairduel.experiments.results import Results, run_experiment
@@ -21,9 +21,10 @@ from fairduel.simulation import Store, count_missing
 
 TABLE1 = "table1"
 REPLAY = "replay"
+COVERAGE = "coverage"
 SLOW = "post-serving"
-_NAMES = [*EXPERIMENTS, TABLE1, REPLAY, "all"]
-_RUNS = {REPLAY: replay.RUNS, "rcdp": RCDP_RUNS}
+_NAMES = [*EXPERIMENTS, TABLE1, REPLAY, COVERAGE, "all"]
+_RUNS = {REPLAY: replay.RUNS, "rcdp": RCDP_RUNS, COVERAGE: coverage.RUNS}
 """Experiments with more than 10 runs by default."""
 Which = Annotated[
     str, typer.Argument(metavar="EXPERIMENT", autocompletion=lambda: _NAMES, help="Name of the experiment; see above.")
@@ -35,7 +36,10 @@ def reproduce(
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Number of runs, one seed each.", show_default=f"10; {REPLAY}, rcdp: {replay.RUNS}"
+            min=1,
+            metavar="N",
+            help="Number of runs, one seed each.",
+            show_default=f"10; {REPLAY}, rcdp: {replay.RUNS}; {COVERAGE}: {coverage.RUNS}",
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -62,7 +66,8 @@ def reproduce(
     [bold]rcdp[/bold]            RCDB against RCDP-UCB when outcomes arrive late
     [bold]replay[/bold]          agents on recorded votes (--data), some flipped
     [bold]post-serving[/bold]    the same when some features are seen late (slow)
-    [bold]all[/bold]             all but table1, replay and post-serving
+    [bold]coverage[/bold]        how often the ranges of fairduel rank hold
+    [bold]all[/bold]             all but table1, replay, post-serving and coverage
 
     Writes report.html, the figures, runs.parquet (one row per run) and
     traces.parquet (one row per round). Interrupt it at any time: finished
@@ -76,6 +81,8 @@ def reproduce(
     seeds = options.report_seeds(seed, runs or _RUNS.get(experiment, 10))
     if experiment == TABLE1:
         return _report_table1(folder, seeds, jobs)
+    if experiment == COVERAGE:
+        return _report_coverage(folder, seeds, jobs)
     if experiment == REPLAY:
         return run_and_report(replay.replay(data), "reproduce", folder, seeds, jobs)
     names = [name for name in EXPERIMENTS if name != SLOW] if experiment == "all" else [experiment]
@@ -138,6 +145,26 @@ def _report_table1(folder: Path, seeds: range, jobs: int) -> output.Record:
     )
     output.say_report(page)
     return {**json.loads((folder / "table1.json").read_bytes()), "conclusions": found, "report": str(page)}
+
+
+def _report_coverage(folder: Path, seeds: range, jobs: int) -> output.Record:
+    claim(folder, "reproduce")
+    missing = coverage.count_missing(folder, seeds)
+    with output.progress_bar("Coverage", missing, unit="vote files") as progress:
+        found = coverage.measure_grid(folder, seeds, jobs=jobs, progress=progress)
+    from fairduel.report.coverage_page import kinds_table, write_coverage  # noqa: PLC0415  # plotting is slow
+
+    page = write_coverage(folder, found, seeds, output.typed_command())
+    concluded = coverage_conclusions(found)
+    output.say(*concluded)
+    output.print_table(
+        kinds_table(found),
+        text=["votes", "what they are"],
+        optional=["what they are", "before"],
+        file=folder / "coverage.json",
+    )
+    output.say_report(page)
+    return {**json.loads((folder / "coverage.json").read_bytes()), "conclusions": concluded, "report": str(page)}
 
 
 def _print_results(results: Results) -> None:

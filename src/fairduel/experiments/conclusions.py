@@ -13,14 +13,16 @@ import numpy as np
 
 from fairduel.duel import Vector
 from fairduel.experiments.claims import BEYOND, Status, Verdict
+from fairduel.experiments.coverage import Coverage, Setting, before
 from fairduel.experiments.experiment import Entry, settings_text, title_of
-from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean
+from fairduel.experiments.inference import Mean, exponent, jackknife, mean, mixed_mean, share
 from fairduel.experiments.leaderboard import RANDOM, Board, Scenario, Standing
 from fairduel.experiments.rcdp import PUBLISHED, PUBLISHED_ATTACK, PUBLISHED_POST
 from fairduel.experiments.results import Results
 from fairduel.experiments.sceptic import OWN_RADIUS, RADII, WHOLE
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
+from fairduel.votes.ranking import CONFIDENCE
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -215,7 +217,7 @@ def _against_random(board: Board, first: Standing) -> list[str]:
     return [f"Agents clearly worse than random pairs somewhere (in how many scenarios): {listed}.{never}"]
 
 
-def _corrected(compared: Sequence[object]) -> float:
+def _corrected(compared: Collection[object]) -> float:
     """The confidence of each of several 95% intervals (Bonferroni)."""
     return 1.0 - 0.05 / max(len(compared), 1)
 
@@ -261,6 +263,60 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
             f"At this horizon, the published constants are no better than uniform play for {_listed(uniform)}."
         )
     return [*found, f"{_runs(len(rows[0].by_horizon))} per cell; ± is one standard error."]
+
+
+def coverage_conclusions(found: Mapping[Setting, Coverage]) -> list[str]:
+    """State whether the rank ranges hold, how wide they are, and whether P(best) is calibrated.
+
+    Args:
+        found: Each cell as measured.
+
+    Returns:
+        One or two sentences per item.
+    """
+    runs, names = next(iter(found.values())).files, {setting: str(setting) for setting in found}
+    below = [count for count in range(runs) if share(count, runs, _corrected(names)).high < CONFIDENCE]
+    failed = [names[setting] for setting, cell in found.items() if cell.covered in below]
+    short = [names[setting] for setting, cell in found.items() if cell.ranks.value < CONFIDENCE]
+    if not below:
+        verdict = f"{_runs(runs)} per cell cannot show whether rank ranges hold"
+    elif failed:
+        listed = "; ".join([*failed[:_MAX_NAMES], *(["…"] if len(failed) > _MAX_NAMES else [])])
+        verdict = (
+            f"Rank ranges do not hold: coverage is clearly below 95% in {len(failed)} of {len(found)} cells: {listed}"
+        )
+    elif short:
+        verdict = f"In no cell is coverage clearly below 95%; in {len(short)} of {len(found)} it is, within noise"
+    else:
+        verdict = f"Rank ranges hold: coverage is at least 95% in all {len(found)} cells"
+    lowest = min(found, key=lambda setting: found[setting].ranks.value)
+    widths = [(cell.width, before()[setting].width) for setting, cell in found.items()]
+    narrower, wider = sum(width.high < old for width, old in widths), sum(width.low > old for width, old in widths)
+    said, right = (
+        float(np.mean([getattr(cell, name).value for cell in found.values()]))
+        for name in ("leader_best", "leader_is_best")
+    )
+    return [
+        f"{verdict}. Lowest: {_with_interval(found[lowest].ranks)} ({lowest}).",
+        f"Ranges span {np.mean([width.value for width, _ in widths]):.2f} of all ranks on average, "
+        f"{np.mean([old for _, old in widths]):.2f} before: significantly narrower in {narrower} cells, wider in "
+        f"{wider}.",
+        *_score_intervals({setting: cell for setting, cell in found.items() if setting.kind == "clean"}),
+        f"The leader's P(best) averages {said:.2f}; leaders are best in {right:.2f} of all cases.",
+        f"{_runs(runs)} per cell; brackets are 95% intervals."
+        + (f" Clearly below, corrected for the number of cells, is {below[-1] / runs:.0%} or less." if below else ""),
+    ]
+
+
+def _score_intervals(clean: Mapping[Setting, Coverage]) -> list[str]:
+    """How often the intervals of scores hold; other populations have another link, and so other scores."""
+    if not clean:
+        return []
+    lowest = min(clean, key=lambda setting: clean[setting].scores.value)
+    return [
+        f"95% intervals of single scores hold for {np.mean([cell.scores.value for cell in clean.values()]):.0%} of the "
+        f"items of clean votes. Lowest: {_with_interval(clean[lowest].scores)} ({lowest})."
+    ]
 
 
 def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:

@@ -212,7 +212,7 @@ class Local:
 
     def _parallel(self, backend: str, batches: dict[int, Batch]) -> Iterator[tuple[int, list[Run]]]:
         calls = [joblib.delayed(_run_local)(number, batch, os.getpid()) for number, batch in batches.items()]
-        own = {"initializer": _start_worker, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        own = {"initializer": start_worker, "initargs": (os.getpid(),)} if backend == "loky" else {}
         if calls:
             yield from joblib.Parallel(
                 n_jobs=self.count, backend=backend, return_as="generator_unordered", batch_size=1, **own
@@ -226,7 +226,7 @@ def _run_local(number: int, batch: Batch, parent: int) -> tuple[int, list[Run]]:
     return number, batch.run()
 
 
-def _start_worker(parent: int) -> None:
+def start_worker(parent: int) -> None:
     """Exit when the parent process is gone, even if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
 

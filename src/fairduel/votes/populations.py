@@ -63,17 +63,17 @@ class _Model:
     """Effect of each prompt, shape (prompts, K); no rows if there are no prompts."""
 
 
-def population(kind: str, *, items: int, votes: int, voters: int, seed: int) -> Population:
+def population(kind: str, *, items: int, votes: int, voters: int, seed: int, spread: float = 1.0) -> Population:
     """Draw honest votes from a population with known scores θ.
 
     A vote is by a random voter v on a random pair (and prompt p), who prefers i to j with log-odds
-    s_v (θ_i − θ_j) + u_vi − u_vj + e_pi − e_pj. In ``clean`` votes θ ~ N(0, 1), the care is s = 1, and there are no
-    tastes u and no prompt effects e. The other kinds differ from this:
+    s_v (θ_i − θ_j) + u_vi − u_vj + e_pi − e_pj. In ``clean`` votes θ ~ N(0, ``spread``²), the care is s = 1, and there
+    are no tastes u and no prompt effects e. The other kinds differ from this:
 
     - ``tastes``: u ~ N(0, 0.7²), and the voters' activity is log-normal;
     - ``prompts`` and ``few prompts``: 13 and 5 prompts with e ~ N(0, 0.7²);
     - ``groups``: only items of one group are compared;
-    - ``separation``: θ ~ N(0, 3²) and one item at 6;
+    - ``separation``: θ is three times as large, and one item at 6;
     - ``misspecified``: a mixture of probit, cauchit and 10% coin flips, log-normal care, and a third of the items drawn
       ten times as often;
     - ``polarising``: u = ±2 for one item, + for half of the voters;
@@ -85,6 +85,8 @@ def population(kind: str, *, items: int, votes: int, voters: int, seed: int) -> 
         votes: Number of votes.
         voters: Number of voters.
         seed: Seed; the same seed gives the same votes.
+        spread: Standard deviation of the scores. Near 0 all items are about equally good, which is hardest for ranges:
+            any two items told apart are in the wrong order half of the time.
 
     Returns:
         The votes, and the scores that order the items.
@@ -98,7 +100,7 @@ def population(kind: str, *, items: int, votes: int, voters: int, seed: int) -> 
     for name, number, least in (("items", items, 4), ("votes", votes, 1), ("voters", voters, 1)):
         integer(name, number, least=least)
     world, duels = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-    model = _model(kind, items, voters, world)
+    model = _model(kind, items, voters, spread, world)
     voter = duels.choice(voters, votes, p=model.activity / model.activity.sum())
     first, second = _pairs(model, votes, duels)
     own = model.care[:, None] * model.theta + model.tastes
@@ -123,8 +125,8 @@ def population(kind: str, *, items: int, votes: int, voters: int, seed: int) -> 
     return Population(cast, _truth(kind, model))
 
 
-def _model(kind: str, items: int, voters: int, rng: np.random.Generator) -> _Model:
-    theta, activity, care = rng.standard_normal(items), np.ones(voters), np.ones(voters)
+def _model(kind: str, items: int, voters: int, spread: float, rng: np.random.Generator) -> _Model:
+    theta, activity, care = spread * rng.standard_normal(items), np.ones(voters), np.ones(voters)
     tastes, popularity, group = np.zeros((voters, items)), np.ones(items), np.zeros(items, dtype=np.int64)
     effects = np.zeros((0, items))
     if kind == "tastes":
