@@ -23,6 +23,8 @@ FIRST_WORDS, SECOND_WORDS = zip(*PAIRS, ("1", "2"), strict=True)
 """Words for a winner by position, in upper or lower case."""
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
+EMPTY_ROW = "empty row"
+"""The reason why a row without any value is set aside."""
 _UNKNOWN, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
 _SIGNS = {"1": _FIRST, "-1": _SECOND, "0": _TIE}
 _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a whole number that a table has turned into 1.0
@@ -260,7 +262,7 @@ def _faults(
     said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
     conditions = {
         **{reason: said.eq_missing(reason).to_numpy() for reason in said.unique().drop_nulls()},
-        "empty row": (first < 0) & (second < 0) & no_winner,
+        EMPTY_ROW: (first < 0) & (second < 0) & no_winner,
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
