@@ -105,7 +105,9 @@ def _refusal(reading: Reading, name: str, file: Path) -> str:
             f"{name} has too few votes for a result: {lost:,} of {lost + kept:,} rows are unusable (see {file}){why}."
         )
     if not reading.votes.weight.any():
-        return f"no vote in {name} counts: all in its column {reading.columns['weight']!r} is 0 (use --weight none)."
+        return (
+            f"no vote in {name} counts: its column {reading.columns['weight']!r} is 0 throughout (use --weight none)."
+        )
     return ""
 
 
