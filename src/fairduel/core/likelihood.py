@@ -482,7 +482,7 @@ def converging(ridge: float) -> Iterator[None]:
         yield
     except np.linalg.LinAlgError:
         raise ConvergenceError(
-            "the estimate did not converge because its Hessian is singular: the features or weights are too extreme for "
+            "the estimate did not converge (singular Hessian): the features or weights are too extreme for "
             f"a ridge of {ridge:g}; scale them, or raise the ridge where it is a setting."
         ) from None
 
