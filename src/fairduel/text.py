@@ -5,8 +5,9 @@ import re
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 """How a cell begins that a spreadsheet may run as a formula, unless it is a ``NUMBER``."""
-NUMBER = r"^[+\-][0-9.,eE%–−+\-\[\]() ]*( \(one run\))?$"
-"""A signed number as tables show it, perhaps with its interval."""
+_DIGITS = r"[+\-−]?\.?[0-9][0-9.,]*(?:[eE][+\-]?[0-9]+)?%?"
+NUMBER = rf"^{_DIGITS}(?: \[{_DIGITS}, {_DIGITS}\]| ± {_DIGITS}| \(one run\))?$"
+"""A number as tables show it, perhaps with its interval or error."""
 
 
 def printable(text: str) -> str:
@@ -36,4 +37,4 @@ def cell_text(text: str) -> str:
     >>> [cell_text(text) for text in ("tea", "=cmd|' /C calc'!A0", "-2+3+cmd", "+0.64", "-3.1 [-4, +2]")]
     ['tea', "'=cmd|' /C calc'!A0", "'-2+3+cmd", '+0.64', '-3.1 [-4, +2]']
     """
-    return f"'{text}" if re.search(FORMULA, text) and not re.search(NUMBER, text) else text
+    return f"'{text}" if re.search(FORMULA, text) and not re.fullmatch(NUMBER, text) else text

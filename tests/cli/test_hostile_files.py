@@ -8,12 +8,14 @@ import xml.dom.minidom
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairduel.cli import main, output
 from fairduel.report.figures import _glyphs, image
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import draw_win_matrix
-from fairduel.text import printable
+from fairduel.text import cell_text, printable
 from fairduel.votes.reading import read_votes
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 \x9b31m \r\u202e\u2066"
@@ -142,6 +144,17 @@ def test_numbers_in_csv_files_and_json_are_untouched(fairduel, tmp_path):
     assert [row[header.index("item")].removeprefix("'") for row in rows] == [standing["item"] for standing in ranking]
     table = TextTable(["item", "score"], [["-x", "-0.5"], ["=x", "+12 [+8, +16]"], ["+3", "+1 (one run)"]])
     assert table.csv() == "item,score\n'-x,-0.5\n'=x,\"+12 [+8, +16]\"\n+3,+1 (one run)\n"
+
+
+@given(st.text("=+-@\t\r\n 019.,eE%ab|![](one run)\x1b\x9b\u202e\ud800\uffff漢😀"))
+def test_any_text_is_safe_in_a_terminal_and_a_spreadsheet(text):
+    assert not UNSAFE.search(printable(text))
+    assert "\n" not in printable(text)
+    printable(text).encode()
+    assert cell_text(text) in (text, f"'{text}")
+    assert not re.match(
+        r"[=@\t\r]|[+-](?!\.?[0-9][0-9., \[\]+%eE±−-]*$)", cell_text(text).replace("(one run)", ""), re.DOTALL
+    )
 
 
 def test_printing_escapes_what_a_terminal_would_obey(capsys, monkeypatch):

@@ -1,7 +1,9 @@
 """Damaged, hostile and odd vote files give one sentence that names the file, or the right votes; never a traceback."""
 
+import csv
 import gzip
 import io
+import itertools
 import json
 import re
 import struct
@@ -10,6 +12,8 @@ import zipfile
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairduel import BadInputError
 from fairduel.votes import file_readers
@@ -157,6 +161,7 @@ READ = {  # the text of a CSV file; its results, or the words of the error
     "weight inf": ("first,second,winner,weight\ntea,milk,first,inf\ntea,milk,second,1\n", [0.0]),
     "weight −1": ("first,second,winner,weight\ntea,milk,first,-1\ntea,milk,second,1\n", [0.0]),
     "weight 0": ("first,second,winner,weight\ntea,milk,first,0\n", [1.0]),
+    "separators at the end": (HEADER + "tea,milk,first,\nmilk,tea,first, ,\n", [1.0, 1.0]),
     "a name that is very long": (HEADER + "t" * 200_000 + ",milk,first\n", [1.0]),
     "many columns": ("first,second,winner" + "".join(f",c{n}" for n in range(2000)) + "\ntea,milk,first\n", [1.0]),
 }
@@ -206,6 +211,21 @@ def test_every_encoding_gives_the_same_votes_and_a_guess_is_said(tmp_path, case,
     assert reading.votes.items == ("Crème brûlée", "Spätzle", "Spätzle “à la”", "tea")
     assert reading.votes.result.tolist() == [1.0, 0.0, 1.0]
     assert [notice in warning for warning in reading.warnings] == ([True] if notice else [])
+
+
+ODD = "ab 1,;\t|\"'\n\0\x1b\x85é\u0301ß“漢😀\u2028\ufffd"
+SOME_NAMES = st.lists(st.text(ODD, min_size=1).filter(str.strip), min_size=2, max_size=5, unique=True)
+
+
+@given(SOME_NAMES, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]), st.sampled_from(",;\t"))
+def test_any_names_in_any_encoding_are_read_literally(tmp_path_factory, names, encoding, separator):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    written = io.StringIO()
+    rows = [[one, other, "second"] for one, other in itertools.pairwise(names)]
+    csv.writer(written, delimiter=separator, lineterminator="\n").writerows([HEADER.strip().split(","), *rows])
+    path.write_bytes(written.getvalue().encode(encoding))
+    votes = read_votes(path, strict=True).votes
+    assert seen(votes) == [(one, other, 0.0) for one, other, _ in rows]
 
 
 def test_mixed_encodings_cost_the_broken_lines_only(tmp_path):

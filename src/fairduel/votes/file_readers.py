@@ -217,7 +217,7 @@ def _one_record(lines: Sequence[str], separator: str, width: int) -> tuple[list[
 def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | None:
     if values is None:
         return "misplaced quote"
-    if len(values) > width:
+    if any(value.strip() for value in values[width:]):
         return "more values than columns"
     return _NOT_UTF8 if not line.isascii() and _readable(line) != line else None
 

@@ -66,7 +66,8 @@ def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool
 
     Args:
         path: A ``.csv``, ``.csv.gz``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file. The winner is first,
-            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2), or the name of the winning item.
+            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2, 1/-1), or the winning item's name. Text
+            is UTF-8 or UTF-16, otherwise Windows-1252 with a warning.
         columns: Column names by role: ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time``, ``weight``.
             Roles not listed are found by common column names; None means that there is no such column.
         strict: Raise an error if any row is unusable, instead of setting it aside.
@@ -123,7 +124,8 @@ def votes_of(
     check_weights(weight, f"the votes in {name}")
     used = _used(items, first, second) if problems else tuple(items.to_list())
     if lost := sorted(set(items) - set(used)) if len(used) < len(items) and used else []:
-        warnings.append(f"{shortened(lost)} occur{'s' * (len(lost) == 1)} only in unusable rows, so without a rank.")
+        them = "occurs only in unusable rows and is" if len(lost) == 1 else "occur only in unusable rows and are"
+        warnings.append(f"{shortened(lost)} {them} not ranked.")
     row = np.arange(first_row, len(frame) + first_row)[good]
     voter, voters = _voters(frame[found["voter"]], good, row, warnings) if "voter" in found else (None, ())
     context, contexts = _contexts(frame[found["context"]], good) if "context" in found else (None, ())
