@@ -149,6 +149,8 @@ READ = {  # the text of a CSV file; its results, or the words of the error
     "carriage returns": ((HEADER + GOOD).replace("\n", "\r"), [1.0, 0.0, 0.5]),
     "no line break at the end": ((HEADER + GOOD).removesuffix("\n"), [1.0, 0.0, 0.5]),
     "blank lines": ("\n\n" + HEADER + "\n" + GOOD, [1.0, 0.0, 0.5]),
+    "many blank lines": (300_000 * "\n" + HEADER + GOOD, [1.0, 0.0, 0.5]),
+    "many unknown columns": (",".join(f"c{n}" for n in range(20_000)) + "\n", "c29 and 19,970 more"),
     "a quote that never ends": (HEADER + '"tea,milk,first\n' + GOOD, [1.0, 0.0, 0.5]),
     "a header with a quote that never ends": ('"first,second,winner\n' + GOOD, "votes.csv"),
     "spaces around everything": ("first , second , winner\ntea,milk, first \n", [1.0]),

@@ -12,7 +12,8 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -146,24 +147,28 @@ def read_csv(path: Path, _: Columns) -> Read:
 
 def csv_layout(content: bytes, name: str) -> tuple[bytes, str, int]:
     """Return CSV text from its header on, its separator, and the number of lines above the header."""
-    above, separator = 0, ""
-    while content:
-        line = content[: content.find(b"\n") + 1] or content
+    place, above, separator = 0, 0, ""
+    while place < len(content):
+        line = content[place : content.find(b"\n", place) + 1] or content[place:]
         said = _SEPARATOR_LINE.fullmatch(line)
         if line.strip() and not said:
             break
-        content, above, separator = content[len(line) :], above + 1, said[1].decode() if said else separator
+        place, above, separator = place + len(line), above + 1, said[1].decode() if said else separator
     else:
         raise BadInputError(f"{name} is empty: it needs a header line and rows.")
     header = next(filter(None, line.decode(errors="replace").splitlines()), "")
     separator = separator or max(",;\t", key=header.count)
     try:
-        names = [name for name in next(csv.reader([header], delimiter=separator), []) if name.strip()]
+        names = next(csv.reader([header], delimiter=separator), [])
     except csv.Error as error:
         raise BadInputError(f"the header of {name} is broken ({error}): it must name the columns.") from error
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    if twice := _repeated(filter(str.strip, names)):
         raise BadInputError(f"{name} has two columns named {twice!r}: rename or remove one.")
-    return content, separator, above
+    return content[place:] if place else content, separator, above
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _careful_csv(content: bytes, separator: str, name: str) -> pl.DataFrame:
@@ -266,7 +271,7 @@ def _json_names(content: bytes, file: str) -> list[str]:
     """Return the keys of all lines, in order of appearance."""
     start = content[:_JSON_START].split(b"\n")
     for keys in map(_keys, start):
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
+        if twice := _repeated(keys):
             raise BadInputError(f"{file} has two values named {twice!r} in one line: rename or remove one.")
     try:
         return pl.scan_ndjson(content, infer_schema_length=None).collect_schema().names()
