@@ -88,7 +88,7 @@ def test_tables_can_have_contexts_and_need_only_what_was_voted_on(tmp_path):
         ("f.csv", "item,u\na,1\na,2\nb,1\nc,1\n", "two rows"),
         ("f.csv", "item,u\na,1\nb,1\n", "no finite features for the item 'c'"),
         ("f.csv", "item,u\na,0\nb,0\nc,0\n", "are 0"),
-        ("f.csv", "", "cannot read"),
+        ("f.csv", "", "empty"),
         ("f.npz", "torn", "corrupt or not an npz file|cannot read"),
         ("f.parquet", "torn", "cannot read"),
         ("f.txt", "", "unsupported file type"),

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import TextIO
 
 from fairduel.errors import DamageWarning, FairduelError
+from fairduel.text import printable
 
 _BAD_INPUT, _STOPPED, _TERMINATED = 2, 130, 143
 
@@ -62,10 +63,10 @@ def _show_warning(  # the arguments of warnings.showwarning
     line: str | None = None,
 ) -> None:
     """Print fairduel's own warnings as one sentence, and those of libraries as Python does."""
-    text = f"fairduel: {message}\n" if issubclass(category, DamageWarning) else None
+    text = f"fairduel: {printable(str(message))}\n" if issubclass(category, DamageWarning) else None
     (file or sys.stderr).write(text or warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _fail(sentence: str, code: int) -> int:
-    sys.stderr.write(f"fairduel: {sentence}\n")
+    sys.stderr.write(f"fairduel: {printable(sentence)}\n")
     return code

@@ -4,12 +4,14 @@ import functools
 import inspect
 import json
 import math
+import re
 import shlex
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +35,7 @@ from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import Cell, compile_agents, versions
+from fairduel.text import printable
 
 console = Console()
 notices = Console(stderr=True)
@@ -43,6 +46,7 @@ _Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Prin
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors and warnings.")
 ]
+_NOT_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # terminal codes and surrogates, which JSON leaves as they are
 _UNBOUNDED = 100_000
 _TEXT_WIDTH = 32
 """A column of words may be wrapped to this width."""
@@ -86,7 +90,8 @@ def write_record(path: Path, found: Mapping[str, Any]) -> None:
 
 
 def _json(found: Mapping[str, Any]) -> str:
-    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    return _NOT_IN_JSON.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def _finite(value: Any) -> Any:
@@ -124,10 +129,11 @@ def say_report(path: Path | str, *closing: str) -> None:
     if closing:
         say("", *closing)
     say("")
-    console.print(Text.assemble("Report: ", (str(path), "bold")), soft_wrap=True, highlight=False)
+    console.print(Text.assemble("Report: ", (printable(str(path)), "bold")), soft_wrap=True, highlight=False)
 
 
 def _say(to: Console, sentence: str, style: str = "") -> None:
+    sentence = printable(sentence)
     text = _folded(sentence, to.width) if to.is_terminal else sentence
     to.print(Text(text, style), soft_wrap=True, highlight=False)
 
@@ -148,6 +154,7 @@ def print_table(
         optional: Columns to leave out, the least useful first.
         file: Where to find these columns.
     """
+    table = replace(table, rows=[[printable(cell) for cell in row] for row in table.rows])
     width = console.width if console.is_terminal else _UNBOUNDED
     titles, dropped = _layout(table, width, text, optional)
     shown = [place for place, name in enumerate(table.columns) if name not in dropped]

@@ -12,13 +12,15 @@ from fairduel.cli.folders import check_folder, claim, make_folder
 from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
+from fairduel.text import FORMULA, NUMBER, cell_text
 from fairduel.votes.file_readers import READERS
-from fairduel.votes.reading import Reading, read_votes
+from fairduel.votes.reading import EMPTY_ROW, Reading, read_votes
 
 if TYPE_CHECKING:
     from fairduel.report.page import Section
 
 NO_REPORT = "no report was written."
+_SET_ASIDE = "set-aside.csv"
 
 
 class TiesOption(StrEnum):
@@ -73,7 +75,7 @@ def default_folder(command: str, file: Path) -> Path:
 def read_into(
     path: Path, command: str, out: Path | None, *, strict: bool, **columns: str | None
 ) -> tuple[Reading, Path]:
-    """Read votes; return them and the output folder, which is not touched unless all rows are unusable.
+    """Read votes; return them and the output folder, which is not touched unless most rows are unusable.
 
     ``out`` is None for the default folder. Each of the ``columns`` is a name, ``"none"`` if there is no such column, or
     None to find it.
@@ -82,13 +84,31 @@ def read_into(
     reading = read_votes(path, columns=named, strict=strict)
     folder = out or default_folder(command, path)
     check_folder(folder, command)
-    if len(reading.set_aside) and not len(reading.votes):
+    refusal = _refusal(reading, path.name, folder / _SET_ASIDE)
+    if refusal and len(reading.set_aside):
         make_folder(folder)
         _write_set_aside(folder, reading)
-        raise BadInputError(f"{path.name} has no votes: all its rows are unusable (see {folder / 'set-aside.csv'}).")
-    if not len(reading.votes):
-        raise BadInputError(f"{path.name} has no votes.")
+    if refusal:
+        raise BadInputError(refusal)
     return reading, folder
+
+
+def _refusal(reading: Reading, name: str, file: Path) -> str:
+    """Say why the votes allow no result: there are none, most rows are unusable, or no vote counts."""
+    unusable = {reason: count for reason, count in reading.problems.items() if reason != EMPTY_ROW}
+    lost, kept = sum(unusable.values()), len(reading.votes)
+    why = "".join(f"; main reason: {reason} ({count:,})" for reason, count in list(unusable.items())[:1])
+    if not kept:
+        return f"{name} has no votes" + (f": all its rows are unusable (see {file}){why}." if lost else ".")
+    if lost > kept:
+        return (
+            f"{name} has too few votes for a result: {lost:,} of {lost + kept:,} rows are unusable (see {file}){why}."
+        )
+    if not reading.votes.weight.any():
+        return (
+            f"no vote in {name} counts: its column {reading.columns['weight']!r} is 0 throughout (use --weight none)."
+        )
+    return ""
 
 
 def claim_for(folder: Path, command: str, path: Path, reading: Reading) -> None:
@@ -98,7 +118,7 @@ def claim_for(folder: Path, command: str, path: Path, reading: Reading) -> None:
 
 
 def _write_set_aside(folder: Path, reading: Reading) -> None:
-    skipped = folder / "set-aside.csv"
+    skipped = folder / _SET_ASIDE
     if len(reading.set_aside):
         write_csv(skipped, reading.set_aside)
     else:
@@ -128,7 +148,7 @@ def problem_sentences(reading: Reading) -> list[str]:
     if reading.problems:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in reading.problems.items())
         sentences.append(
-            f"{len(reading.set_aside):,} of {reading.rows:,} rows are unusable and were skipped (see set-aside.csv): "
+            f"{len(reading.set_aside):,} of {reading.rows:,} rows are unusable and were skipped (see {_SET_ASIDE}): "
             f"{reasons}."
         )
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
@@ -154,5 +174,8 @@ def write_report(
 
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
-    """Write a table as CSV, completely or not at all."""
-    write_atomically(path, frame.write_csv().encode())
+    """Write a table as CSV, completely or not at all; text that a spreadsheet would run gets an apostrophe."""
+    text = pl.col(pl.String)
+    runs = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    safe = frame.with_columns(pl.when(runs).then(pl.lit("'") + text).otherwise(text).name.keep())
+    write_atomically(path, safe.rename(cell_text).write_csv().encode())

@@ -482,7 +482,8 @@ def converging(ridge: float) -> Iterator[None]:
         yield
     except np.linalg.LinAlgError:
         raise ConvergenceError(
-            f"the estimate did not converge because its Hessian is singular; use a ridge larger than {ridge:g}."
+            "the estimate did not converge (singular Hessian): the features or weights are too extreme for "
+            f"a ridge of {ridge:g}; scale them, or raise the ridge where it is a setting."
         ) from None
 
 
@@ -490,6 +491,6 @@ def check_converged(excess: float, ridge: float) -> None:
     """Raise an error if the gradient is ``excess`` > 1 times its tolerance."""
     if not excess <= 1.0:
         raise ConvergenceError(
-            f"the estimate did not converge: its gradient is {excess:.2g} times the tolerance; use a ridge larger than "
-            f"{ridge:g}."
+            f"the estimate did not converge: its gradient is {excess:.2g} times the tolerance, because the features or "
+            f"weights are too extreme for a ridge of {ridge:g}; scale them, or raise the ridge where it is a setting."
         )

@@ -1,17 +1,23 @@
 """Figures of experiments and sweeps; each agent keeps its colour throughout."""
 
+import functools
 import io
 import math
-from collections.abc import Mapping, Sequence
+import unicodedata
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
+from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import LogLocator, MaxNLocator, StrMethodFormatter
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, StrMethodFormatter
 
 from fairduel.agents import loaded_class
 from fairduel.duel import Matrix, Vector
@@ -20,15 +26,25 @@ from fairduel.experiments.inference import exponent
 from fairduel.experiments.results import Results
 from fairduel.report.sweep_means import SweepMeans
 from fairduel.report.tables import lines_of, recommended_best
+from fairduel.text import printable_lines
 
 # The colours of Okabe and Ito's colour-blind-safe palette that no agent uses.
 _OTHER_COLOURS = ("#000000", "#56B4E9", "#999999")
 _SETTING_COLOURS = ("#0072B2", "#D55E00")
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MAX_POINTS = 400
+# Fonts with glyphs that matplotlib's own lacks, where they are installed; those with bitmaps only cannot be drawn.
+_WORLD_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
+    *("PingFang SC", "Hiragino Sans", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS"),
+    *("Noto Sans Devanagari", "Noto Sans Thai", "Noto Sans Bengali", "Noto Sans Tamil"),
+    *("Noto Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Symbola", "Unifont"),
+)
+_INSTALLED = {font.name for font in fontManager.ttflist}
 NARROW = 5.0
 """The width of a figure for phones, in inches."""
 STYLE: dict[Any, Any] = {
+    "font.family": ["sans-serif", *(name for name in _WORLD_FONTS if name in _INSTALLED)],
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -220,10 +236,61 @@ def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def image(figure: Figure, kind: Literal["png", "svg", "pdf"]) -> bytes:
-    """Return the figure as an image file; the same figure always gives the same bytes."""
+    """Return the figure as an image file; the same figure always gives the same bytes.
+
+    An SVG file holds characters that no installed font has as text, which browsers draw with fonts of their own.
+    """
+    _rewrite(figure, printable_lines)
+    stand_ins: dict[str, str] = {}
+    if kind == "svg":
+        _rewrite(figure, functools.partial(_stand_in, stand_ins=stand_ins))
     date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    style = {**STYLE, "svg.fonttype": "none" if stand_ins else "path"}
+    with mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         figure.savefig(buffer, format=kind, dpi=150, bbox_inches="tight", metadata=date)
     figure.set_layout_engine("none")  # the next image reuses this layout, which is slow to compute
-    return buffer.getvalue()
+    if not stand_ins:
+        return buffer.getvalue()
+    _rewrite(figure, lambda line: stand_ins.get(line, line))
+    drawn = buffer.getvalue().decode()
+    for stand_in, line in stand_ins.items():
+        drawn = drawn.replace(f">{escape(stand_in)}<", f">{escape(line)}<")
+    return drawn.encode()
+
+
+def _rewrite(figure: Figure, change: Callable[[str], str]) -> None:
+    """Change the texts of a figure, the labels of its ticks included."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                labels = [label.get_text() for label in axis.get_ticklabels()]
+                changed = [change(label) for label in labels]
+                if changed != labels:
+                    axis.set_ticklabels(changed)
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and change(text.get_text()) != text.get_text():
+            text.set_text(change(text.get_text()))
+
+
+def _stand_in(line: str, stand_ins: dict[str, str]) -> str:
+    """Return a line that is as wide as browsers will draw it, and unique: the missing glyphs are dashes of 1 em."""
+    if line.isascii() or line in stand_ins or not (missing := set(map(ord, line)) - _glyphs()):
+        return line
+    known = next((stand_in for stand_in, original in stand_ins.items() if original == line), None)
+    dashes = "".join(_dash(character) if ord(character) in missing else character for character in line)
+    stand_in = known or dashes + "\u200b" * (len(stand_ins) + 1)  # of width 0
+    stand_ins[stand_in] = line
+    return stand_in
+
+
+def _dash(character: str) -> str:
+    return "" if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn") else "—"
+
+
+@functools.cache
+def _glyphs() -> frozenset[int]:
+    """The characters that the fonts of ``STYLE`` have."""
+    files = [findfont(FontProperties(family=[name])) for name in STYLE["font.family"]]
+    return frozenset(code for file in files for code in get_font(file).get_charmap()) | {ord("\n")}

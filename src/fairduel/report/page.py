@@ -14,6 +14,7 @@ from fairduel.files import write_atomically
 from fairduel.report.figures import image
 from fairduel.report.provenance import provenance, runs_text
 from fairduel.report.text_table import TextTable
+from fairduel.text import printable_lines
 
 _DARK_ORANGE = (
     "<style>@media screen and (prefers-color-scheme: dark) {"
@@ -95,6 +96,7 @@ def write_page(folder: Path, page: Page) -> Path:
         loader=PackageLoader("fairduel.report"),
         autoescape=select_autoescape(),
         undefined=StrictUndefined,
+        finalize=lambda value: printable_lines(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from fairduel.text import cell_text, printable
+
 _MATH = (
     *("pm", "times", "cdot", "surd", "infty", "leq", "geq", "to", "|", "in", "lceil", "rceil"),
     *("alpha", "beta", "gamma", "delta", "theta", "kappa", "lambda", "mu", "sigma", "varphi", "Sigma", "tilde{O}"),
@@ -42,9 +44,10 @@ class TextTable:
         return cls(columns, [[row[name] for name in columns] for row in cells], caption, text)
 
     def csv(self) -> str:
-        """Return the table as CSV, its cells as shown."""
+        """Return the table as CSV, its cells as shown, or with an apostrophe if a spreadsheet would run them."""
         written = io.StringIO()
-        csv.writer(written, lineterminator="\n").writerows([self.columns, *self.rows])
+        rows = ([cell_text(cell) for cell in row] for row in [self.columns, *self.rows])
+        csv.writer(written, lineterminator="\n").writerows(rows)
         return written.getvalue()
 
     def latex(self) -> str:
@@ -61,7 +64,9 @@ class TextTable:
         \end{tabular}
         <BLANKLINE>
         """
-        header, *rows = (" & ".join(cell.translate(_LATEX) for cell in row) for row in [self.columns, *self.rows])
+        header, *rows = (
+            " & ".join(printable(cell).translate(_LATEX) for cell in row) for row in [self.columns, *self.rows]
+        )
         alignment = "l" * self.text + "r" * (len(self.columns) - self.text)
         body = "".join(f"{row} \\\\\n" for row in rows)
         return (

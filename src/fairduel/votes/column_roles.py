@@ -16,6 +16,7 @@ _NAMES = {
     "weight": ("weight",),
 }
 _REQUIRED = {"first": "the first item", "second": "the second item", "winner": "the winner"}
+_MOST_LISTED = 30  # columns
 ROLES = ("first", "second", *_NAMES)
 
 
@@ -31,7 +32,9 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
         if column is not None and column not in names:
             raise BadInputError(f"{file} has no column {column!r}{suggestion(column, names, 'its columns')}.")
     plain = _plain_names(names)
-    listed = f"the columns of {file} are {', '.join(name if name.isprintable() else repr(name) for name in names)}"
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in names[:_MOST_LISTED])
+    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    listed = f"the columns of {file} are {shown}{more}"
     found = {role: column for role, column in given.items() if column is not None}
     if not {"first", "second"} & set(given):
         found |= _common_pair(plain, listed)

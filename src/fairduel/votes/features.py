@@ -1,20 +1,29 @@
 """Features of items, or of items per context, from npz, Parquet or CSV files."""
 
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
+from tokenize import TokenError
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError, unknown_name
+from fairduel.votes.file_readers import check_unpacked, csv_layout, damage, read_text
 from fairduel.votes.votes import Indices, Votes
 
 _DEFAULT_ARRAYS = ("features", "phi")
+# What NumPy and zipfile raise for a damaged archive, besides OSError.
+_NPZ_ERRORS = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, SyntaxError, RuntimeError, MemoryError),
+    *(BadZipFile, EOFError, TokenError, struct.error, zlib.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +88,11 @@ def read_features(path: Path | str, votes: Votes, *, array: str | None = None) -
         if path.suffix.lower() == ".npz":
             values, source = _npz(path, votes, array)
         elif path.suffix.lower() in (".parquet", ".csv"):
-            values, source = _table(path, votes), path.name
+            values, source = _table(path, votes)
         else:
             raise BadInputError(f"unsupported file type: {path.name} (features can be .npz, .parquet or .csv).")
-    except (OSError, BadZipFile, EOFError, PolarsError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise BadInputError(f"cannot read features from {path}: {reason}.") from error
+    except (OSError, MemoryError, PanicException, PolarsError) as error:
+        raise BadInputError(f"cannot read features from {path}: {damage(error)}.") from error
     return scaled(values, votes, source=source)
 
 
@@ -114,10 +122,16 @@ def _where(votes: Votes, vote: int, item: int) -> str:
 
 def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float64], str]:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except ValueError as error:
-        raise BadInputError(f"{path.name} is corrupt or not an npz file of plain arrays: {error}.") from error
+        with path.open("rb") as file, ZipFile(file) as archive:
+            check_unpacked(sum(member.file_size for member in archive.infolist()), path)
+            arrays = {member.filename.removesuffix(".npy"): _array(archive, member) for member in archive.infolist()}
+    except BadInputError:
+        raise
+    except _NPZ_ERRORS as error:
+        reason = damage(error)
+        raise BadInputError(
+            f"cannot read features from {path}: not an npz file of plain arrays, or {reason}."
+        ) from error
     usable = [n for n, a in arrays.items() if a.ndim in (2, 3) and a.dtype.kind in "iuf"]
     name = wanted or next((n for n in _DEFAULT_ARRAYS if n in usable), usable[0] if len(usable) == 1 else None)
     if name is None:
@@ -129,6 +143,13 @@ def _npz(path: Path, votes: Votes, wanted: str | None) -> tuple[NDArray[np.float
     if values.ndim == 3:
         values = values[_rows("contexts", votes.contexts, arrays, len(values), path.name)]
     return values, f"{path.name}, array {name}"
+
+
+def _array(archive: ZipFile, member: ZipInfo) -> NDArray[np.generic]:
+    with archive.open(member) as file:
+        array: NDArray[np.generic] = np.lib.format.read_array(file, allow_pickle=False)
+        file.read()  # the checksum is compared at the end
+        return array
 
 
 def _rows(kind: str, names: Sequence[str], arrays: dict[str, NDArray[np.generic]], count: int, file: str) -> Indices:
@@ -147,8 +168,14 @@ def _rows(kind: str, names: Sequence[str], arrays: dict[str, NDArray[np.generic]
     return np.array([int(name) for name in names], dtype=np.int64)
 
 
-def _table(path: Path, votes: Votes) -> NDArray[np.float64]:
-    frame = pl.read_parquet(path) if path.suffix.lower() == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+def _table(path: Path, votes: Votes) -> tuple[NDArray[np.float64], str]:
+    guesses: tuple[str, ...] = ()
+    if path.suffix.lower() == ".parquet":
+        frame = pl.read_parquet(path)
+    else:
+        content, guesses = read_text(path)
+        content, separator, _ = csv_layout(content, path.name)
+        frame = pl.read_csv(content, infer_schema_length=None, separator=separator)
     if "item" not in frame.columns:
         raise BadInputError(f"{path.name} needs a column item; its columns are {', '.join(frame.columns)}.")
     keys = [name for name in ("context", "item") if name in frame.columns]
@@ -163,7 +190,7 @@ def _table(path: Path, votes: Votes) -> NDArray[np.float64]:
         raise BadInputError(f"{path.name} has two rows for the same {' and '.join(keys)}.")
     values = np.full(shape, np.nan)
     values[index] = numbers.to_numpy()[kept]
-    return values
+    return values, "; ".join((path.name, *guesses))
 
 
 def _places(column: pl.Series, names: Sequence[str]) -> Indices:

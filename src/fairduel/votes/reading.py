@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,17 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.column_roles import PAIRS, find_columns
 from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
-from fairduel.votes.votes import Codes, Indices, Mask, Votes
+from fairduel.votes.votes import Codes, Indices, Mask, Votes, check_weights
+from fairduel.votes.words import shortened
 
 FIRST_WORDS, SECOND_WORDS = zip(*PAIRS, ("1", "2"), strict=True)
 """Words for a winner by position, in upper or lower case."""
 _TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
 _BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
+EMPTY_ROW = "empty row"
+"""The reason why a row without any value is set aside."""
 _UNKNOWN, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
+_SIGNS = {"1": _FIRST, "-1": _SECOND, "0": _TIE}
 _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a whole number that a table has turned into 1.0
 _STRAY = 0.05  # share of rows below which a spelling does not decide how the others are read
 
@@ -62,7 +66,8 @@ def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool
 
     Args:
         path: A ``.csv``, ``.csv.gz``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file. The winner is first,
-            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2), or the name of the winning item.
+            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2, 1/-1), or the winning item's name. Text
+            is UTF-8 or UTF-16, otherwise Windows-1252 with a warning.
         columns: Column names by role: ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time``, ``weight``.
             Roles not listed are found by common column names; None means that there is no such column.
         strict: Raise an error if any row is unusable, instead of setting it aside.
@@ -83,8 +88,9 @@ def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool
     [4]
     """
     path = Path(path)
-    frame, first_row = read_table(path, columns or {})
-    return votes_of(frame, columns=columns, strict=strict, first_row=first_row, name=path.name)
+    frame, first_row, *guesses = read_table(path, columns or {})
+    reading = votes_of(frame, columns=columns, strict=strict, first_row=first_row, name=path.name)
+    return replace(reading, warnings=(*guesses, *reading.warnings))
 
 
 def votes_of(
@@ -103,6 +109,7 @@ def votes_of(
     """
     found = find_columns([column for column in frame.columns if column not in (FAULT, LINE)], columns or {}, name)
     warnings: list[str] = []
+    frame = frame.with_columns([_text(frame[column]) for column in found.values() if frame[column].dtype == pl.Binary])
     first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
     winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
     weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
@@ -113,16 +120,21 @@ def votes_of(
     if strict and problems:
         raise BadInputError(_strict_sentence(name, problems, set_aside))
     warnings += _look_alikes("items", items)
-    first, second, winner = first[good], second[good], winner[good]
+    first, second, winner, weight = first[good], second[good], winner[good], weight[good]
+    check_weights(weight, f"the votes in {name}")
+    used = _used(items, first, second) if problems else tuple(items.to_list())
+    if lost := sorted(set(items) - set(used)) if len(used) < len(items) and used else []:
+        them = "occurs only in unusable rows and is" if len(lost) == 1 else "occur only in unusable rows and are"
+        warnings.append(f"{shortened(lost)} {them} not ranked.")
     row = np.arange(first_row, len(frame) + first_row)[good]
     voter, voters = _voters(frame[found["voter"]], good, row, warnings) if "voter" in found else (None, ())
     context, contexts = _contexts(frame[found["context"]], good) if "context" in found else (None, ())
     votes = Votes(
-        items=_used(items, first, second) if problems else tuple(items.to_list()),
+        items=used,
         first=first,
         second=second,
         result=np.array([0.0, 1.0, 0.5, 0.5])[winner],
-        weight=weight[good],
+        weight=weight,
         row=row,
         voter=voter,
         voters=voters,
@@ -155,7 +167,7 @@ def _text(column: pl.Series) -> pl.Series:
     try:
         return column.cast(pl.String)
     except PolarsError:
-        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not names.") from None
+        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not names: store it as text.") from None
 
 
 def _coded(text: pl.Series, names: pl.Series) -> Codes:
@@ -196,6 +208,8 @@ def _read_winners(
     words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
     whole = values.str.strip_chars().str.replace(_WHOLE.pattern, "${1}")
     plain = whole.str.to_lowercase()
+    if _are_signs(plain, items):
+        words |= _SIGNS
     meant = plain.replace_strict(words, default=_UNKNOWN, return_dtype=pl.Int8).to_numpy()
     item_of = _coded(values, items)
     item_of = np.where((item_of < 0) & (whole != values.str.strip_chars()).to_numpy(), _coded(whole, items), item_of)
@@ -203,10 +217,11 @@ def _read_winners(
     item = np.append(item_of, np.int32(-1))[codes]
     by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _UNKNOWN)).astype(np.int8)
     by_name[item < 0] = _UNKNOWN
-    zeros = np.append((plain == "0").to_numpy(), [False])[codes]
+    zeros = np.append((plain == "0").to_numpy() & (meant == _UNKNOWN), [False])[codes]
     unknown_zeros = (zeros & (by_name == _UNKNOWN)).sum()
     if 2 * unknown_zeros > zeros.sum() and unknown_zeros >= _STRAY * (codes >= 0).sum():
         raise BadInputError(f"winner 0 in {name} could mean the first or the second item: write first or second.")
+    _ensure_both_sides(text, by_word, by_name, name)
     # Items may be called a and b, or 1 and 2. Then winners are either all names or all positions: what fits more rows.
     named = (item >= 0) & (first != second)
     with_places = int((by_word[named] != _UNKNOWN).sum())
@@ -221,6 +236,27 @@ def _read_winners(
     return np.where(item < 0, by_word, by_word if with_places > with_names else by_name), codes < 0
 
 
+def _are_signs(plain: pl.Series, items: pl.Series) -> bool:
+    """Whether winners are 1 and −1, for first and second, with 0 for a tie, and no item has such a name."""
+    found = set(plain)
+    return {"1", "-1"} <= found and "2" not in found and not {"1", "-1", "0"} & set(items)
+
+
+def _ensure_both_sides(text: pl.Series, by_word: NDArray[np.int8], by_name: NDArray[np.int8], name: str) -> None:
+    """Raise an error if only one position ever wins because the other is written in an unknown way."""
+    wins = np.bincount(by_word[by_word >= 0], minlength=2)[:2]
+    if wins.all() or not wins.any():
+        return
+    unknown = text.filter(pl.Series((by_word == _UNKNOWN) & (by_name == _UNKNOWN))).drop_nulls()
+    for word, count in unknown.value_counts(sort=True).head(1).iter_rows():
+        if count >= max(_STRAY * wins.sum(), 2):
+            only = "first" if wins[_FIRST] else "second"
+            raise BadInputError(
+                f"all readable winners in {name} are the {only} item, but {count:,} rows say {word!r}: write first, "
+                "second or tie."
+            )
+
+
 def _faults(
     frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
 ) -> tuple[Codes, list[str]]:
@@ -228,7 +264,7 @@ def _faults(
     said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
     conditions = {
         **{reason: said.eq_missing(reason).to_numpy() for reason in said.unique().drop_nulls()},
-        "empty row": (first < 0) & (second < 0) & no_winner,
+        EMPTY_ROW: (first < 0) & (second < 0) & no_winner,
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
@@ -306,7 +342,7 @@ def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[st
 def _numbers(column: pl.Series) -> Vector:
     """Return the column as numbers, with NaN where it holds none."""
     if column.dtype.is_nested() or column.dtype == pl.Binary:
-        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not numbers.")
+        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not numbers: store it as numbers.")
     if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
         column = column.cast(pl.String)
     return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)

@@ -17,6 +17,8 @@ Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Ties = Literal["half", "drop"]
 """How ties count: ``"half"`` a win for each item, or ``"drop"``."""
+MOST_WEIGHT, MOST_VOTES = 1e9, 1e12
+"""The largest weight of a vote, and the largest sum of all weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,7 @@ class Votes:
         weights = np.ones(count) if weight is None else _floats("weight", weight, count)
         if not (np.isfinite(weights) & (weights >= 0.0)).all():
             raise BadInputError("every weight must be a number ≥ 0.")
+        check_weights(weights, "the votes")
         people, places = _names("voter", voters), _names("context", contexts)
         return cls(
             items=names,
@@ -183,12 +186,25 @@ def counted(weight: Vector, result: Vector, ties: Ties) -> Vector:
 def ensure_some_count(counts: Vector) -> None:
     """Raise an error with the reason if all of ``counts`` (n,), how many times each vote counts, are 0."""
     if len(counts) == 0:
-        raise BadInputError("there are no votes: the file is empty or all of its rows are unusable.")
+        raise BadInputError("there are no votes: the table is empty, or Reading.problems says why no row is usable.")
     if not counts.any():
         raise BadInputError(
-            "no vote counts: all have weight 0 or are dropped ties; check the weights, or count ties as half a win "
-            "(--ties half)."
+            "no vote counts: all have weight 0 or are dropped ties; leave the weights out (--weight none), or count "
+            "ties as half a win (--ties half)."
         )
+
+
+def check_weights(weight: Vector, where: str) -> None:
+    """Raise an error if a weight (n,), or their sum, is too large to be a number of votes."""
+    for what, number, most in (
+        ("a weight of", weight.max(initial=0.0), MOST_WEIGHT),
+        ("weights that add up to", weight.sum(), MOST_VOTES),
+    ):
+        if number > most:
+            raise BadInputError(
+                f"{where} have {what} {number:.3g}, above {most:.0e}: a weight is how many times the vote counts, so "
+                "divide all weights by the same number, or leave them out (--weight none)."
+            )
 
 
 def connected(one: Indices | Codes, other: Indices | Codes, count: int) -> Codes:
