@@ -23,6 +23,7 @@ _LINES = {
     "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
     "rank_set_aside": ("with weights, without flagged voters", "#D55E00", "-"),
 }
+_MOST_LEVEL = 8  # labels of an axis; more are turned
 
 
 def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
@@ -95,10 +96,10 @@ def draw_fragility(results: Sequence[Fragility], *, width: float = 7.4) -> Figur
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, 3.6), layout="constrained")
         axis = figure.subplots()
-        tops = {result.top: result.what for result in sorted(results, key=lambda result: result.top)}
+        tops = {(r.group, r.top): r.group or r.what for r in sorted(results, key=lambda result: result.top)}
         for how, colour, shift in (("dropped", _HONEST, -0.12), ("flipped", _FLAGGED, 0.12)):
             drawn = [result for result in results if result.how == how and result.found is not None]
-            x = [list(tops).index(result.top) + shift for result in drawn]
+            x = [list(tops).index((result.group, result.top)) + shift for result in drawn]
             found, least = [result.found or 0 for result in drawn], [result.at_least for result in drawn]
             axis.vlines(x, least, found, color=colour, lw=2, alpha=0.5)
             axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: found")
@@ -106,7 +107,7 @@ def draw_fragility(results: Sequence[Fragility], *, width: float = 7.4) -> Figur
         axis.set_yscale("log")
         _round_numbers(axis.yaxis)
         axis.set_ylim(bottom=0.8)
-        axis.set_xticks(range(len(tops)), list(tops.values()))
+        axis.set_xticks(range(len(tops)), list(tops.values()), rotation=90 if len(tops) > _MOST_LEVEL else 0)
         axis.set_xlim(-0.5, len(tops) - 0.5)
         axis.set_ylabel("votes needed")
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)

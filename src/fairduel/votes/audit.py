@@ -311,8 +311,8 @@ def _leader_advice(found: Audit) -> list[str]:
     clear = [group[0] for group in groups if group[0].rank_high == 1]
     if len(groups) > 1:
         unclear = len(groups) - len(clear)
-        winners = shortened([f"{leader.item} (group {leader.group})" for leader in clear])
-        announce = [f"{len(clear)} of {len(groups)} winners can be announced: {winners}."] if clear else []
+        winners = [f"{leader.item} (group {leader.group})" for leader in clear]
+        announce = [f"{len(clear)} of {len(groups)} winners can be announced: {shortened(winners)}."] if clear else []
         others = f"Do not announce a winner in {'the other ' if clear else ''}{counted_noun(unclear, 'group')}: "
         return [*announce, *([f"{others}their first items are too close."] if unclear else [])]
     if not groups:

@@ -16,7 +16,7 @@ from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.uncertainty import Likelihood
+from fairduel.votes.uncertainty import Likelihood, half
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
@@ -146,7 +146,7 @@ def rank(
     errors; after each such finding, q leaves it out (Romano and Wolf 2005). Where an item won or lost nearly all its
     votes, errors understate such a difference (Hauck and Donner 1977), so the fall of the likelihood decides. An item's
     lowest rank counts the items that are above it for sure, and so on. The probability of being best is its share of
-    the draws.
+    as many draws of the scores, given the estimate.
 
     Args:
         votes: The votes.
@@ -178,13 +178,20 @@ def rank(
         fit, chosen = _fit(votes, counts, features, weights=weights, lies=lies, ridge=ridge)
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
-        errors = uncertainty.draws(draws, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        errors = uncertainty.draws(draws, rng)
+        best = _best(fit.posterior, component, draws, rng)
         scores, covariance = _centred_scores(fit.theta, component), uncertainty.covariance
         steepness = None if features is not None or fit.ridge == 0.0 else _steepness(fit.likelihood)
         found = rank_intervals(scores, covariance, errors, component, steepness)
     vote_weights = np.zeros(len(votes))
     vote_weights[chosen] = fit.weights
-    columns = {"score": scores, "plain_score": plain.scores, **_vote_shares(votes, won, counts, vote_weights)}
+    columns = {
+        "score": scores,
+        "best": best,
+        "plain_score": plain.scores,
+        **_vote_shares(votes, won, counts, vote_weights),
+    }
     groups = _group_names(votes, component)
     standings = _standings(votes.items, component, groups, columns, np.sqrt(np.diag(covariance)), found, draws)
     settings = {
@@ -213,7 +220,6 @@ class RankIntervals(NamedTuple):
     rank: Indices
     low: Indices
     high: Indices
-    best: Vector
     reach: Vector
     """Half-width of the 95% interval of the score."""
     apart: Mask
@@ -227,7 +233,7 @@ Steepness = Callable[[Indices, Indices, Vector], Vector]
 def rank_intervals(
     scores: Vector, covariance: Matrix, errors: Matrix, component: Codes, steepness: Steepness | None = None
 ) -> RankIntervals:
-    """Compute ranks, their simultaneous 95% confidence set and the probabilities of being best; see :func:`rank`.
+    """Compute ranks and their simultaneous 95% confidence set; see :func:`rank`.
 
     ``scores`` are (K,), with ``covariance`` (K, K) and draws of their ``errors`` (draws, K).
     """
@@ -252,14 +258,23 @@ def rank_intervals(
         if (found == above).all():
             break
         above, left = found, compared & ~found
-    best, rank, size = np.zeros(count), np.zeros(count, dtype=np.int64), np.bincount(component)[component]
+    rank, size = np.zeros(count, dtype=np.int64), np.bincount(component)[component]
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
-        leaders = np.argmax(scores[members] + errors[:, members], axis=1)
-        best[members] = np.bincount(leaders, minlength=len(members)) / len(errors)
         rank[members] = _ranks(scores[members])
     reach = np.quantile(np.abs(errors), CONFIDENCE, axis=0)
-    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), best, reach, above | above.T)
+    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), reach, above | above.T)
+
+
+def _best(posterior: tuple[Vector, Matrix], component: Codes, draws: int, rng: np.random.Generator) -> Vector:
+    """Return how often each item is the best of its component among ``draws`` of the posterior, shape (K,)."""
+    mean, covariance = posterior
+    drawn = mean + rng.normal(size=(draws, len(mean))) @ half(covariance)
+    best = np.zeros(len(mean))
+    for number in range(int(component.max()) + 1):
+        members = np.flatnonzero(component == number)
+        best[members] = np.bincount(np.argmax(drawn[:, members], axis=1), minlength=len(members)) / draws
+    return best
 
 
 def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
@@ -291,7 +306,9 @@ def _fit(votes: Votes, counts: Vector, features: Features | None, **fitting: Any
     if features is not None:
         scores = np.hstack([np.eye(count), features.average()])
         mapped = fit.uncertainty.mapped(lambda matrix: scores @ matrix @ scores.T)
-        fit = replace(fit, theta=scores @ fit.theta, uncertainty=mapped)
+        mean, covariance = fit.posterior
+        posterior = scores @ mean, scores @ covariance @ scores.T
+        fit = replace(fit, theta=scores @ fit.theta, uncertainty=mapped, posterior=posterior)
     return fit, chosen
 
 
@@ -367,8 +384,7 @@ def _standings(
             score_low=float(scores[item] - found.reach[item]),
             score_high=float(scores[item] + found.reach[item]),
             error=float(errors[item]),
-            best=float(found.best[item]),
-            best_error=math.sqrt(found.best[item] * (1.0 - found.best[item]) / draws),
+            best_error=math.sqrt(columns["best"][item] * (1.0 - columns["best"][item]) / draws),
             chance=float(special.expit(scores[item])),
             plain_rank=int(plain_rank[item]),
             **{name: float(values[item]) for name, values in columns.items()},
@@ -421,8 +437,7 @@ def _population(votes: Votes, sources: Sequence[str]) -> str:
 def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     shown = list(ranking.components())[:_MOST_SUMMARISED]
-    details = [(group, sentence) for group in shown for sentence in _details(group, ranking)]
-    return verdicts(ranking) + [_prefix(group, ranking) + sentence for group, sentence in details]
+    return verdicts(ranking) + (_details(shown[0], ranking) if len(shown) == 1 else [])
 
 
 def verdicts(ranking: Ranking) -> list[str]:

@@ -48,6 +48,8 @@ class Fit:
     spread: float
     """σ, the standard deviation of the scores behind the ridge."""
     uncertainty: Uncertainty
+    posterior: tuple[Vector, Matrix]
+    """E[θ | θ̂], shape (d,), and its covariance, shape (d, d)."""
     likelihood: Likelihood
     weights: Vector
     """w of each vote, shape (n,)."""
@@ -82,7 +84,7 @@ def robust_fit(
     weight, residual = vote_weights(differences, row, counts, weights, trust, sigma)
     with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
-    return Fit(fit.theta, fit.ridge, fit.spread, fit.uncertainty, fit.likelihood, weight, trust, residual)
+    return Fit(*fit[:6], weight, trust, residual)
 
 
 def one_thread() -> AbstractContextManager[object]:

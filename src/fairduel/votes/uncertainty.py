@@ -8,7 +8,7 @@ Votes that count a = f·w (frequency times weight) have information I = Σ a s �
 function. The estimate maximises the likelihood minus λ/2 ‖θ‖². With H = I + λ and A_g the part of I that belongs to
 group g (a voter, or a context), its error is about H⁻¹(noise + Σ_g A_g u_g − λθ), and has covariance
 
-    V = H⁻¹ (B + τ² Σ_g A_g² + λ²σ²) H⁻¹,   B = Σ f w² s φφᵀ.
+    V = H⁻¹ (B + τ² Σ_g A_g² + λ) H⁻¹,   B = Σ f w² s φφᵀ,   λ = 1/σ².
 
 **τ²** is one number for all items, so a few voters with many votes reveal it. T = Σ_g Σ_k r_gk² / I_kk, with r_g the
 sum of the group's residuals times φ, has expectation b + cτ². The fit makes residuals smaller; b and c, averages of T
@@ -16,9 +16,11 @@ over simulated residuals of the linearised fit, allow for that. T has about ν d
 so draws of τ², with T ν/χ²_ν in place of T, reflect how little a few voters reveal.
 
 **σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). One more item with a score of ±1 is assumed, so that
-few items do not suggest σ = 0. **λ** = o/σ², with o the factor by which tastes enlarge the noise, has the smallest
-expected error. It also keeps the scores of items that won every vote finite, and their errors small: without it, the
-more clearly an item wins, the less certain its score (Hauck and Donner 1977).
+few items do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors small:
+without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
+
+λ shrinks the scores as if voters had no tastes. What is known about θ with tastes, E[θ | θ̂] and its covariance, follows
+from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻¹.
 """
 
 import math
@@ -98,7 +100,7 @@ class Uncertainty:
     sampling: Matrix
     """H⁻¹BH⁻¹, shape (d, d)."""
     shrinking: Matrix
-    """H⁻¹(λ²σ²)H⁻¹, shape (d, d)."""
+    """λH⁻², shape (d, d)."""
     sources: Sequence[Source]
     moments: Moments
 
@@ -115,9 +117,9 @@ class Uncertainty:
 
     def draws(self, count: int, rng: np.random.Generator) -> Matrix:
         """Draw errors of the estimate, shape (count, d); τ² is drawn too."""
-        errors = rng.normal(size=(count, len(self.sampling))) @ _half(self.sampling + self.shrinking)
+        errors = rng.normal(size=(count, len(self.sampling))) @ half(self.sampling + self.shrinking)
         for source, variance in zip(self.sources, self.moments.draws(count, rng).T, strict=True):
-            errors += np.sqrt(variance)[:, None] * (rng.normal(size=errors.shape) @ _half(source.covariance))
+            errors += np.sqrt(variance)[:, None] * (rng.normal(size=errors.shape) @ half(source.covariance))
         return errors
 
 
@@ -189,6 +191,8 @@ class ShrunkenFit(NamedTuple):
     spread: float
     """σ."""
     uncertainty: Uncertainty
+    posterior: tuple[Vector, Matrix]
+    """E[θ | θ̂], shape (d,), and its covariance, shape (d, d)."""
     likelihood: Likelihood
     steps: int
     """Newton steps of the last fit."""
@@ -217,16 +221,14 @@ def shrunken_fit(
     """
     told = _Told.of(differences, row, won, frequency, weight, groups or {})
     theta, steps = told.estimate(1.0 if ridge is None else ridge)
-    if ridge is not None:
-        spread = math.sqrt(1.0 / ridge) if ridge else math.inf
-        return ShrunkenFit(theta, ridge, spread, told.uncertainty(theta, ridge), told.likelihood(theta, ridge), steps)
-    used, factor = 1.0, 1.0
-    theta, used, prior, steps = told.choose_ridge(factor, used, theta)
-    if told.sources:  # the ridge changes little with their tastes, so once is enough
-        factor = told.moments(theta, used)[0].taste_factor
-        theta, used, prior, steps = told.choose_ridge(factor, used, theta)
-    found = told.uncertainty(theta, used, factor)
-    return ShrunkenFit(theta, used, math.sqrt(prior), found, told.likelihood(theta, used), steps)
+    used = ridge
+    if used is None:
+        theta, used, steps = told.choose_ridge(theta)
+        if told.sources:  # the ridge changes little with their tastes, so once is enough
+            theta, used, steps = told.choose_ridge(theta, used, told.moments(theta, used)[0].taste_factor)
+    found, posterior = told.uncertainty(theta, used)
+    spread = math.sqrt(1.0 / used) if used else math.inf
+    return ShrunkenFit(theta, used, spread, found, posterior, told.likelihood(theta, used), steps)
 
 
 class _Sums(NamedTuple):
@@ -292,20 +294,22 @@ class _Told:
         """Return the likelihood around θ."""
         return Likelihood(self.differences, self.rows.counted, self.rows.wins, ridge, theta)
 
-    def choose_ridge(self, factor: float, ridge: float, theta: Vector) -> tuple[Vector, float, float, int]:
-        """Solve λ = o/σ²(λ) for o = ``factor``, from λ = ``ridge`` and θ; return θ, λ, σ² and the last fit's steps."""
+    def choose_ridge(self, theta: Vector, ridge: float = 1.0, factor: float = 1.0) -> tuple[Vector, float, int]:
+        """Solve λ = 1/σ²(λ), starting from θ and λ = ``ridge``; return θ, λ and the last fit's Newton steps.
+
+        Tastes enlarge the noise by ``factor``.
+        """
         bounds = math.log(_LEAST_RIDGE), math.log(_MOST_RIDGE)
         here, last = math.log(ridge), None
         for _ in range(_ROUNDS):
             theta, steps = self.estimate(math.exp(here), theta)
-            prior = self._prior(theta, math.exp(here), factor)
-            step = float(np.clip(math.log(factor / prior), *bounds)) - here
+            step = float(np.clip(-math.log(self._prior(theta, math.exp(here), factor)), *bounds)) - here
             if abs(step) < _CLOSE:
                 break
             slope = -1.0 if last is None else min((step - last[1]) / (here - last[0]), _STEEPEST)  # a secant
             last = here, step
             here = float(np.clip(here - step / slope, *bounds))
-        return theta, math.exp(here), prior, steps
+        return theta, math.exp(here), steps
 
     def _prior(self, theta: Vector, ridge: float, factor: float) -> float:
         """Return σ² by moments, with tastes enlarging the noise by ``factor``."""
@@ -326,9 +330,9 @@ class _Told:
             return information, noise, np.asarray(linalg.pinvh(information))
         return information, noise, np.asarray(linalg.inv(information + ridge * np.eye(len(theta))))
 
-    def uncertainty(self, theta: Vector, ridge: float, factor: float = 1.0) -> Uncertainty:
-        """Return the uncertainty of θ, fitted with λ = ``ridge`` = ``factor``/σ²."""
-        _, noise, inverse = self._parts(theta, ridge)
+    def uncertainty(self, theta: Vector, ridge: float) -> tuple[Uncertainty, tuple[Vector, Matrix]]:
+        """Return the uncertainty of θ, fitted with λ = ``ridge``, and the posterior of the scores."""
+        information, noise, inverse = self._parts(theta, ridge)
         moments, names = self.moments(theta, ridge)
         chance = special.expit(self.differences.margins(theta))[self.row]
         pull = self.entries.counted * chance * (1.0 - chance)
@@ -336,7 +340,14 @@ class _Told:
             Source(name, float(variance), _between(inverse, _square(self.sources[name][0], pull, self.phi)))
             for name, variance in zip(names, moments.fitted, strict=True)
         ]
-        return Uncertainty(_between(inverse, noise), ridge * factor * (inverse @ inverse), sources, moments)
+        found = Uncertainty(_between(inverse, noise), ridge * (inverse @ inverse), sources, moments)
+        covariance = found.covariance
+        if ridge == 0.0 or not moments.fitted.any():
+            return found, (theta, covariance)
+        joint = (information @ inverse) / ridge
+        variance = joint.T @ joint * ridge + covariance - found.shrinking
+        known = linalg.pinvh(variance)
+        return found, (joint @ known @ theta, np.eye(len(theta)) / ridge - joint @ known @ joint.T)
 
     def moments(self, theta: Vector, ridge: float) -> tuple[Moments, list[str]]:
         """Return the moments of the sources whose groups can be compared, and their names."""
@@ -403,7 +414,7 @@ def _between(inverse: Matrix, middle: Matrix) -> Matrix:
     return np.asarray(0.5 * (product + product.T))
 
 
-def _half(covariance: Matrix) -> Matrix:
+def half(covariance: Matrix) -> Matrix:
     """Return a matrix R with RᵀR = ``covariance``, up to rounding."""
     tiny = 1e-12 * float(np.trace(covariance)) + 1e-300  # centred scores have a singular covariance
     return np.asarray(linalg.cholesky(covariance + tiny * np.eye(len(covariance))))
