@@ -16,7 +16,7 @@ from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.uncertainty import Likelihood, half
+from fairduel.votes.uncertainty import Likelihood, Uncertainty, half
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
@@ -180,7 +180,7 @@ def rank(
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
         rng = np.random.default_rng(seed)
         errors = uncertainty.draws(draws, rng)
-        best = _best(fit.posterior, component, draws, rng)
+        best, reach = _best(fit.posterior, component, draws, rng), _reach(uncertainty, errors, rng)
         scores, covariance = _centred_scores(fit.theta, component), uncertainty.covariance
         steepness = None if features is not None or fit.ridge == 0.0 else _steepness(fit.likelihood)
         found = rank_intervals(scores, covariance, errors, component, steepness)
@@ -188,6 +188,8 @@ def rank(
     vote_weights[chosen] = fit.weights
     columns = {
         "score": scores,
+        "score_low": scores - reach,
+        "score_high": scores + reach,
         "best": best,
         "plain_score": plain.scores,
         **_vote_shares(votes, won, counts, vote_weights),
@@ -220,8 +222,6 @@ class RankIntervals(NamedTuple):
     rank: Indices
     low: Indices
     high: Indices
-    reach: Vector
-    """Half-width of the 95% interval of the score."""
     apart: Mask
     """Whether items i and j are told apart, shape (K, K)."""
 
@@ -262,8 +262,15 @@ def rank_intervals(
     for number in range(int(component.max()) + 1):
         members = np.flatnonzero(component == number)
         rank[members] = _ranks(scores[members])
-    reach = np.quantile(np.abs(errors), CONFIDENCE, axis=0)
-    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), reach, above | above.T)
+    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), above | above.T)
+
+
+def _reach(uncertainty: Uncertainty, errors: Matrix, rng: np.random.Generator) -> Vector:
+    """Return half the width of the 95% interval of each score, shape (K,); the scores' spread is uncertain, too."""
+    variances = np.diag(uncertainty.covariance)
+    share = np.divide(np.diag(uncertainty.shrinking), variances, out=np.zeros_like(variances), where=variances > 0.0)
+    more = uncertainty.spread.ratios(len(errors), rng)[:, None] - 1.0
+    return np.asarray(np.quantile(np.abs(errors) * np.sqrt(1.0 + share * more), CONFIDENCE, axis=0))
 
 
 def _best(posterior: tuple[Vector, Matrix], component: Codes, draws: int, rng: np.random.Generator) -> Vector:
@@ -381,8 +388,6 @@ def _standings(
             rank=int(found.rank[item]),
             rank_low=int(found.low[item]),
             rank_high=int(found.high[item]),
-            score_low=float(scores[item] - found.reach[item]),
-            score_high=float(scores[item] + found.reach[item]),
             error=float(errors[item]),
             best_error=math.sqrt(columns["best"][item] * (1.0 - columns["best"][item]) / draws),
             chance=float(special.expit(scores[item])),

@@ -15,9 +15,9 @@ sum of the group's residuals times φ, has expectation b + cτ². The fit makes 
 over simulated residuals of the linearised fit, allow for that. T has about ν degrees of freedom (Satterthwaite 1946),
 so draws of τ², with T ν/χ²_ν in place of T, reflect how little a few voters reveal.
 
-**σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). One more item with a score of ±1 is assumed, so that
-few items do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors small:
-without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
+**σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). One more item with a score of ±0.3 is assumed, so
+that few items do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors
+small: without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
 
 λ shrinks the scores as if voters had no tastes. What is known about θ with tastes, E[θ | θ̂] and its covariance, follows
 from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻¹.
@@ -26,7 +26,7 @@ from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻�
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse, special
@@ -35,7 +35,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.votes.design import Pairs, Rows
 from fairduel.votes.votes import Codes, Indices, sums
 
-_PRIOR_ITEMS = 1.0  # further items with a score of ±1
+_PRIOR_ITEMS, _PRIOR_VARIANCE = 1.0, 0.1  # a further item with a score of ±0.3
 _ROUNDS = 30
 _CLOSE = 1e-4  # in log λ
 _LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
@@ -93,6 +93,33 @@ class Moments:
         return self.variances(self.observed * self.freedom / rng.chisquare(self.freedom, size=shape))
 
 
+class Spread(NamedTuple):
+    """What determines σ²."""
+
+    observed: float
+    """‖θ̂‖²."""
+    noise: float
+    """How much of it is noise, on average."""
+    slope: float
+    """By how much it grows with σ²."""
+    freedom: float
+    """Degrees of freedom of ‖θ̂‖² (Satterthwaite)."""
+
+    @property
+    def variance(self) -> float:
+        """σ²."""
+        return float(self._variances(self.observed))
+
+    def ratios(self, count: int, rng: np.random.Generator) -> Vector:
+        """Draw σ², divided by its estimate, shape (count,)."""
+        chi = rng.chisquare(self.freedom, size=count)
+        return np.asarray(self._variances(self.observed * self.freedom / chi) / self.variance)
+
+    def _variances(self, observed: Any) -> Any:
+        signal = np.maximum(observed - self.noise, 0.0)
+        return (signal + _PRIOR_ITEMS * _PRIOR_VARIANCE) / (self.slope + _PRIOR_ITEMS)
+
+
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The covariance of an estimate, by source."""
@@ -103,6 +130,7 @@ class Uncertainty:
     """λH⁻², shape (d, d)."""
     sources: Sequence[Source]
     moments: Moments
+    spread: "Spread"
 
     @property
     def covariance(self) -> Matrix:
@@ -113,7 +141,7 @@ class Uncertainty:
     def mapped(self, change: Callable[[Matrix], Matrix]) -> "Uncertainty":
         """Apply a change of variables to all covariances."""
         sources = [source._replace(covariance=change(source.covariance)) for source in self.sources]
-        return Uncertainty(change(self.sampling), change(self.shrinking), sources, self.moments)
+        return Uncertainty(change(self.sampling), change(self.shrinking), sources, self.moments, self.spread)
 
     def draws(self, count: int, rng: np.random.Generator) -> Matrix:
         """Draw errors of the estimate, shape (count, d); τ² is drawn too."""
@@ -316,8 +344,8 @@ class _Told:
         information, noise, inverse = self._parts(theta, ridge)
         kept = inverse @ information
         noisy = kept if noise is information else inverse @ noise
-        signal = float(theta @ theta) - factor * float(np.sum(noisy * inverse))
-        return (max(signal, 0.0) + _PRIOR_ITEMS) / (float(np.sum(kept * kept.T)) + _PRIOR_ITEMS)
+        noise_part = factor * float(np.sum(noisy * inverse))
+        return Spread(float(theta @ theta), noise_part, float(np.sum(kept**2)), freedom=1.0).variance
 
     def _parts(self, theta: Vector, ridge: float) -> tuple[Matrix, Matrix, Matrix]:
         """Return I, B and H⁻¹, all (d, d)."""
@@ -340,12 +368,16 @@ class _Told:
             Source(name, float(variance), _between(inverse, _square(self.sources[name][0], pull, self.phi)))
             for name, variance in zip(names, moments.fitted, strict=True)
         ]
-        found = Uncertainty(_between(inverse, noise), ridge * (inverse @ inverse), sources, moments)
-        covariance = found.covariance
+        sampling, shrinking, shrunken = _between(inverse, noise), ridge * (inverse @ inverse), inverse @ information
+        shared = sum((source.variance * source.covariance for source in sources), sampling)
+        signal = shrunken @ shrunken.T / ridge if ridge else np.zeros_like(shared)
+        variance = signal + shared  # of θ̂
+        freedom = float(np.trace(variance) ** 2 / np.sum(variance**2))
+        spread = Spread(float(theta @ theta), float(np.trace(shared)), float(np.sum(shrunken**2)), freedom)
+        found = Uncertainty(sampling, shrinking, sources, moments, spread)
         if ridge == 0.0 or not moments.fitted.any():
-            return found, (theta, covariance)
-        joint = (information @ inverse) / ridge
-        variance = joint.T @ joint * ridge + covariance - found.shrinking
+            return found, (theta, found.covariance)
+        joint = shrunken.T / ridge
         known = linalg.pinvh(variance)
         return found, (joint @ known @ theta, np.eye(len(theta)) / ridge - joint @ known @ joint.T)
 
@@ -417,4 +449,8 @@ def _between(inverse: Matrix, middle: Matrix) -> Matrix:
 def half(covariance: Matrix) -> Matrix:
     """Return a matrix R with RᵀR = ``covariance``, up to rounding."""
     tiny = 1e-12 * float(np.trace(covariance)) + 1e-300  # centred scores have a singular covariance
-    return np.asarray(linalg.cholesky(covariance + tiny * np.eye(len(covariance))))
+    try:
+        return np.asarray(linalg.cholesky(covariance + tiny * np.eye(len(covariance))))
+    except linalg.LinAlgError:  # by more than rounding usually does
+        values, vectors = linalg.eigh(covariance)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)
