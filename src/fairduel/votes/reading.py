@@ -248,13 +248,13 @@ def _are_signs(plain: pl.Series, items: pl.Series) -> bool:
 
 def _ensure_both_sides(text: pl.Series, by_word: NDArray[np.int8], by_name: NDArray[np.int8], name: str) -> None:
     """Raise an error if only one position ever wins because the other is written in an unknown way."""
-    wins = np.bincount(by_word[by_word >= 0], minlength=2)[:2]
-    if wins.all() or not wins.any():
+    first, second = (int(np.count_nonzero(by_word == side)) for side in (_FIRST, _SECOND))
+    if bool(first) == bool(second):
         return
     unknown = text.filter(pl.Series((by_word == _UNKNOWN) & (by_name == _UNKNOWN))).drop_nulls()
     for word, count in unknown.value_counts(sort=True).head(1).iter_rows():
-        if count >= max(_STRAY * wins.sum(), 2):
-            only = "first" if wins[_FIRST] else "second"
+        if count >= max(_STRAY * (first + second), 2):
+            only = "first" if first else "second"
             raise BadInputError(
                 f"all readable winners in {name} are the {only} item, but {count:,} rows say {word!r}: write first, "
                 "second or tie."
