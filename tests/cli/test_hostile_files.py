@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel.cli import main, output
-from fairduel.report.figures import _glyphs, image
+from fairduel.report import figures
+from fairduel.report.figures import image
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import draw_win_matrix
 from fairduel.text import cell_text, printable
@@ -134,7 +135,7 @@ def test_names_cannot_leave_their_place(fairduel, tmp_path, command):
 def test_numbers_in_csv_files_and_json_are_untouched(fairduel, tmp_path):
     code, shown, _ = fairduel("rank", "votes.csv", "--out", "out", "--json")
     assert code == 0
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
+    assert not UNSAFE.search(shown)
     ranking = json.loads(shown)["ranking"]
     assert {standing["item"] for standing in ranking} == set(HOSTILE)
     _, [header, *rows] = safe_cells(tmp_path / "out" / "ranking.csv")
@@ -195,9 +196,9 @@ def test_any_path_can_be_read_and_written(fairduel, tmp_path):
 # ---------------------------------------------------------------------- figures
 
 
-def test_characters_without_a_font_are_drawn_by_the_browser():
+def test_characters_without_a_font_are_drawn_by_the_browser(monkeypatch):
+    monkeypatch.setattr(figures, "_glyphs", lambda: frozenset(range(0x2100)))
     names = ["\U0001f9ea\u4e2d", "\u4e2d\U0001f9ea", "plain & <b>"]
-    assert {0x4E2D, 0x1F9EA} - _glyphs(), "fonts of this machine have them: choose rarer ones"
     figure = draw_win_matrix(names, np.ones((3, 3)) - np.eye(3))
     svg = image(figure, "svg")
     texts = [node.firstChild.data for node in xml.dom.minidom.parseString(svg).getElementsByTagName("text")]

@@ -5,11 +5,14 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fairduel import __version__
+from fairduel.report import figures
 from fairduel.report.figures import draw_means, image
 from fairduel.report.sweep_means import Point, SweepMeans
+from fairduel.report.votes_figures import draw_win_matrix
 from helpers.reports import REPORTS
 
 SITE = Path(__file__).parents[2] / "site"
@@ -86,6 +89,14 @@ def test_a_figure_of_a_sweep_is_not_clipped(tab):
     points = [Point(panel, name, name, x, 5.0, math.nan, 1) for panel in "ab" for name in names for x in names]
     means = SweepMeans(points, mixed=[], x_label="agent", y_label="final regret (mean ± standard error)")
     assert clipped(tab, image(draw_means(means), "svg").decode()) == []
+
+
+def test_characters_without_a_font_are_not_clipped(tab, monkeypatch):
+    monkeypatch.setattr(figures, "_glyphs", lambda: frozenset(range(0x2100)))
+    names = ["\u4e2d" * 12, "\U0001f9ea\u6587" * 5, "plain"]
+    svg = image(draw_win_matrix(names, np.ones((3, 3)) - np.eye(3)), "svg").decode()
+    assert f">{names[0]}</text>" in svg
+    assert clipped(tab, svg) == []
 
 
 @pytest.fixture(scope="module")

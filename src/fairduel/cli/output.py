@@ -46,7 +46,8 @@ _Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Prin
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors and warnings.")
 ]
-_NOT_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # terminal codes and surrogates, which JSON leaves as they are
+# What a terminal may obey and JSON leaves as it is, and surrogates, which cannot be written.
+_NOT_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNBOUNDED = 100_000
 _TEXT_WIDTH = 32
 """A column of words may be wrapped to this width."""

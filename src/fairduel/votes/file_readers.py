@@ -71,7 +71,7 @@ def check_unpacked(size: int, path: Path) -> None:
     if size > max(UNPACKED_BYTES, UNPACKED_RATIO * packed):
         raise BadInputError(
             f"{path.name} unpacks to more than {UNPACKED_RATIO} times its size, as hardly any votes do: check where it "
-            "is from, and unpack it yourself if you trust it."
+            "is from, and store it uncompressed (as .csv or by np.savez) if you trust it."
         )
 
 

@@ -109,9 +109,9 @@ def votes_of(
     """
     found = find_columns([column for column in frame.columns if column not in (FAULT, LINE)], columns or {}, name)
     warnings: list[str] = []
-    frame = frame.with_columns([_text(frame[column]) for column in found.values() if frame[column].dtype == pl.Binary])
-    first, second, items = _item_codes(_text(frame[found["first"]]), _text(frame[found["second"]]))
-    winner, no_winner = _read_winners(_text(frame[found["winner"]]), first, second, items, name)
+    frame = frame.with_columns([_plain_column(frame[column], role, name) for role, column in found.items()])
+    first, second, items = _item_codes(frame[found["first"]].cast(pl.String), frame[found["second"]].cast(pl.String))
+    winner, no_winner = _read_winners(frame[found["winner"]].cast(pl.String), first, second, items, name)
     weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
     faults, reasons = _faults(frame, first, second, winner, no_winner, weight)
     good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
@@ -163,11 +163,15 @@ def as_table(votes: Votes) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _text(column: pl.Series) -> pl.Series:
-    try:
-        return column.cast(pl.String)
-    except PolarsError:
-        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not names: store it as text.") from None
+def _plain_column(column: pl.Series, role: str, name: str) -> pl.Series:
+    """Return a column of plain values: names stored as bytes become text, lists and objects are refused."""
+    kind, wanted = column.dtype, "numbers" if role in ("time", "weight") else "names"
+    with suppress(PolarsError):  # bytes that are not UTF-8
+        if kind == pl.Binary and wanted == "names":
+            return column.cast(pl.String)
+        if not kind.is_nested() and kind not in (pl.Binary, pl.Object):
+            return column
+    raise BadInputError(f"{name}: column {column.name!r} holds {kind}, not {wanted}: store it as text.")
 
 
 def _coded(text: pl.Series, names: pl.Series) -> Codes:
@@ -244,13 +248,13 @@ def _are_signs(plain: pl.Series, items: pl.Series) -> bool:
 
 def _ensure_both_sides(text: pl.Series, by_word: NDArray[np.int8], by_name: NDArray[np.int8], name: str) -> None:
     """Raise an error if only one position ever wins because the other is written in an unknown way."""
-    wins = np.bincount(by_word[by_word >= 0], minlength=2)[:2]
-    if wins.all() or not wins.any():
+    first, second = (int(np.count_nonzero(by_word == side)) for side in (_FIRST, _SECOND))
+    if bool(first) == bool(second):
         return
     unknown = text.filter(pl.Series((by_word == _UNKNOWN) & (by_name == _UNKNOWN))).drop_nulls()
     for word, count in unknown.value_counts(sort=True).head(1).iter_rows():
-        if count >= max(_STRAY * wins.sum(), 2):
-            only = "first" if wins[_FIRST] else "second"
+        if count >= max(_STRAY * (first + second), 2):
+            only = "first" if first else "second"
             raise BadInputError(
                 f"all readable winners in {name} are the {only} item, but {count:,} rows say {word!r}: write first, "
                 "second or tie."
@@ -314,7 +318,7 @@ def _voters(
     column: pl.Series, good: Indices | slice, row: Indices, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
     """Return who cast the good votes; every vote without a voter gets its own."""
-    text = _text(column)
+    text = column.cast(pl.String)
     names = _sorted_names(text)
     warnings += _look_alikes("voters", names)
     codes = _coded(text, names)[good]
@@ -330,7 +334,7 @@ def _voters(
 
 
 def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[str, ...]]:
-    text = _text(column)
+    text = column.cast(pl.String)
     names = _sorted_names(text)
     codes = _coded(text, names)[good]
     places = _used(names, codes)
@@ -341,8 +345,6 @@ def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[st
 
 def _numbers(column: pl.Series) -> Vector:
     """Return the column as numbers, with NaN where it holds none."""
-    if column.dtype.is_nested() or column.dtype == pl.Binary:
-        raise BadInputError(f"column {column.name!r} holds {column.dtype}, not numbers: store it as numbers.")
     if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
         column = column.cast(pl.String)
     return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
