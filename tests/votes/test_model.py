@@ -93,7 +93,7 @@ def test_by_default_probabilities_are_calibrated(count, dimension):
         model = RobustPreferenceModel().fit(X[:count], y[:count])
         claimed.append(model.predict_proba(X[count:]).max(axis=1).mean())
         right.append((model.predict(X[count:]) == y[count:]).mean())
-    assert np.mean(claimed) == pytest.approx(np.mean(right), abs=0.035)
+    assert np.mean(claimed) == pytest.approx(np.mean(right), abs=0.05)
 
 
 def test_a_weight_of_two_is_two_votes():

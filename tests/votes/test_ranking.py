@@ -8,7 +8,8 @@ from fairduel import BadInputError
 from fairduel.votes import Votes, rank, read_features
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.features import scaled
-from fairduel.votes.ranking import rank_intervals, summarise
+from fairduel.votes.ranking import _best, _reach, rank_intervals, summarise
+from fairduel.votes.uncertainty import Moments, Spread, Uncertainty
 
 
 def votes_between(strength, count=600, seed=0, voters=40, names=None):
@@ -73,8 +74,8 @@ def intervals(scores, covariance, draws, rng, component=None):
 
 def test_the_chance_of_being_best_is_that_of_a_normal_law():
     scores, covariance = np.array([0.2, 0.0]), np.array([[0.05, -0.05], [-0.05, 0.05]])
-    places = intervals(scores, covariance, draws=100_000, rng=np.random.default_rng(0))
-    assert places.best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
+    best = _best((scores, covariance), np.zeros(2, np.int32), 100_000, np.random.default_rng(0))
+    assert best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
 
 
 def test_two_items_are_told_apart_at_the_normal_quantile():
@@ -120,8 +121,16 @@ def test_what_is_settled_makes_the_rest_easier_to_tell_apart():
 
 
 def test_intervals_of_scores_are_those_of_a_normal_law():
-    places = intervals(np.zeros(3), np.diag([1.0, 4.0, 0.25]), draws=100_000, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(places.reach, 1.96 * np.array([1.0, 2.0, 0.5]), rtol=0.02)
+    rng, sampling, shrinking = np.random.default_rng(0), np.diag([1.0, 4.0, 0.25]), np.diag([0.5, 0.0, 0.25])
+    none = Moments(np.empty(0), np.empty((0, 1)), np.empty(0), np.ones(1))
+    for freedom, wider in ((1e6, False), (6.0, True)):  # few items reveal little about their spread
+        uncertainty = Uncertainty(sampling, shrinking, [], none, Spread(9.0, 1.0, 8.0, freedom))
+        reach = _reach(uncertainty, uncertainty.draws(100_000, rng), rng)
+        expected = 1.96 * np.sqrt([1.5, 4.0, 0.5])
+        assert (reach[[0, 2]] > 1.05 * expected[[0, 2]]).all() == wider
+        assert reach[1] == pytest.approx(expected[1], rel=0.02)
+        if not wider:
+            np.testing.assert_allclose(reach, expected, rtol=0.02)
 
 
 def test_ranges_of_ranks_hold_for_all_items_together():
