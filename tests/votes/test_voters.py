@@ -1,17 +1,20 @@
 """Evidence on voters: honest people are left alone at the stated level, liars are not, and every number is right."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from scipy.special import betaln, expit
+from scipy.special import betaln, expit, logsumexp
 
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.campaign import exposure_evidence, find_meetings, pushing, urn_unevenness
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
-from fairduel.votes.voters import KINDS, audit_voters
+from fairduel.votes.timing import stretches
+from fairduel.votes.voters import audit_voters
 
 
 @pytest.mark.parametrize("taste", [0.0, 0.5, 1.5])
@@ -27,11 +30,11 @@ def test_honest_people_with_tastes_are_hardly_ever_flagged(taste):
 
 
 def test_evidence_of_honest_voters_is_at_most_1_on_average():
-    values = {kind: [] for kind in KINDS}
+    values = {}
     for seed in range(6):
         votes, _ = arena(liars={}, seed=seed)
         for kind, log in audit_voters(votes).log_evidence.items():
-            values[kind].append(np.exp(log).mean())
+            values.setdefault(kind, []).append(np.exp(log).mean())
     for kind, means in values.items():
         error = np.std(means) / np.sqrt(len(means))
         assert np.mean(means) <= 1.0 + 3 * error, kind
@@ -48,11 +51,11 @@ def test_every_kind_of_liar_is_found(kind):
     for name in liars:
         place = evidence.voters.index(name)
         assert words[kind] in evidence.why[place]
-        assert evidence.flagged_by[place] == "own votes"
 
 
-def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows():
+def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows_with_timestamps():
     votes, _ = arena(seed=4)
+    votes = replace(votes, time=1.7e9 + 10.0 * np.arange(len(votes)))
     rng = np.random.default_rng(0)
     order, codes = rng.permutation(len(votes)), rng.permutation(len(votes.voters))
     names = np.empty(len(codes), dtype=object)
@@ -64,6 +67,7 @@ def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows():
         votes.result[order],
         voter=codes[votes.voter[order]],
         voters=names.tolist(),
+        time=votes.time[order],
     )
     before, after = audit_voters(votes), audit_voters(moved)
     np.testing.assert_allclose(after.total[codes], before.total, atol=1e-6)
@@ -115,16 +119,45 @@ def test_exposure_counts_for_nothing_where_voters_choose():
     assert careful.settings["voters_who_choose_their_duels"] == 0
 
 
-def test_meetings_count_the_others_rate():
+def rates_of_others(votes: Votes, voter: int, item: int) -> float:
+    """The slow way: others' duels with the item near each of the voter's duels, on average."""
+    context = [None] if votes.context is None else [None, votes.context]
+    best = 0.0
+    others = votes.voter != voter
+    shown = (votes.first == item) | (votes.second == item)
+    overall = ((shown & others).sum() + 1) / (others.sum() + len(votes.items) / 2)
+    for where in context:
+        for step in (-1, 1):
+            each = []
+            for t in np.flatnonzero(~others):
+                stretch = stretches(votes)
+                beside = stretch[t] + step if 0 <= stretch[t] + step < 10 else stretch[t] - step
+                near = np.isin(stretch, [stretch[t], beside]) if where is None else where == where[t]
+                each.append(((shown & others & near).sum() + overall) / ((others & near).sum() + 1))
+            best = max(best, np.mean(each))
+    since = np.arange(len(votes)) >= np.argmax(shown)
+    rate = ((shown & others).sum() + overall) / ((since & others).sum() + 1)
+    return max(best, rate * since[~others].mean())
+
+
+@pytest.mark.parametrize("contexts", [0, 3])
+def test_meetings_compare_duels_of_the_same_time_and_context(contexts):
+    rng = np.random.default_rng(contexts)
+    first = rng.integers(5, size=80)
+    known = {"context": rng.integers(3, size=80), "contexts": "xyz"} if contexts else {}
     votes = Votes.from_arrays(
-        "abcd", [0, 0, 0, 1, 2], [1, 2, 1, 2, 3], [1, 0.5, 1, 0, 1], voter=[0, 0, 1, 1, 2], voters=["u", "v", "w"]
+        "abcde",
+        first,
+        (first + rng.integers(1, 5, 80)) % 5,
+        rng.integers(0, 2, 80),
+        voter=rng.integers(6, size=80),
+        voters="uvwxyz",
+        **known,
     )
     met = find_meetings(votes)
-    cells = dict(zip(zip(met.voter.tolist(), met.item.tolist(), strict=True), met.rate.tolist(), strict=True))
-    assert cells[0, 0] == pytest.approx((1 + 1) / (3 + 2))  # one of the three votes of others has a
-    assert cells[0, 2] == pytest.approx((2 + 1) / (3 + 2))
-    assert cells[2, 3] == pytest.approx((0 + 1) / (4 + 2))
     assert met.met.sum() == 2 * len(votes)
+    expected = [rates_of_others(votes, v, k) for v, k in zip(met.voter, met.item, strict=True)]
+    np.testing.assert_allclose(met.rate, expected)
 
 
 def test_exposure_is_an_urn_against_a_free_share():
@@ -133,6 +166,18 @@ def test_exposure_is_an_urn_against_a_free_share():
     urn *= np.prod([(9 * (1 - rate) + k) / (9 + 3 + k) for k in range(2)])  # … then two without it
     free = np.exp(betaln(3 + 2, 2 + 1) - betaln(2, 1))
     assert exposure_evidence(met, duels, rate, size) == pytest.approx(np.log(free / urn))
+    assert exposure_evidence(1.0, duels, rate, size) == -np.inf
+
+
+@pytest.mark.parametrize("duels", [1, 5, 40, 300])
+@pytest.mark.parametrize("size", [0.5, 5.0, 1e4])
+def test_exposure_is_an_e_value_for_every_rate_up_to_that_of_others(duels, size):
+    met = np.arange(duels + 1.0)
+    for rate in (0.01, 0.2, 0.5, 0.9):
+        evidence = exposure_evidence(met, np.full_like(met, duels), rate, size)
+        for true in np.array([0.1, 0.5, 0.9, 1.0]) * rate:
+            chance = stats.betabinom.logpmf(met, duels, size * true, size * (1 - true))
+            assert logsumexp(chance + evidence) <= 1e-6
 
 
 @pytest.mark.parametrize("truth", [0.001, 0.1, 0.5])
@@ -180,6 +225,18 @@ def test_seconds_are_differences_of_clock_times_or_response_times():
     assert audit_voters(timed([5.0, 1, 4, 2, 6, np.nan])).seconds.tolist() == [5.0, 1.5]
 
 
+def test_the_gap_between_two_visits_is_no_time_for_a_vote():
+    assert audit_voters(timed([0.0, 0, 8, 86400, 86400, 172800])).seconds[0] == 8.0
+    assert np.isnan(audit_voters(timed([0.0, 0, 8, 86400, 86400, 172800])).seconds[1])
+    assert audit_voters(timed([0.0, 0, 1800, 1, 3601, 1802])).seconds.tolist() == [1800.0, 1.0]
+
+
+def test_timestamps_in_any_order_are_timestamps():
+    votes = timed(1.7e9 + np.array([20.0, 4, 0, 2, 10, 0]))
+    assert audit_voters(votes).seconds.tolist() == [10.0, 2.0]
+    assert stretches(votes).tolist() == [8, 5, 0, 3, 6, 1]
+
+
 def hasty_among(times) -> list[str]:
     """Names of the hasty, where each voter needs these six times."""
     people = np.repeat(np.arange(len(times)), 6)
@@ -212,7 +269,7 @@ def test_times_in_whole_minutes_cannot_tell_haste():
     assert hasty_among([*others, [61, 1, 1, 61, 1, 1]]) == ["v5"]
 
 
-def test_the_frame_has_a_row_for_each_voter_and_the_most_suspicious_first():
+def test_the_frame_has_a_row_for_each_voter_and_the_most_evidence_first():
     votes, liars = arena(seed=4)
     evidence = audit_voters(votes)
     frame = evidence.frame(votes.items)
