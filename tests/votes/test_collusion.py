@@ -8,7 +8,8 @@ from scipy.special import expit
 
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.collusion import _crowd_push, _meetings, alike_pairs, e_bh, shared_evidence
+from fairduel.votes.campaign import Push
+from fairduel.votes.collusion import Crowd, _crowd_push, _meetings, alike_pairs, e_bh, shared_evidence
 from fairduel.votes.null_model import Decisive, best_honest, consensus
 from fairduel.votes.stress import inject, rank_of
 from fairduel.votes.synthetic import arena
@@ -131,7 +132,18 @@ def test_a_crowd_of_occasional_voters_is_found_and_nobody_is_flagged_for_it(each
     theirs = on_oak & evidence.crowd.voters[attacked.votes.voter]
     assert (weights[~theirs] == 1.0).all()
     assert len(np.unique(weights[theirs])) == 1  # for it or against it, or a tie
-    assert weights[theirs].sum() == pytest.approx(0.5 * np.sqrt((on_oak & ~theirs).sum()))
+    others = on_oak & ~theirs
+    assert weights[theirs].sum() == pytest.approx(others.sum() / len(np.unique(attacked.votes.voter[others])))
+
+
+def test_a_crowd_counts_as_one_voter_but_never_more_than_a_standard_error():
+    first = np.zeros(140, dtype=int)
+    voter = np.concatenate([np.arange(2, 42), np.repeat([0, 1], 50)])
+    votes = Votes.from_arrays("abc", first, 1 + first, first, voter=voter, voters=[f"v{v}" for v in range(42)])
+    push = Push(0, up=False, duels=40, pushed=40, expected=9.0)
+    crowd = Crowd(4, np.arange(42) >= 2, 99.0, push, (push,))
+    assert crowd.vote_weights(votes, np.ones(140))[:40].sum() == pytest.approx(5.0)  # of 100 other votes, not 50
+    assert (crowd.vote_weights(votes, np.ones(140))[40:] == 1.0).all()
 
 
 def test_voters_with_more_votes_are_flagged_one_by_one():

@@ -10,11 +10,12 @@ from scipy.special import betaln, expit, logsumexp
 
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
-from fairduel.votes.campaign import exposure_evidence, find_meetings, pushing, urn_unevenness
+from fairduel.votes.campaign import Push, exposure_evidence, find_cells, find_meetings, pushing, urn_unevenness
+from fairduel.votes.null_model import best_honest, best_honest_slope
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
 from fairduel.votes.timing import stretches
-from fairduel.votes.voters import audit_voters
+from fairduel.votes.voters import _baseline, _by_kind, audit_voters
 
 
 @pytest.mark.parametrize("taste", [0.0, 0.5, 1.5])
@@ -119,25 +120,23 @@ def test_exposure_counts_for_nothing_where_voters_choose():
     assert careful.settings["voters_who_choose_their_duels"] == 0
 
 
-def rates_of_others(votes: Votes, voter: int, item: int) -> float:
+def rate_of_others(votes: Votes, voter: int, item: int) -> float:
     """The slow way: others' duels with the item near each of the voter's duels, on average."""
-    context = [None] if votes.context is None else [None, votes.context]
-    best = 0.0
-    others = votes.voter != voter
+    others, stretch = votes.voter != voter, stretches(votes)
     shown = (votes.first == item) | (votes.second == item)
     overall = ((shown & others).sum() + 1) / (others.sum() + len(votes.items) / 2)
-    for where in context:
-        for step in (-1, 1):
-            each = []
-            for t in np.flatnonzero(~others):
-                stretch = stretches(votes)
-                beside = stretch[t] + step if 0 <= stretch[t] + step < 10 else stretch[t] - step
-                near = np.isin(stretch, [stretch[t], beside]) if where is None else where == where[t]
-                each.append(((shown & others & near).sum() + overall) / ((others & near).sum() + 1))
-            best = max(best, np.mean(each))
+
+    def rate(near) -> float:
+        return ((shown & others & near).sum() + overall) / ((others & near).sum() + 1)
+
+    own = np.flatnonzero(~others)
+    before, after = ([np.clip(stretch[t] - back, 0, 7) for t in own] for back in (2, 0))
+    rates = [np.mean([rate((stretch >= s) & (stretch < s + 3)) for s in begin]) for begin in (before, after)]
     since = np.arange(len(votes)) >= np.argmax(shown)
-    rate = ((shown & others).sum() + overall) / ((since & others).sum() + 1)
-    return max(best, rate * since[~others].mean())
+    rates.append(rate(since) * since[own].mean())
+    if votes.context is not None:
+        rates.append(np.mean([rate(votes.context == votes.context[t]) for t in own]))
+    return max(rates)
 
 
 @pytest.mark.parametrize("contexts", [0, 3])
@@ -156,7 +155,7 @@ def test_meetings_compare_duels_of_the_same_time_and_context(contexts):
     )
     met = find_meetings(votes)
     assert met.met.sum() == 2 * len(votes)
-    expected = [rates_of_others(votes, v, k) for v, k in zip(met.voter, met.item, strict=True)]
+    expected = [rate_of_others(votes, v, k) for v, k in zip(met.voter, met.item, strict=True)]
     np.testing.assert_allclose(met.rate, expected)
 
 
@@ -289,6 +288,156 @@ def test_the_frame_has_a_row_for_each_voter_and_the_most_evidence_first():
 def test_refusals(votes, words):
     with pytest.raises(BadInputError, match=words):
         audit_voters(votes)
+
+
+def test_total_evidence_is_the_mean_over_the_kinds():
+    evidence = audit_voters(arena(seed=4)[0])
+    assert list(evidence.log_evidence) == ["inverts", "one side", "taste", "campaign", "group"]
+    mean = np.mean([np.exp(log) for log in evidence.log_evidence.values()], axis=0)
+    np.testing.assert_allclose(np.exp(evidence.total), mean)
+
+
+def test_each_kind_is_a_mean_over_its_alternatives():
+    base = _baseline(arena(seed=4)[0], level=0.05, duels_assigned=True)
+    cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
+    ups, downs = cells.pushes(duels_assigned=True)
+    found = _by_kind(base, cells, ups, downs)
+    votes, items = base.decisive, base.decisive.items
+    slopes = best_honest_slope(votes, base.z, base.variance)
+    for voter in range(0, votes.voters, 10):
+        own = votes.voter == voter
+        z, sign = base.z[own], votes.sign[own]
+        inverting = np.mean([np.prod(expit(-slope * sign * z)) for slope in (0.5, 1.0, 2.0)])
+        assert found["inverts"][voter] == pytest.approx(np.log(inverting) - slopes[voter])
+        honest = best_honest(np.zeros(own.sum(), dtype=int), 1, z, sign, base.taste_for_a_side)[0]
+        sides = [np.prod(np.where(sign == side, p, 1 - p)) for side in (1, -1) for p in (0.9, 0.99)]
+        assert found["one side"][voter] == pytest.approx(np.log(np.mean(sides)) - honest)
+        mine = cells.voter == voter
+        taste = (np.exp(cells.up[mine]).sum() + np.exp(cells.down[mine]).sum()) / (2 * items)
+        assert np.exp(found["taste"][voter]) == pytest.approx(taste)
+        campaign = (np.exp(ups[mine]).sum() + np.exp(downs[mine]).sum()) / (2 * items)
+        assert np.exp(found["campaign"][voter]) == pytest.approx(campaign)
+
+
+def planted(monkeypatch, evidence: np.ndarray, level: float):
+    """Audit an arena in which each voter's evidence of each kind is planted, (5, V)."""
+    kinds = dict(zip(["inverts", "one side", "taste", "campaign", "group"], np.log(evidence), strict=True))
+    monkeypatch.setattr("fairduel.votes.voters._by_kind", lambda *_: kinds)
+    return audit_voters(arena(voters=30, liars={}, seed=0)[0], level=level)
+
+
+@pytest.mark.parametrize(("factor", "flags"), [(0.999, 0), (1.001, 1)])
+def test_one_flag_needs_the_mean_evidence_of_3_voters_per_level(monkeypatch, factor, flags):
+    evidence = np.full((5, 30), 1e-9)
+    evidence[1, 7] = factor * 5 * 30 * 3 / 0.05  # one of five kinds; 30 voters; a third of the level
+    assert planted(monkeypatch, evidence, 0.05).flagged.sum() == flags
+    evidence[:, 7] = factor * 30 * 3 / 0.05  # all kinds
+    assert planted(monkeypatch, evidence, 0.05).flagged.sum() == flags
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.999, False), (1.001, True)])
+def test_a_crowd_needs_evidence_of_6_per_level(monkeypatch, factor, found):
+    top = Push(0, up=True, duels=9, pushed=9, expected=4.0)
+    answers = iter([(top, np.log(factor * 6 / 0.05)), (None, -np.inf), (top, 0.0)])  # a third; two sizes of crowds
+    monkeypatch.setattr("fairduel.votes.collusion._crowd_push", lambda *_: next(answers) if found else one)
+    one = (top, np.log(factor * 6 / 0.05))
+    evidence = audit_voters(arena(voters=60, votes_each=12, liars={}, seed=0)[0])
+    assert evidence.crowd_flagged == found
+    assert evidence.crowd.log_evidence == pytest.approx(np.log(factor * 6 / 0.05))
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.999, False), (1.001, True)])
+def test_a_pair_needs_evidence_of_3_pairs_per_level(factor, found):
+    votes = alike_judges()
+    pairs = audit_voters(votes, duels_assigned=False).pairs
+    enough = 3 * len(pairs.one) / np.exp(pairs.log_evidence[0])  # a third of the level, for all pairs
+    assert 0.0 < enough < 1.0
+    assert pairs.log_evidence[1] < pairs.log_evidence[0] - np.log(3)
+    again = audit_voters(votes, level=enough * factor, duels_assigned=False).pairs
+    assert again.flagged.tolist() == [found] + [False] * (len(pairs.one) - 1)
+
+
+def alike_judges() -> Votes:
+    """Six voters answer the same 80 duels; the last two mostly agree."""
+    rng = np.random.default_rng(2)
+    first = rng.integers(6, size=80)
+    second = (first + rng.integers(1, 6, 80)) % 6
+    results = (rng.random((6, 80)) < expit(0.4 * (second - first))).astype(float)
+    results[5] = np.where(rng.random(80) < 0.8, results[4], results[5])
+    shown = {"context": np.tile(np.arange(80), 6), "contexts": [str(c) for c in range(80)]}
+    return Votes.from_arrays(
+        "abcdef",
+        np.tile(first, 6),
+        np.tile(second, 6),
+        results.ravel(),
+        voter=np.repeat(np.arange(6), 80),
+        voters="uvwxyz",
+        **shown,
+    )
+
+
+def test_a_weight_is_how_often_a_vote_is_written():
+    votes, _ = arena(voters=60, votes_each=30, liars={"promotes": 4}, seed=4)
+    weight = np.random.default_rng(0).integers(0, 4, len(votes)).astype(float)
+    weighted = replace(votes, weight=weight, time=10.0 * np.arange(len(votes)))
+    written = weighted.written_out()
+    assert len(written) == weight.sum()
+    one, other = audit_voters(weighted), audit_voters(written)
+    for name in ("votes", "decisive", "total", "flagged", "seconds", "agreement"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    for name in ("one", "other", "shared", "log_evidence", "flagged"):
+        np.testing.assert_array_equal(getattr(one.pairs, name), getattr(other.pairs, name))
+    assert one.why == other.why
+    assert (one.crowd.log_evidence, one.crowd.differs) == (other.crowd.log_evidence, other.crowd.differs)
+    assert one.flagged.any()
+    assert (one.flagged_votes(weighted) == one.flagged[votes.voter]).all()
+    weights = np.repeat(one.vote_weights(weighted), weight.astype(int))
+    np.testing.assert_allclose(weights, other.vote_weights(written))
+
+
+def test_weights_that_stand_for_too_many_votes_are_refused():
+    votes = Votes.from_arrays("ab", [0], [1], [1], weight=[2.1e7], voter=[0], voters=["u"])
+    with pytest.raises(BadInputError, match="21,000,000 votes"):
+        audit_voters(votes)
+
+
+def released(seed: int, *, at: float) -> Votes:
+    """100 identical voters, one after the other; after its release, the best item is in half of the duels."""
+    rng = np.random.default_rng([seed, 8])
+    voter = np.repeat(np.arange(100), 50)
+    first = rng.integers(1, 12, size=len(voter))
+    second = 1 + (first + rng.integers(0, 10, len(voter))) % 11
+    new = (voter >= 100 * at) & (rng.random(len(voter)) < 0.5)
+    first = np.where(new & (rng.random(len(voter)) < 0.5), 0, first)
+    second = np.where(new & (first != 0), 0, second)
+    scores = np.append(2.5, np.linspace(1.2, -1.2, 11))
+    won = rng.random(len(voter)) < expit(scores[first] - scores[second])
+    names = [f"v{v}" for v in range(100)]
+    return Votes.from_arrays("nabcdefghijk", first, second, won.astype(float), voter=voter, voters=names)
+
+
+@pytest.mark.parametrize("at", [0.5, 0.93])
+def test_a_release_is_no_campaign(at):
+    votes = released(0, at=at)
+    evidence = audit_voters(votes)
+    assert evidence.settings["voters_who_choose_their_duels"] == 0
+    late = find_meetings(votes)
+    late = late.rate[(late.item == 0) & (late.voter == 98)]
+    assert late == pytest.approx(0.5, abs=0.05)
+    assert not any(audit_voters(released(seed, at=at)).flagged.any() for seed in range(1, 4))
+
+
+def test_a_context_in_which_an_item_is_common_explains_seeing_it():
+    votes, _ = arena(liars={}, seed=0)
+    attacked = inject(votes, "promote", "Oak", size=200, voters=5)
+    votes, mixed = attacked.votes, np.random.default_rng(0).permutation(len(attacked.votes))
+    anywhere = Votes.from_arrays(
+        votes.items, votes.first[mixed], votes.second[mixed], votes.result[mixed], voter=votes.voter[mixed],
+        voters=votes.voters,
+    )  # fmt: skip
+    alone = replace(anywhere, context=attacked.fake[mixed].astype(np.int32), contexts=("here", "elsewhere"))
+    assert audit_voters(anywhere).flagged.sum() == 5
+    assert audit_voters(alone).settings["voters_who_choose_their_duels"] == 0
 
 
 def test_a_level_is_between_0_and_1():

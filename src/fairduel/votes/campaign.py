@@ -14,6 +14,7 @@ from fairduel.votes.votes import Indices, Votes, sums
 
 _PUSHED = (0.9, 0.99)  # how often a liar votes for their item, or their side
 LEAST_DUELS = 3
+_NEARBY = 3  # stretches: a campaign in one of them is not excused by itself
 _LARGE_CONTEXT = 0.02  # of the votes: enough to see which items are shown in it
 _BATCH = 4_000_000
 
@@ -35,8 +36,8 @@ class Meetings:
 def find_meetings(votes: Votes) -> Meetings:
     """Count how often each voter saw each item, with the evidence that they chose to.
 
-    A voter's duels are compared with everyone else's around the same time: those of the same and the previous stretch
-    (see ``timing.stretches``), those of the same and the next one, and those since the item's first duel. If contexts
+    A voter's duels are compared with everyone else's around the same time: those of the same stretch and the two before
+    (see ``timing.stretches``), of the same and the two after, and of all since the item's first duel. If contexts
     have enough votes, they are also compared with those in the same context. The largest of these rates counts, so that
     a release, or a context in which an item is common, explains seeing it often.
     """
@@ -80,12 +81,10 @@ def _rate_since_release(
 
 def _neighbourhoods(votes: Votes) -> Iterator[tuple[Indices, Matrix]]:
     """Yield partitions of the votes (n,) into P parts, and which parts (P, P) each part is compared with."""
-    stretch, here = stretches(votes), np.eye(STRETCHES)
-    for step in (-1, 1):
-        other = np.eye(STRETCHES, k=step)
-        edge = 0 if step < 0 else STRETCHES - 1  # has no neighbour on this side, so takes the other one
-        other[edge, edge - step] = 1.0
-        yield stretch, here + other
+    stretch, each = stretches(votes), np.arange(STRETCHES)
+    for start in (each - _NEARBY + 1, each):
+        begin = np.clip(start, 0, STRETCHES - _NEARBY)[:, None]  # as many at both ends of the file
+        yield stretch, ((each >= begin) & (each < begin + _NEARBY)).astype(np.float64)
     if votes.context is None:
         return
     large = sums(votes.context, len(votes.contexts)) >= _LARGE_CONTEXT * len(votes)

@@ -98,15 +98,18 @@ class Crowd:
     def vote_weights(self, votes: Votes, weight: Vector) -> Vector:
         """Return by how much the votes, each with a ``weight`` (n,), count less because this crowd differs, shape (n,).
 
-        All of its votes on an item in ``differs`` get the same factor, whatever they say, so that together they count
-        at most ½√N, where N is the weight of all other voters' votes on the item. They then move its share of wins by
-        less than ½/√N, the standard error of the others' share.
+        All of its votes on an item in ``differs`` get the same factor, whatever they say. The crowd is tested as one
+        person, and so it counts as one: as much as the other voters on the item do on average, if that is at most ½√N,
+        where N is the weight of their votes. It then moves the item's share of wins by less than ½/√N, the standard
+        error of the others' share.
         """
         result, theirs = np.ones(len(votes)), self.voters[votes.cast_by]
         for push in self.differs:
             on_item = (votes.first == push.item) | (votes.second == push.item)
-            inside, outside = float(weight[on_item & theirs].sum()), float(weight[on_item & ~theirs].sum())
-            result[on_item & theirs] *= min(1.0, 0.5 * np.sqrt(outside) / max(inside, 1e-12))
+            inside, others = float(weight[on_item & theirs].sum()), on_item & ~theirs & (weight > 0.0)
+            outside, people = float(weight[others].sum()), len(np.unique(votes.cast_by[others]))
+            allowed = min(outside / max(people, 1), 0.5 * np.sqrt(outside))
+            result[on_item & theirs] *= min(1.0, allowed / max(inside, 1e-12))
         return result
 
 

@@ -98,15 +98,17 @@ class Decisive:
 def consensus(votes: Decisive, left_out: Mask, *, only_left_out: bool = False) -> Vector:
     """Return the log-odds z (n,) that the first item wins, by everyone but the voter and the voters ``left_out`` (V,).
 
-    With ``only_left_out``, z is computed faster but is right only for votes of the voters left out.
+    With ``only_left_out``, z is right only for votes of the voters left out.
 
     Scores without the voter come from one Newton step from the Bradley–Terry scores of all, with the Hessian of the
-    remaining votes. An item's score moves towards the others' votes in the same context, if there are contexts, and in
-    the same stretch of time, because items change (one step each, with the prior variance that predicts best).
+    remaining votes. If votes have contexts, an item's score moves in each context towards the others' votes there (one
+    step, with the prior variance that predicts the votes best). For voters left out, it moves so in each stretch of
+    time too, because items change; for others it does not, or a few who vote for an item at one time would be each
+    other's consensus.
     """
     counts = ~left_out[votes.voter]
     z = _without_voter(votes, counts, step_back=not only_left_out)
-    for part in (votes.context, votes.stretch):
+    for part in (votes.context, votes.stretch if only_left_out else None):
         if part is not None:
             z = _moved_within(votes, part, z, counts)
     return z
