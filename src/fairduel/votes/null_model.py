@@ -283,9 +283,10 @@ def _moved_within(votes: Decisive, part: Indices, z: Vector, counts: Mask) -> Ve
     """Move z (n,) by others' votes on the same item in the same part: by gradient / (Hessian + 1/variance)."""
     p = special.expit(z)
     residual, weight = counts * ((votes.sign > 0) - p), counts * p * (1.0 - p)
-    answers = np.concatenate([part * votes.items + votes.first, part * votes.items + votes.second])
-    answers, answer = np.unique(answers, return_inverse=True)
-    _, own = np.unique(np.tile(votes.voter, 2) * len(answers) + answer, return_inverse=True)
+    answer = np.concatenate([part * votes.items + votes.first, part * votes.items + votes.second])
+    if answer.max() > 4 * len(answer):
+        answer = np.unique(answer, return_inverse=True)[1]
+    own = np.unique(np.tile(votes.voter, 2) * (answer.max() + 1) + answer, return_inverse=True)[1]
 
     def of_others(values: Vector) -> Vector:
         return np.asarray(np.bincount(answer, values)[answer] - np.bincount(own, values)[own])
