@@ -162,9 +162,7 @@ def test_tastes_excuse_a_negative_slope_and_care_is_free():
     votes, _ = arena(liars={}, seed=2)
     decisive = Decisive.of(votes)
     z = consensus(decisive, NOBODY)
-    turned = Decisive(
-        decisive.first, decisive.second, -decisive.sign, decisive.voter, None, decisive.items, decisive.voters
-    )
+    turned = replace(decisive, sign=-decisive.sign)
     honest, strict, lenient = (
         best_honest_slope(who, z, np.full(len(who.cells()[0]), taste**2))
         for who, taste in ((decisive, 0.5), (turned, 0.1), (turned, 2.0))

@@ -1,17 +1,21 @@
 """Evidence on voters: honest people are left alone at the stated level, liars are not, and every number is right."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from scipy.special import betaln, expit
+from scipy.special import betaln, expit, logsumexp
 
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
-from fairduel.votes.campaign import exposure_evidence, find_meetings, pushing, urn_unevenness
+from fairduel.votes.campaign import Push, exposure_evidence, find_cells, find_meetings, pushing, urn_unevenness
+from fairduel.votes.null_model import best_honest, best_honest_slope
 from fairduel.votes.stress import inject
 from fairduel.votes.synthetic import arena
-from fairduel.votes.voters import KINDS, audit_voters
+from fairduel.votes.timing import stretches
+from fairduel.votes.voters import _baseline, _by_kind, audit_voters
 
 
 @pytest.mark.parametrize("taste", [0.0, 0.5, 1.5])
@@ -27,11 +31,11 @@ def test_honest_people_with_tastes_are_hardly_ever_flagged(taste):
 
 
 def test_evidence_of_honest_voters_is_at_most_1_on_average():
-    values = {kind: [] for kind in KINDS}
+    values = {}
     for seed in range(6):
         votes, _ = arena(liars={}, seed=seed)
         for kind, log in audit_voters(votes).log_evidence.items():
-            values[kind].append(np.exp(log).mean())
+            values.setdefault(kind, []).append(np.exp(log).mean())
     for kind, means in values.items():
         error = np.std(means) / np.sqrt(len(means))
         assert np.mean(means) <= 1.0 + 3 * error, kind
@@ -48,11 +52,11 @@ def test_every_kind_of_liar_is_found(kind):
     for name in liars:
         place = evidence.voters.index(name)
         assert words[kind] in evidence.why[place]
-        assert evidence.flagged_by[place] == "own votes"
 
 
-def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows():
+def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows_with_timestamps():
     votes, _ = arena(seed=4)
+    votes = replace(votes, time=1.7e9 + 10.0 * np.arange(len(votes)))
     rng = np.random.default_rng(0)
     order, codes = rng.permutation(len(votes)), rng.permutation(len(votes.voters))
     names = np.empty(len(codes), dtype=object)
@@ -64,6 +68,7 @@ def test_a_flag_does_not_depend_on_names_or_on_the_order_of_rows():
         votes.result[order],
         voter=codes[votes.voter[order]],
         voters=names.tolist(),
+        time=votes.time[order],
     )
     before, after = audit_voters(votes), audit_voters(moved)
     np.testing.assert_allclose(after.total[codes], before.total, atol=1e-6)
@@ -115,16 +120,43 @@ def test_exposure_counts_for_nothing_where_voters_choose():
     assert careful.settings["voters_who_choose_their_duels"] == 0
 
 
-def test_meetings_count_the_others_rate():
+def rate_of_others(votes: Votes, voter: int, item: int) -> float:
+    """The slow way: others' duels with the item near each of the voter's duels, on average."""
+    others, stretch = votes.voter != voter, stretches(votes)
+    shown = (votes.first == item) | (votes.second == item)
+    overall = ((shown & others).sum() + 1) / (others.sum() + len(votes.items) / 2)
+
+    def rate(near) -> float:
+        return ((shown & others & near).sum() + overall) / ((others & near).sum() + 1)
+
+    own = np.flatnonzero(~others)
+    before, after = ([np.clip(stretch[t] - back, 0, 7) for t in own] for back in (2, 0))
+    rates = [np.mean([rate((stretch >= s) & (stretch < s + 3)) for s in begin]) for begin in (before, after)]
+    since = np.arange(len(votes)) >= np.argmax(shown)
+    rates.append(rate(since) * since[own].mean())
+    if votes.context is not None:
+        rates.append(np.mean([rate(votes.context == votes.context[t]) for t in own]))
+    return max(rates)
+
+
+@pytest.mark.parametrize("contexts", [0, 3])
+def test_meetings_compare_duels_of_the_same_time_and_context(contexts):
+    rng = np.random.default_rng(contexts)
+    first = rng.integers(5, size=80)
+    known = {"context": rng.integers(3, size=80), "contexts": "xyz"} if contexts else {}
     votes = Votes.from_arrays(
-        "abcd", [0, 0, 0, 1, 2], [1, 2, 1, 2, 3], [1, 0.5, 1, 0, 1], voter=[0, 0, 1, 1, 2], voters=["u", "v", "w"]
+        "abcde",
+        first,
+        (first + rng.integers(1, 5, 80)) % 5,
+        rng.integers(0, 2, 80),
+        voter=rng.integers(6, size=80),
+        voters="uvwxyz",
+        **known,
     )
     met = find_meetings(votes)
-    cells = dict(zip(zip(met.voter.tolist(), met.item.tolist(), strict=True), met.rate.tolist(), strict=True))
-    assert cells[0, 0] == pytest.approx((1 + 1) / (3 + 2))  # one of the three votes of others has a
-    assert cells[0, 2] == pytest.approx((2 + 1) / (3 + 2))
-    assert cells[2, 3] == pytest.approx((0 + 1) / (4 + 2))
     assert met.met.sum() == 2 * len(votes)
+    expected = [rate_of_others(votes, v, k) for v, k in zip(met.voter, met.item, strict=True)]
+    np.testing.assert_allclose(met.rate, expected)
 
 
 def test_exposure_is_an_urn_against_a_free_share():
@@ -133,6 +165,18 @@ def test_exposure_is_an_urn_against_a_free_share():
     urn *= np.prod([(9 * (1 - rate) + k) / (9 + 3 + k) for k in range(2)])  # … then two without it
     free = np.exp(betaln(3 + 2, 2 + 1) - betaln(2, 1))
     assert exposure_evidence(met, duels, rate, size) == pytest.approx(np.log(free / urn))
+    assert exposure_evidence(1.0, duels, rate, size) == -np.inf
+
+
+@pytest.mark.parametrize("duels", [1, 5, 40, 300])
+@pytest.mark.parametrize("size", [0.5, 5.0, 1e4])
+def test_exposure_is_an_e_value_for_every_rate_up_to_that_of_others(duels, size):
+    met = np.arange(duels + 1.0)
+    for rate in (0.01, 0.2, 0.5, 0.9):
+        evidence = exposure_evidence(met, np.full_like(met, duels), rate, size)
+        for true in np.array([0.1, 0.5, 0.9, 1.0]) * rate:
+            chance = stats.betabinom.logpmf(met, duels, size * true, size * (1 - true))
+            assert logsumexp(chance + evidence) <= 1e-6
 
 
 @pytest.mark.parametrize("truth", [0.001, 0.1, 0.5])
@@ -180,6 +224,18 @@ def test_seconds_are_differences_of_clock_times_or_response_times():
     assert audit_voters(timed([5.0, 1, 4, 2, 6, np.nan])).seconds.tolist() == [5.0, 1.5]
 
 
+def test_the_gap_between_two_visits_is_no_time_for_a_vote():
+    assert audit_voters(timed([0.0, 0, 8, 86400, 86400, 172800])).seconds[0] == 8.0
+    assert np.isnan(audit_voters(timed([0.0, 0, 8, 86400, 86400, 172800])).seconds[1])
+    assert audit_voters(timed([0.0, 0, 1800, 1, 3601, 1802])).seconds.tolist() == [1800.0, 1.0]
+
+
+def test_timestamps_in_any_order_are_timestamps():
+    votes = timed(1.7e9 + np.array([20.0, 4, 0, 2, 10, 0]))
+    assert audit_voters(votes).seconds.tolist() == [10.0, 2.0]
+    assert stretches(votes).tolist() == [8, 5, 0, 3, 6, 1]
+
+
 def hasty_among(times) -> list[str]:
     """Names of the hasty, where each voter needs these six times."""
     people = np.repeat(np.arange(len(times)), 6)
@@ -212,7 +268,7 @@ def test_times_in_whole_minutes_cannot_tell_haste():
     assert hasty_among([*others, [61, 1, 1, 61, 1, 1]]) == ["v5"]
 
 
-def test_the_frame_has_a_row_for_each_voter_and_the_most_suspicious_first():
+def test_the_frame_has_a_row_for_each_voter_and_the_most_evidence_first():
     votes, liars = arena(seed=4)
     evidence = audit_voters(votes)
     frame = evidence.frame(votes.items)
@@ -232,6 +288,156 @@ def test_the_frame_has_a_row_for_each_voter_and_the_most_suspicious_first():
 def test_refusals(votes, words):
     with pytest.raises(BadInputError, match=words):
         audit_voters(votes)
+
+
+def test_total_evidence_is_the_mean_over_the_kinds():
+    evidence = audit_voters(arena(seed=4)[0])
+    assert list(evidence.log_evidence) == ["inverts", "one side", "taste", "campaign", "group"]
+    mean = np.mean([np.exp(log) for log in evidence.log_evidence.values()], axis=0)
+    np.testing.assert_allclose(np.exp(evidence.total), mean)
+
+
+def test_each_kind_is_a_mean_over_its_alternatives():
+    base = _baseline(arena(seed=4)[0], level=0.05, duels_assigned=True)
+    cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
+    ups, downs = cells.pushes(duels_assigned=True)
+    found = _by_kind(base, cells, ups, downs)
+    votes, items = base.decisive, base.decisive.items
+    slopes = best_honest_slope(votes, base.z, base.variance)
+    for voter in range(0, votes.voters, 10):
+        own = votes.voter == voter
+        z, sign = base.z[own], votes.sign[own]
+        inverting = np.mean([np.prod(expit(-slope * sign * z)) for slope in (0.5, 1.0, 2.0)])
+        assert found["inverts"][voter] == pytest.approx(np.log(inverting) - slopes[voter])
+        honest = best_honest(np.zeros(own.sum(), dtype=int), 1, z, sign, base.taste_for_a_side)[0]
+        sides = [np.prod(np.where(sign == side, p, 1 - p)) for side in (1, -1) for p in (0.9, 0.99)]
+        assert found["one side"][voter] == pytest.approx(np.log(np.mean(sides)) - honest)
+        mine = cells.voter == voter
+        taste = (np.exp(cells.up[mine]).sum() + np.exp(cells.down[mine]).sum()) / (2 * items)
+        assert np.exp(found["taste"][voter]) == pytest.approx(taste)
+        campaign = (np.exp(ups[mine]).sum() + np.exp(downs[mine]).sum()) / (2 * items)
+        assert np.exp(found["campaign"][voter]) == pytest.approx(campaign)
+
+
+def planted(monkeypatch, evidence: np.ndarray, level: float):
+    """Audit an arena in which each voter's evidence of each kind is planted, (5, V)."""
+    kinds = dict(zip(["inverts", "one side", "taste", "campaign", "group"], np.log(evidence), strict=True))
+    monkeypatch.setattr("fairduel.votes.voters._by_kind", lambda *_: kinds)
+    return audit_voters(arena(voters=30, liars={}, seed=0)[0], level=level)
+
+
+@pytest.mark.parametrize(("factor", "flags"), [(0.999, 0), (1.001, 1)])
+def test_one_flag_needs_the_mean_evidence_of_3_voters_per_level(monkeypatch, factor, flags):
+    evidence = np.full((5, 30), 1e-9)
+    evidence[1, 7] = factor * 5 * 30 * 3 / 0.05  # one of five kinds; 30 voters; a third of the level
+    assert planted(monkeypatch, evidence, 0.05).flagged.sum() == flags
+    evidence[:, 7] = factor * 30 * 3 / 0.05  # all kinds
+    assert planted(monkeypatch, evidence, 0.05).flagged.sum() == flags
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.999, False), (1.001, True)])
+def test_a_crowd_needs_evidence_of_6_per_level(monkeypatch, factor, found):
+    top = Push(0, up=True, duels=9, pushed=9, expected=4.0)
+    answers = iter([(top, np.log(factor * 6 / 0.05)), (None, -np.inf), (top, 0.0)])  # a third; two sizes of crowds
+    monkeypatch.setattr("fairduel.votes.collusion._crowd_push", lambda *_: next(answers) if found else one)
+    one = (top, np.log(factor * 6 / 0.05))
+    evidence = audit_voters(arena(voters=60, votes_each=12, liars={}, seed=0)[0])
+    assert evidence.crowd_flagged == found
+    assert evidence.crowd.log_evidence == pytest.approx(np.log(factor * 6 / 0.05))
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.999, False), (1.001, True)])
+def test_a_pair_needs_evidence_of_3_pairs_per_level(factor, found):
+    votes = alike_judges()
+    pairs = audit_voters(votes, duels_assigned=False).pairs
+    enough = 3 * len(pairs.one) / np.exp(pairs.log_evidence[0])  # a third of the level, for all pairs
+    assert 0.0 < enough < 1.0
+    assert pairs.log_evidence[1] < pairs.log_evidence[0] - np.log(3)
+    again = audit_voters(votes, level=enough * factor, duels_assigned=False).pairs
+    assert again.flagged.tolist() == [found] + [False] * (len(pairs.one) - 1)
+
+
+def alike_judges() -> Votes:
+    """Six voters answer the same 80 duels; the last two mostly agree."""
+    rng = np.random.default_rng(2)
+    first = rng.integers(6, size=80)
+    second = (first + rng.integers(1, 6, 80)) % 6
+    results = (rng.random((6, 80)) < expit(0.4 * (second - first))).astype(float)
+    results[5] = np.where(rng.random(80) < 0.8, results[4], results[5])
+    shown = {"context": np.tile(np.arange(80), 6), "contexts": [str(c) for c in range(80)]}
+    return Votes.from_arrays(
+        "abcdef",
+        np.tile(first, 6),
+        np.tile(second, 6),
+        results.ravel(),
+        voter=np.repeat(np.arange(6), 80),
+        voters="uvwxyz",
+        **shown,
+    )
+
+
+def test_a_weight_is_how_often_a_vote_is_written():
+    votes, _ = arena(voters=60, votes_each=30, liars={"promotes": 4}, seed=4)
+    weight = np.random.default_rng(0).integers(0, 4, len(votes)).astype(float)
+    weighted = replace(votes, weight=weight, time=10.0 * np.arange(len(votes)))
+    written = weighted.written_out()
+    assert len(written) == weight.sum()
+    one, other = audit_voters(weighted), audit_voters(written)
+    for name in ("votes", "decisive", "total", "flagged", "seconds", "agreement"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    for name in ("one", "other", "shared", "log_evidence", "flagged"):
+        np.testing.assert_array_equal(getattr(one.pairs, name), getattr(other.pairs, name))
+    assert one.why == other.why
+    assert (one.crowd.log_evidence, one.crowd.differs) == (other.crowd.log_evidence, other.crowd.differs)
+    assert one.flagged.any()
+    assert (one.flagged_votes(weighted) == one.flagged[votes.voter]).all()
+    weights = np.repeat(one.vote_weights(weighted), weight.astype(int))
+    np.testing.assert_allclose(weights, other.vote_weights(written))
+
+
+def test_weights_that_stand_for_too_many_votes_are_refused():
+    votes = Votes.from_arrays("ab", [0], [1], [1], weight=[2.1e7], voter=[0], voters=["u"])
+    with pytest.raises(BadInputError, match="21,000,000 votes"):
+        audit_voters(votes)
+
+
+def released(seed: int, *, at: float) -> Votes:
+    """100 identical voters, one after the other; after its release, the best item is in half of the duels."""
+    rng = np.random.default_rng([seed, 8])
+    voter = np.repeat(np.arange(100), 50)
+    first = rng.integers(1, 12, size=len(voter))
+    second = 1 + (first + rng.integers(0, 10, len(voter))) % 11
+    new = (voter >= 100 * at) & (rng.random(len(voter)) < 0.5)
+    first = np.where(new & (rng.random(len(voter)) < 0.5), 0, first)
+    second = np.where(new & (first != 0), 0, second)
+    scores = np.append(2.5, np.linspace(1.2, -1.2, 11))
+    won = rng.random(len(voter)) < expit(scores[first] - scores[second])
+    names = [f"v{v}" for v in range(100)]
+    return Votes.from_arrays("nabcdefghijk", first, second, won.astype(float), voter=voter, voters=names)
+
+
+@pytest.mark.parametrize("at", [0.5, 0.93])
+def test_a_release_is_no_campaign(at):
+    votes = released(0, at=at)
+    evidence = audit_voters(votes)
+    assert evidence.settings["voters_who_choose_their_duels"] == 0
+    late = find_meetings(votes)
+    late = late.rate[(late.item == 0) & (late.voter == 98)]
+    assert late == pytest.approx(0.5, abs=0.05)
+    assert not any(audit_voters(released(seed, at=at)).flagged.any() for seed in range(1, 4))
+
+
+def test_a_context_in_which_an_item_is_common_explains_seeing_it():
+    votes, _ = arena(liars={}, seed=0)
+    attacked = inject(votes, "promote", "Oak", size=200, voters=5)
+    votes, mixed = attacked.votes, np.random.default_rng(0).permutation(len(attacked.votes))
+    anywhere = Votes.from_arrays(
+        votes.items, votes.first[mixed], votes.second[mixed], votes.result[mixed], voter=votes.voter[mixed],
+        voters=votes.voters,
+    )  # fmt: skip
+    alone = replace(anywhere, context=attacked.fake[mixed].astype(np.int32), contexts=("here", "elsewhere"))
+    assert audit_voters(anywhere).flagged.sum() == 5
+    assert audit_voters(alone).settings["voters_who_choose_their_duels"] == 0
 
 
 def test_a_level_is_between_0_and_1():

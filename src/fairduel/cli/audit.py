@@ -1,4 +1,4 @@
-"""``fairduel audit``: suspicious voters, and how fragile the result is."""
+"""``fairduel audit``: unusual voters, and how fragile the result is."""
 
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,7 @@ def audit_command(
     strict: recorded.Strict = False,
     out: recorded.Out = None,
 ) -> output.Record:
-    """Audit a vote file: suspicious voters, fragile results.
+    """Audit a vote file: unusual voters, fragile results.
 
     Flags voters whose votes show patterns that honest voting is unlikely to
     produce, with the evidence for each; ranks the items with and without
@@ -81,8 +81,6 @@ def _write_voters(found: Audit, folder: Path) -> None:
 
 def _print_audit(found: Audit, folder: Path) -> None:
     if found.voters is not None and found.voters["flagged"].any():
-        if found.crowd:
-            output.say(found.crowd)
         flagged = flagged_cells(found.voters)
         table = TextTable.of(flagged[:_MAX_ROWS], _VOTER_COLUMNS, "Flagged voters")
         output.print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")

@@ -41,7 +41,7 @@ def demo(
     )
     _say_step(f"fairduel rank {file}", "Who is best? No voter has been checked yet.")
     ranked = rank_command(file, out=out / "rank")
-    _say_step(f"fairduel audit {file} --top 3", "Which voters look suspicious, and how fragile is the result?")
+    _say_step(f"fairduel audit {file} --top 3", "Which voters are unusual, and how fragile is the result?")
     audited = audit_command(file, top=3, out=out / "audit")
     flagged = {row["voter"] for row in audited["flagged"]}
     honest = len(votes.voters) - len(liars)

@@ -36,7 +36,7 @@ def voters_section(audit: Audit) -> Section | None:
         table = TextTable.of(flagged[:_MAX_ROWS], _VOTER_COLUMNS, "Flagged voters", text=2)
     else:
         nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
-        caption = "The five most suspicious voters; none is flagged"
+        caption = "The five voters with the most evidence; none is flagged"
         cells = [tables.voter_cells(voter) for voter in nearest]
         useless = {"why"} | ({"evidence"} if all(row["evidence"] == "none" for row in cells) else set())
         columns = [name for name in _VOTER_COLUMNS if name not in useless]
@@ -44,13 +44,13 @@ def voters_section(audit: Audit) -> Section | None:
     alike = TextTable(
         ("voter", "voter", "shared duels", "same answers", "expected"),
         [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
-        "Pairs of voters whose votes are too alike",
+        "Pairs of voters with nearly the same answers",
         text=2,
     )
     figure = Drawn(
-        "Every voter: evidence against honest voting, and agreement with the other voters.",
+        "Every voter: evidence of unusual votes, and agreement with the other voters.",
         draw_evidence(audit.evidence),
-        alt="Scatter plots of every voter. Evidence against flagged voters: "
+        alt="Scatter plots of every voter. Evidence on flagged voters: "
         + (", ".join(f"{row['voter']} {row['evidence']}" for row in flagged[:10]) or "nobody is flagged")
         + ".",
         name="evidence",
@@ -68,24 +68,25 @@ def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
     ]
     if evidence.settings["duels_assigned"]:
         explained.append(
-            "Seeing one item far more often than others do, and voting for it, counts as evidence, because the system "
-            "is assumed to choose who sees what. If voters choose their duels, use --voters-choose-duels."
+            "Seeing one item far more often than others do at the same time and in the same context, and voting for "
+            "it, counts as evidence, because the system is assumed to choose who sees what. If voters choose their "
+            "duels, use --voters-choose-duels."
         )
     if chose := evidence.settings["voters_who_choose_their_duels"]:
         explained.append(
-            f"Voters who see one item so often that they seem to choose their duels: {chose:,}. That alone is not "
-            "lying and flags nobody, but other voters are compared with a ranking made without them."
+            f"Voters who see one item so often that they seem to choose their duels: {chose:,}. That alone "
+            "flags nobody, but other voters are compared with a ranking made without them."
         )
     if audit.crowd and evidence.crowd is not None:
         explained.append(
-            f"{audit.crowd} Evidence against the crowd: {evidence_text(evidence.crowd.log_evidence / LOG_10)}. Which "
-            "of them lie cannot be determined; voters.csv lists them all."
+            f"{audit.crowd} Evidence: {evidence_text(evidence.crowd.log_evidence / LOG_10)}. It is on the group, not "
+            "on its members."
         )
     return explained
 
 
 def ranking_section(audit: Audit) -> Section:
-    """Build the ranking, with and without the flagged voters."""
+    """Build the ranking, before and after the audit."""
     table = tables.ranks_table(audit, _MAX_ROWS)
     groups = max(new.component for new in audit.trusted.standings)
     explained = ["The ranges hold for all items together with 95% confidence."]

@@ -67,8 +67,8 @@ def voter_cells(voter: Mapping[str, Any]) -> dict[str, str]:
 
 
 def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
-    """Format the flagged voters of ``Audit.voters``, except a flagged crowd, which one sentence describes."""
-    individuals = voters.filter(pl.col("flagged") & (pl.col("flagged_by") != "crowd"))
+    """Format the flagged voters of ``Audit.voters``."""
+    individuals = voters.filter("flagged")
     return [voter_cells(row) for row in individuals.to_dicts()]
 
 

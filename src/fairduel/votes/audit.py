@@ -11,6 +11,7 @@ import polars as pl
 from fairduel.checks import integer
 from fairduel.votes.fragility import Fitting, Fragility, challengers, fragility
 from fairduel.votes.ranking import CONFIDENCE, Ranking, Standing, rank, verdicts
+from fairduel.votes.timing import duration_text
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
 from fairduel.votes.words import counted_noun, listed, shortened
@@ -26,7 +27,7 @@ class Audit:
     votes: Votes
     everyone: Ranking
     trusted: Ranking
-    """Without the votes of flagged voters; the same ranking if nobody is flagged."""
+    """With the weights of ``Evidence.vote_weights``; the same ranking if nobody is flagged and no group differs."""
     evidence: Evidence | None
     """None if the file does not say who voted."""
     fragility: Sequence[Fragility]
@@ -34,12 +35,12 @@ class Audit:
     challengers: Sequence[Fragility]
     """Fragility of the leader of the largest group against each of the next items."""
     trusted_fragility: Sequence[Fragility]
-    """Fragility of the leader without the votes of flagged voters; empty if nobody is flagged."""
+    """Fragility of the leader with those weights; empty if nobody is flagged and no group differs."""
 
     def summary(self) -> list[str]:
         """Summarise the findings in a few sentences, conclusion first."""
         fragile = [_after("All votes", result) for result in self.fragility[:2]]
-        fragile += [_after(f"Without {_flagged_voters(self)}", result) for result in self.trusted_fragility]
+        fragile += [_after(_label(self), result) for result in self.trusted_fragility]
         return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *_voter_summary(self), *fragile]
 
     def advice(self) -> list[str]:
@@ -75,8 +76,8 @@ class Audit:
 
     @property
     def someone_flagged(self) -> bool:
-        """Whether any voter is flagged."""
-        return self.evidence is not None and bool(self.evidence.flagged.any())
+        """Whether any voter is flagged or any group differs, so that there may be two rankings."""
+        return self.trusted is not self.everyone or (self.evidence is not None and bool(self.evidence.flagged.any()))
 
     @functools.cached_property
     def voters(self) -> pl.DataFrame | None:
@@ -85,13 +86,14 @@ class Audit:
 
     @property
     def crowd(self) -> str:
-        """What a flagged crowd did; empty if no crowd is flagged."""
+        """How a crowd differs; empty if none does."""
         if self.evidence is None or self.evidence.crowd is None or not self.evidence.crowd_flagged:
             return ""
-        return f"A crowd is flagged: each member is {crowd_sentence(self.evidence.crowd, self.votes.items)}."
+        sentence = crowd_sentence(self.evidence.crowd, self.votes.items)
+        return f"This group differs: {sentence}. All of their votes on it count less, whatever they say."
 
     def alike(self) -> list[dict[str, Any]]:
-        """List the flagged pairs of voters."""
+        """List the pairs of voters whose votes are nearly the same."""
         if self.evidence is None:
             return []
         pairs, names = self.evidence.pairs, self.evidence.voters
@@ -107,13 +109,13 @@ class Audit:
         ]
 
     def ranks(self) -> list[tuple[Standing, Standing]]:
-        """Return each item's standing with all votes and without flagged voters, in the order of the latter."""
+        """Return each item's standing with all votes and after the audit, in the order of the latter."""
         before = {standing.item: standing for standing in self.everyone.standings}
         return [(before[after.item], after) for after in self.trusted.standings]
 
     @property
     def left_alone(self) -> frozenset[str]:
-        """Items that only flagged voters compared with others; without those voters, they have no rank."""
+        """Items that only votes of weight 0 compared with others; after the audit, they have no rank."""
         before, after = (
             frozenset(group[0].item for group in ranking.components() if len(group) == 1)
             for ranking in (self.everyone, self.trusted)
@@ -130,7 +132,7 @@ def audit(
     top: int = 5,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
-    """Audit the votes: evidence on voters, rankings with and without flagged voters, and how fragile the result is.
+    """Audit the votes: evidence on voters, rankings before and after, and how fragile the result is.
 
     Fragility is computed for the leader, the top 2, … up to ``top``. ``progress`` is called with 1 after each of two
     steps and each of the ``tops``.
@@ -145,11 +147,10 @@ def audit(
     evidence, trusted, without = None, everyone, list[Fragility]()
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        flagged = evidence.flagged_votes(votes)
-        if flagged.any() and not flagged.all():
-            left = votes.without(flagged)
-            trusted = rank(left, ties=ties)
-            without = _leaders(left, trusted, ties)
+        counted = votes.reweighted(evidence.vote_weights(votes))
+        if counted is not votes and counted.counts(ties).any():
+            trusted = rank(counted, ties=ties)
+            without = _leaders(counted, trusted, ties)
     done(1)
     results, largest = list[Fragility](), _fitting(everyone, ties)
     several = len(list(everyone.components())) > 1
@@ -200,17 +201,19 @@ def _conclusion(found: Audit) -> str:
 
 
 def _verdicts(found: Audit) -> list[str]:
-    """Say who won, as the ranking does: without the flagged voters first."""
+    """Say who won, as the ranking does: after the audit first."""
     if found.trusted is found.everyone:
         return verdicts(found.everyone)
-    without = f"Without {_flagged_voters(found)}: "
-    return [without + each for each in verdicts(found.trusted)] + [
-        f"All votes: {each}" for each in verdicts(found.everyone)
-    ]
+    after = [f"{_label(found)}: {each}" for each in verdicts(found.trusted)]
+    return after + [f"All votes: {each}" for each in verdicts(found.everyone)]
 
 
-def _flagged_voters(found: Audit) -> str:
-    return "the flagged voter" if found.evidence and found.evidence.flagged.sum() == 1 else "the flagged voters"
+def _label(found: Audit) -> str:
+    """Name the votes of the second ranking."""
+    flagged = 0 if found.evidence is None else int(found.evidence.flagged.sum())
+    if not flagged:
+        return "With differing groups counting less"
+    return "Without the flagged voter" if flagged == 1 else "Without the flagged voters"
 
 
 def _after(label: str, result: Fragility) -> str:
@@ -222,10 +225,10 @@ def _rank_changes(found: Audit) -> list[str]:
         return []
     left = sorted(found.left_alone)
     moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank and new.item not in left]
-    sentences = ["No rank changes without them."]
+    sentences = ["No rank changes after the audit."]
     if moved:
         old, new = max(moved, key=lambda pair: abs(pair[0].rank - pair[1].rank))
-        change = f"change{'s' if len(moved) == 1 else ''} rank without them"
+        change = f"change{'s' if len(moved) == 1 else ''} rank after the audit"
         sentences = [
             f"{counted_noun(len(moved), 'item')} {change}; {new.item} moves most, from {old.rank} to {new.rank}."
         ]
@@ -247,13 +250,20 @@ def _voter_summary(found: Audit) -> list[str]:
         sentences = [
             f"{count:,} of {tested:,} voters {'is' if count == 1 else 'are'} flagged: their votes show patterns that "
             f"honest voting is unlikely to produce. They cast {int(flagged.sum()):,} of {len(found.votes):,} votes. If "
-            f"all voters were honest, the probability of any flag would be at most {level}."
+            f"all voters were honest (see the documentation), the probability of any flag would be at most {level}."
         ]
     else:
         sentences = [
             f"None of the {tested:,} voters tested shows a pattern that honest voting is unlikely to produce (level "
             f"{level}). That does not prove that all are honest: a few false votes among many go unnoticed."
         ]
+    if found.crowd:
+        sentences.append(found.crowd)
+    if pairs := int(evidence.pairs.flagged.sum()):
+        sentences.append(
+            f"{counted_noun(pairs, 'pair')} of voters gave nearly the same answers; where they voted on the same duel, "
+            "only the first counts."
+        )
     if untested := evidence.settings["voters_not_tested"]:
         sentences.append(
             f"{counted_noun(untested, 'voter')} {'was' if untested == 1 else 'were'} not tested individually: everyone "
@@ -267,8 +277,9 @@ def _voter_summary(found: Audit) -> list[str]:
         sentences.append("Pairs of voters were not compared: too many voters share the same duels.")
     if hasty := int(evidence.hasty.sum()):
         sentences.append(
-            f"{counted_noun(hasty, 'voter')} took less than a fifth of the usual {evidence.usual_seconds:.3g} seconds "
-            "per vote (see voters.csv). Very fast voters are reported, never flagged."
+            f"{counted_noun(hasty, 'voter')} took less than a fifth of the usual "
+            f"{duration_text(evidence.usual_seconds)} per vote (see voters.csv). Very fast voters are reported, never "
+            "flagged."
         )
     return sentences
 
@@ -276,21 +287,28 @@ def _voter_summary(found: Audit) -> list[str]:
 def _voter_advice(evidence: Evidence | None) -> list[str]:
     if evidence is None:
         return ["Record who votes (a pseudonym is enough): without it, no voter can be checked."]
-    if not evidence.flagged.any():
-        return []
-    advice = [
-        "A flag is statistical evidence, not proof. Look at each flagged voter's reason and votes (flagged-rows.csv), "
-        "then decide. If you leave them out, say so and show both rankings. Nothing was deleted."
-    ]
+    advice = []
+    if evidence.flagged.any():
+        advice.append(
+            "A flag is statistical evidence, not proof. Look at each flagged voter's reason and votes "
+            "(flagged-rows.csv), then decide. If you leave them out, say so and show both rankings. Nothing was "
+            "deleted."
+        )
     if _counts_exposure(evidence):
         advice.append(
-            "Flags for seeing one item too often assume that your system chose the pairs. If voters chose their own, "
-            "rerun with --voters-choose-duels."
+            "Flags for seeing one item too often assume that your system chose the pairs, alike for all voters at the "
+            "same time and in the same context. If voters chose their own, rerun with --voters-choose-duels."
         )
     if evidence.crowd_flagged:
         advice.append(
-            "Many voters with few votes each push the same item, and the votes cannot show which of them act in bad "
-            "faith. Require a login or limit votes per address before trusting new votes on that item."
+            "Occasional voters differ from the others. They may be new users with another taste, fans who came for a "
+            "launch, or fake accounts: the votes cannot tell. Find out where they came from before trusting either "
+            "ranking; a login or a limit of votes per address keeps fake accounts out."
+        )
+    if evidence.pairs.flagged.any():
+        advice.append(
+            "Two voters with nearly the same answers may be one person with two accounts, two versions of one LLM "
+            "judge, or people who voted together."
         )
     return advice
 
@@ -301,8 +319,7 @@ def _counts_exposure(evidence: Evidence) -> bool:
         return False
     kinds = np.array(list(evidence.log_evidence))
     strongest = kinds[np.argmax(np.stack(list(evidence.log_evidence.values())), axis=0)]
-    alone = np.array(evidence.flagged_by) == "own votes"
-    return evidence.crowd_flagged or bool(np.isin(strongest[alone], ("campaign", "group")).any())
+    return bool(np.isin(strongest[evidence.flagged], ("campaign", "group")).any())
 
 
 def _leader_advice(found: Audit) -> list[str]:

@@ -6,21 +6,23 @@ What is guaranteed, and under which assumptions:
   the others, the weights are fixed, so this is an e-value of v like any other; it only looks harder at the targets that
   others push. (The others' evidence was measured against a consensus that includes v's own small contribution, which is
   not removed again.)
-- ``find_crowd``: all voters with few votes are treated as one person, whose campaign evidence is an e-value like any
-  other. It shows that the crowd pushes an item, not which of its members do.
+- ``find_crowd``: all voters with few votes are treated as one person. Evidence that this person likes an item more, or
+  less, than the others do is an e-value, if tastes do not depend on how often people vote. How often the crowd saw the
+  item does not count: many come for a new item. The evidence is on the crowd, never on its members.
 - ``alike_pairs``: the null hypothesis is that the two vote independently and agree on duels as often as any two voters
-  do, up to a tendency of the pair whose size is estimated from all pairs. Pairs are flagged by e-BH.
+  do, up to a tendency of the pair whose size is estimated from all pairs. Pairs are found by e-BH; two versions of one
+  judge are such a pair.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from fairduel.duel import Vector
-from fairduel.votes.campaign import Push, find_cells, find_meetings, over_targets
+from fairduel.votes.campaign import LEAST_DUELS, Push
 from fairduel.votes.null_model import Decisive, best_honest, consensus, consensus_variance, log_mean, taste_size
-from fairduel.votes.votes import Indices, Mask, Votes, distinct_duels, sums
+from fairduel.votes.votes import Indices, Mask, Votes, connected, distinct_duels, sums
 
 _SHARES = (0.01, 0.05, 0.2)  # π: share of voters who may push one target
 _LEAST_SHARED = 6  # duels; (1 / 0.5)^5 is too little evidence among thousands of pairs
@@ -28,6 +30,8 @@ OCCASIONAL = (4, 16)
 """Vote limits of occasional voters, about whom too little is known individually. A crowd is tried for each limit."""
 _MOST_COINCIDENCES = 5_000_000
 _COPY = (0.9, 0.99)  # how often copied votes agree
+_SHIFTS = (1.0, 2.0, 4.0)  # log-odds by which a crowd may like an item more, or less, than the others do
+_CARES = (0.0, 1.0)  # s of such a crowd
 _BATCH = 4_000_000
 
 
@@ -84,30 +88,38 @@ class Crowd:
     """Maximum number of votes of each member."""
     voters: Mask
     """Who the members are, shape (V,)."""
-    votes: int
-    """Number of votes they cast."""
     log_evidence: float
-    """Log-evidence that they push some item."""
+    """Log-evidence that they differ from the others on some item."""
     push: Push
-    """The item they push most, and how."""
-    pushers: Mask
-    """Members who pushed it in more than half of their votes, shape (V,)."""
+    """The item on which they differ most, and how."""
+    differs: tuple[Push, ...]
+    """Every item on which they differ with enough evidence; empty if there is none."""
+
+    def vote_weights(self, votes: Votes, weight: Vector) -> Vector:
+        """Return by how much the votes, each with a ``weight`` (n,), count less because this crowd differs, shape (n,).
+
+        All of its votes on an item in ``differs`` get the same factor, whatever they say. The crowd is tested as one
+        person, and so it counts as one: as much as the other voters on the item do on average, if that is at most ½√N,
+        where N is the weight of their votes. It then moves the item's share of wins by less than ½/√N, the standard
+        error of the others' share.
+        """
+        result, theirs = np.ones(len(votes)), self.voters[votes.cast_by]
+        for push in self.differs:
+            on_item = (votes.first == push.item) | (votes.second == push.item)
+            inside, others = float(weight[on_item & theirs].sum()), on_item & ~theirs & (weight > 0.0)
+            outside, people = float(weight[others].sum()), len(np.unique(votes.cast_by[others]))
+            allowed = min(outside / max(people, 1), 0.5 * np.sqrt(outside))
+            result[on_item & theirs] *= min(1.0, allowed / max(inside, 1e-12))
+        return result
 
 
 def find_crowd(
-    votes: Votes,
-    decisive: Decisive,
-    left_out: Mask,
-    *,
-    most: int,
-    taste: float,
-    unevenness: float,
-    duels_assigned: bool,
+    votes: Votes, decisive: Decisive, left_out: Mask, *, most: int, taste: float, level: float
 ) -> Crowd | None:
-    """Compute the campaign evidence on all voters with at most ``most`` votes; None if there are none, or no others.
+    """Test whether the voters with at most ``most`` votes differ on an item; None if there are none, or no others.
 
     The consensus is that of the others, except the voters ``left_out`` (V,). The mean taste of m voters has variance
-    τ²/m.
+    τ²/m. Once the evidence reaches 1/``level``, the item is set aside and the rest is tested again.
     """
     cast = np.bincount(votes.cast_by, minlength=decisive.voters)
     occasional = (cast <= most) & (cast > 0)
@@ -115,23 +127,50 @@ def find_crowd(
     if not inside.any() or not (~inside & ~left_out[decisive.voter]).any():
         return None
     z = consensus(decisive, left_out | occasional, only_left_out=True)[inside]
-    together = replace(votes, voter=(~occasional[votes.cast_by]).astype(np.int32), voters=("crowd", "others"))
-    meetings = find_meetings(together, unevenness=unevenness)
     members = decisive.select(inside)
-    crowd = replace(members, voter=np.zeros(len(z), dtype=np.int64), voters=1)
-    met, _ = crowd.cells()
     variance = taste**2 / _effective_voters(members) + _variance_of_others(decisive, left_out, occasional, taste)
-    cells = find_cells(crowd, z, variance[met], meetings)
-    if len(cells.item) == 0:
+    top, evidence = push, left = _crowd_push(members, z, variance)
+    if top is None:
         return None
-    ups, downs = cells.pushes(duels_assigned=duels_assigned)
-    best = int(np.argmax(np.maximum(ups, downs)))
-    push = cells.push(best, up=bool(ups[best] >= downs[best]))
-    in_favour = decisive.sign * ((decisive.first == push.item) * 1.0 - (decisive.second == push.item))
-    pushing = decisive.per_voter(inside & (in_favour == (1.0 if push.up else -1.0)))
-    evidence = over_targets(cells.voter, np.logaddexp(ups, downs), voters=1, targets=2 * crowd.items)
-    cast_together = int(cast[occasional].sum())
-    return Crowd(most, occasional, cast_together, float(evidence[0]), push, pushers=pushing > cast / 2.0)
+    differs: list[Push] = []
+    while push is not None and left >= -np.log(level):
+        differs.append(push)
+        rest = (members.first != push.item) & (members.second != push.item)
+        members, z = members.select(rest), z[rest]
+        push, left = _crowd_push(members, z, variance)
+    return Crowd(most, occasional, evidence, top, tuple(differs))
+
+
+def _crowd_push(members: Decisive, z: Vector, variance: Vector) -> tuple[Push | None, float]:
+    """Return the item on which the members' votes differ most from z (n,), and the log-evidence over all items.
+
+    It compares log-odds s·z + δ with the best honest ones, averaged over s, δ, both directions and all K items;
+    ``variance`` (K,) is that of the members' mean taste.
+    """
+    count = members.items
+    item, logit = np.concatenate([members.first, members.second]), members.sides(z)
+    sign, duels = members.sides(members.sign), sums(item, count)
+    enough = np.tile(duels >= LEAST_DUELS, 2)
+    if not enough.any():
+        return None, -np.inf
+    honest = best_honest(item, count, logit, sign, np.sqrt(variance))
+
+    def liking(way: float) -> Vector:
+        each = [sign * (care * logit + way * shift) for care in _CARES for shift in _SHIFTS]
+        return log_mean(np.stack([sums(item, count, -np.logaddexp(0.0, -right)) for right in each])) - honest
+
+    both = np.where(enough, np.concatenate([liking(1.0), liking(-1.0)]), -np.inf)
+    best = int(np.argmax(both))
+    top, is_up = best % count, best < count
+    here = item == top
+    push = Push.of(
+        top,
+        up=is_up,
+        duels=duels[top],
+        wins=float((sign[here] > 0).sum()),
+        expected=float(special.expit(logit[here]).sum()),
+    )
+    return push, float(special.logsumexp(both) - np.log(len(both)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +187,26 @@ class AlikePairs:
     """Number expected for any two voters, shape (p,)."""
     log_evidence: Vector
     flagged: Mask
+    """Whether the two differ from two independent voters with enough evidence, shape (p,)."""
     compared: bool
     """False if so many voters share duels that comparing all pairs would take too long."""
+
+    def repeated(self, votes: Votes) -> Mask:
+        """Return which votes repeat those of a near-identical voter on the same duel, shape (n,).
+
+        The first of them in the list of voters keeps their votes, whatever they say.
+        """
+        group = connected(self.one[self.flagged], self.other[self.flagged], len(votes.voters)).astype(np.int64)
+        result = np.zeros(len(votes), dtype=np.bool_)
+        among = np.flatnonzero((np.bincount(group)[group] > 1)[votes.cast_by])
+        context = None if votes.context is None else votes.context[among]
+        duel = distinct_duels(votes.first[among], votes.second[among], len(votes.items), context)[3]
+        voter = votes.cast_by[among].astype(np.int64)
+        _, place = np.unique(duel * len(votes.voters) + group[voter], return_inverse=True)
+        keeper = np.full(place.max(initial=-1) + 1, len(votes.voters))
+        np.minimum.at(keeper, place, voter)
+        result[among] = voter != keeper[place]
+        return result
 
 
 def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:

@@ -27,6 +27,7 @@ from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import fit_scores
+from fairduel.votes.timing import stretches
 from fairduel.votes.votes import Indices, Mask, Votes, pair_sums, sums
 
 SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -34,7 +35,7 @@ SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 _NEGATIVE_SLOPES = (-0.05, -0.1, -0.2, -0.3, -0.4, -0.5, -0.75, -1.0, -1.5, -2.0, -3.0)
 CONSENSUS_RIDGE = 0.1
 """λ of the consensus, which must exist even if all votes on an item are from one voter."""
-_CONTEXT_VARIANCES = (0.0, 0.1, 0.3, 1.0)
+_PART_VARIANCES = (0.1, 0.3, 1.0)  # of an item's score in one context or stretch; or 0
 _NODES, _NODE_WEIGHTS = hermegauss(15)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_TASTE = 3.0
@@ -54,12 +55,14 @@ class Decisive:
     """+1 where the first won, −1 where the second won, shape (n,)."""
     voter: Indices
     context: Indices | None
+    stretch: Indices
+    """When each was cast; see ``timing.stretches``."""
     items: int
     voters: int
 
     @classmethod
     def of(cls, votes: Votes) -> "Decisive":
-        """Select the decisive votes; each counts once, whatever its weight."""
+        """Select the decisive votes; each counts once, so weights must have been written out."""
         kept = votes.counts("drop") > 0.0
         return cls(
             first=votes.first[kept].astype(np.int64),
@@ -67,6 +70,7 @@ class Decisive:
             sign=2.0 * votes.result[kept] - 1.0,
             voter=votes.cast_by[kept].astype(np.int64),
             context=None if votes.context is None else votes.context[kept].astype(np.int64),
+            stretch=stretches(votes)[kept],
             items=len(votes.items),
             voters=len(votes.voters),
         )
@@ -94,18 +98,20 @@ class Decisive:
 def consensus(votes: Decisive, left_out: Mask, *, only_left_out: bool = False) -> Vector:
     """Return the log-odds z (n,) that the first item wins, by everyone but the voter and the voters ``left_out`` (V,).
 
-    With ``only_left_out``, z is computed faster but is right only for votes of the voters left out.
+    With ``only_left_out``, z is right only for votes of the voters left out.
 
     Scores without the voter come from one Newton step from the Bradley–Terry scores of all, with the Hessian of the
     remaining votes. If votes have contexts, an item's score moves in each context towards the others' votes there (one
-    step, with the prior variance that predicts the votes best).
+    step, with the prior variance that predicts the votes best). For voters left out, it moves so in each stretch of
+    time too, because items change; for others it does not, or a few who vote for an item at one time would be each
+    other's consensus.
     """
     counts = ~left_out[votes.voter]
     z = _without_voter(votes, counts, step_back=not only_left_out)
-    if votes.context is None:
-        return z
-    moved = [z + _in_context(votes, votes.context, z, counts, variance) for variance in _CONTEXT_VARIANCES]
-    return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit)[counts].sum()))
+    for part in (votes.context, votes.stretch if only_left_out else None):
+        if part is not None:
+            z = _moved_within(votes, part, z, counts)
+    return z
 
 
 def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
@@ -273,18 +279,19 @@ def _large_step(scores: Vector, covariance: Matrix, first: Indices, second: Indi
     return result
 
 
-def _in_context(votes: Decisive, context: Indices, z: Vector, counts: Mask, variance: float) -> Vector:
-    """Return how far others' votes in the same context move z, shape (n,): gradient / (Hessian + 1/variance)."""
-    if variance == 0.0:
-        return np.zeros(len(z))
+def _moved_within(votes: Decisive, part: Indices, z: Vector, counts: Mask) -> Vector:
+    """Move z (n,) by others' votes on the same item in the same part: by gradient / (Hessian + 1/variance)."""
     p = special.expit(z)
     residual, weight = counts * ((votes.sign > 0) - p), counts * p * (1.0 - p)
-    answers = np.concatenate([context * votes.items + votes.first, context * votes.items + votes.second])
-    answers, answer = np.unique(answers, return_inverse=True)
-    _, own = np.unique(np.tile(votes.voter, 2) * len(answers) + answer, return_inverse=True)
+    answer = np.concatenate([part * votes.items + votes.first, part * votes.items + votes.second])
+    if answer.max() > 4 * len(answer):
+        answer = np.unique(answer, return_inverse=True)[1]
+    own = np.unique(np.tile(votes.voter, 2) * (answer.max() + 1) + answer, return_inverse=True)[1]
 
     def of_others(values: Vector) -> Vector:
         return np.asarray(np.bincount(answer, values)[answer] - np.bincount(own, values)[own])
 
-    move = of_others(votes.sides(residual)) / (of_others(np.tile(weight, 2)) + 1.0 / variance)
-    return np.asarray(move[: len(z)] - move[len(z) :])
+    gradient, hessian = of_others(votes.sides(residual)), of_others(np.tile(weight, 2))
+    steps = [gradient / (hessian + 1.0 / variance) for variance in _PART_VARIANCES]
+    moved = [z, *(z + step[: len(z)] - step[len(z) :] for step in steps)]
+    return min(moved, key=lambda logit: float(np.logaddexp(0.0, -votes.sign * logit)[counts].sum()))

@@ -90,8 +90,9 @@ def stress(
     """Attack with each size and rank the target; return one row per size.
 
     Columns: size, voters, target; its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
-    (rank_weighted) and, if voters are known, with these weights and without flagged voters (rank_set_aside);
-    leader_plain, leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left. Rank 1 is the best.
+    (rank_weighted) and, if voters are known, with these weights after the audit (rank_set_aside); leader_plain,
+    leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left (by weight after the audit). Rank
+    1 is the best.
     Flips without a target follow the leader of the original votes. Ranks and leaders are within the target's component
     of the comparison graph; a target not compared with any other item has no rank.
 
@@ -114,19 +115,19 @@ def stress(
 
 def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_assigned: bool) -> dict[str, Any]:
     """Return the item's ranks after an attack, and whom the audit flagged; columns as in :func:`stress`."""
-    votes, caught = attacked.votes, dict[str, int]()
+    votes, caught = attacked.votes, dict[str, float]()
     compared = _compared(votes, ties, item)
     fits = {"plain": (_plain(votes, ties), compared), "weighted": (_weighted(votes, ties), compared)}
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        flagged = evidence.flagged_votes(votes)
-        left = votes.without(flagged)
+        weights = evidence.vote_weights(votes)
+        left = votes.reweighted(weights)
         fits["set_aside"] = _weighted(left, ties), _compared(left, ties, item)
         names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
         caught = {
             "liars_flagged": len(names & set(attacked.liars)),
             "others_flagged": len(names - set(attacked.liars)),
-            "fake_votes_left": int((attacked.fake & ~flagged).sum()),
+            "fake_votes_left": float(weights[attacked.fake].sum()),
         }
     ranks: dict[str, Any] = {}
     for name, (scores, among) in fits.items():

@@ -6,19 +6,22 @@ most 1 in 1000, however often one checks. Five patterns are tested, and a voter'
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
 - **one side**: votes for the item shown first, or second, nine times in ten or more;
 - **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
-- **campaign**: the same, times the evidence that the voter *sees* the item more often than others do, but only if the
-  votes alone suggest pushing (E > 1): choosing one's duels and voting like everyone else is not lying. This assumes
-  that the system, not the voter, chooses duels, to the extent that it does in this file: how unevenly voters see items
-  is estimated from all voters (a Pólya urn), so this counts little where voters choose or receive batches;
+- **campaign**: the same, times the evidence that the voter *sees* the item more often than others do around the same
+  time and in the same context, but only if the votes alone suggest pushing (E > 1): choosing one's duels and voting
+  like everyone else is no reason for a flag. This assumes that the system, not the voter, chooses duels, to the extent
+  that it does in this file: how unevenly voters see items is estimated from all voters (a Pólya urn), so this counts
+  little where voters choose or receive batches;
 - **group**: campaign evidence that looks hardest at items pushed by other voters (see ``collusion``).
 
 Voters are flagged by e-BH at a third of the level, so the expected share of false flags is at most that. Another third
-is for pairs of voters whose votes are too similar, and the last for two crowds of occasional voters; in a flagged
-crowd, members who did little else than push the item are flagged. If all voters are honest, the probability of any flag
-is at most the level. A flag is statistical evidence, not proof; nothing is deleted, and every flag has a reason.
+is for pairs of voters whose votes are nearly the same, and the last for two crowds of occasional voters. A pair or a
+crowd is reported as a group that differs, but its members are not flagged: the pair counts once, and all votes of the
+crowd on the item count less, whatever they say. If all voters are honest, the probability of any flag or report is at
+most the level. A flag is statistical evidence, not proof; nothing is deleted, and every flag has a reason.
 
-Voters who choose their duels (by the exposure evidence alone, e-BH) do not contribute to the consensus and the tastes
-that others are compared with, so that a campaign cannot become the consensus. This depends on their duels, not votes.
+Voters who seem to choose their duels (by the exposure evidence alone, E ≥ 1/level) do not contribute to the consensus
+and the tastes that others are compared with, so that a campaign cannot become the consensus. This depends on their
+duels, not votes.
 """
 
 import math
@@ -45,11 +48,12 @@ from fairduel.votes.null_model import (
     log_mean,
     taste_size,
 )
+from fairduel.votes.timing import seconds_per_vote
 from fairduel.votes.votes import Indices, Mask, Votes
+from fairduel.votes.words import listed
 
 LOG_10 = math.log(10.0)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-KINDS = ("inverts", "one side", "taste", "campaign", "group")
 LEAST_OF_OTHERS = 3
 """Votes per item that everyone else must have cast before a voter can be compared with them."""
 _ENOUGH_VOTES = 5  # to measure how fast a voter is
@@ -72,15 +76,13 @@ class Evidence:
         agreement_interval: Its 95% interval (Wilson), shape ``(V, 2)``.
         log_evidence: Log E of each pattern, each of shape ``(V,)``.
         total: Log of the mean E over the patterns, shape ``(V,)``.
-        flagged: Whether the voter is flagged, shape ``(V,)``.
-        flagged_by: ``"own votes"``, ``"pair"`` or ``"crowd"`` for flagged voters, otherwise empty.
+        flagged: Whether the voter is flagged by their own votes, shape ``(V,)``.
         why: The reason for each flag, otherwise empty.
         target: Index of the item that the voter pushes most, shape ``(V,)``; −1 if none.
-        seconds: Median seconds per vote, shape ``(V,)``; NaN if unknown.
+        seconds: Median seconds per vote within a visit, shape ``(V,)``; NaN if unknown.
         clock_step: Smallest difference between two times per vote; NaN if unknown.
         pairs: Pairs of voters with similar votes.
         crowd: The crowd of occasional voters with the most evidence; None without occasional or other voters.
-        crowd_flagged: Whether that crowd is flagged.
         settings: The level, the estimated tastes and everything else behind these numbers.
 
     >>> from fairduel.votes.synthetic import arena
@@ -97,14 +99,12 @@ class Evidence:
     log_evidence: dict[str, Vector]
     total: Vector
     flagged: Mask
-    flagged_by: tuple[str, ...]
     why: tuple[str, ...]
     target: Indices
     seconds: Vector
     clock_step: float
     pairs: AlikePairs
     crowd: Crowd | None
-    crowd_flagged: bool
     settings: dict[str, Any]
 
     @property
@@ -122,9 +122,31 @@ class Evidence:
         limit = _HASTY_SHARE * self.usual_seconds
         return (self.votes >= _ENOUGH_VOTES) & (self.seconds < limit) & (self.clock_step <= limit)
 
+    @property
+    def crowd_flagged(self) -> bool:
+        """Whether occasional voters differ from the others on some item."""
+        return self.crowd is not None and bool(self.crowd.differs)
+
     def flagged_votes(self, votes: Votes) -> Mask:
         """Return which votes were cast by flagged voters, shape (n,)."""
         return self.flagged[votes.cast_by]
+
+    def vote_weights(self, votes: Votes) -> Vector:
+        """Return how much each vote counts after the audit, from 0 to 1, shape (n,).
+
+        - 0 for votes of flagged voters;
+        - 0 for votes that repeat those of a near-identical voter on the same duel: the two count once;
+        - a common factor for all votes of a differing crowd on its item (see ``Crowd.vote_weights``);
+        - otherwise 1.
+
+        >>> from fairduel.votes.synthetic import arena
+        >>> votes, _ = arena(liars={"one side": 1}, seed=1)
+        >>> evidence = audit_voters(votes)
+        >>> bool((evidence.vote_weights(votes) == ~evidence.flagged_votes(votes)).all())
+        True
+        """
+        weights = np.where(self.flagged_votes(votes) | self.pairs.repeated(votes), 0.0, 1.0)
+        return weights if self.crowd is None else weights * self.crowd.vote_weights(votes, votes.weight * weights)
 
     def flagged_rows(self, votes: Votes) -> pl.DataFrame:
         """Return the file row and the voter of each vote cast by a flagged voter."""
@@ -137,7 +159,6 @@ class Evidence:
         columns = {
             "voter": self.voters,
             "flagged": self.flagged,
-            "flagged_by": self.flagged_by,
             "votes": self.votes,
             "decisive": self.decisive,
             "agreement": self.agreement,
@@ -158,7 +179,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
 
     Args:
         votes: The votes, which must name their voters.
-        level: Maximum probability of any flag if all voters are honest.
+        level: Maximum probability of any flag, or report of a group, if all voters are honest.
         duels_assigned: Whether the system chooses who votes on what. Pass False if voters choose: then it does not
             matter how often they see an item.
 
@@ -166,7 +187,8 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         The evidence on each voter.
 
     Raises:
-        BadInputError: The votes do not say who voted, or none of them has a winner.
+        BadInputError: The votes do not say who voted, none of them has a winner, or their weights stand for more than
+            20 million votes.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, liars = arena(liars={"promotes": 3, "one side": 1}, seed=1)
@@ -175,6 +197,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     True
     """
     fraction("level", level)
+    votes = votes.written_out()
     base = _baseline(votes, level=level, duels_assigned=duels_assigned)
     cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
@@ -184,7 +207,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     agreed = base.decisive.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
     with np.errstate(invalid="ignore"):
         agreement = agreed / base.cast
-    seconds, clock_step = _seconds(votes)
+    seconds, clock_step = seconds_per_vote(votes)
     strongest = _strongest(cells, np.maximum(ups, downs), base.decisive.voters)
     return Evidence(
         voters=votes.voters,
@@ -194,15 +217,13 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
         agreement_interval=_wilson(agreed, base.cast),
         log_evidence=log_evidence,
         total=total,
-        flagged=flags.by != "",
-        flagged_by=tuple(flags.by.tolist()),
+        flagged=flags.alone,
         why=_sentences(base, cells, strongest, log_evidence, agreement, flags),
         target=np.append(cells.item, -1)[strongest],
         seconds=seconds,
         clock_step=clock_step,
         pairs=flags.pairs,
         crowd=flags.crowd,
-        crowd_flagged=flags.crowd_flagged,
         settings=_settings(base, flags, level),
     )
 
@@ -234,7 +255,7 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
     choosers = np.zeros(decisive.voters, dtype=np.bool_)
     if duels_assigned:
         chosen = over_targets(meetings.voter, meetings.log_evidence, voters=decisive.voters, targets=decisive.items)
-        choosers, _ = e_bh(chosen, level)
+        choosers = chosen >= -np.log(level)
     z = consensus(decisive, choosers)
     typical = ~choosers[decisive.voter]
     sides = np.tile(typical, 2)
@@ -254,7 +275,7 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
 
 
 def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> dict[str, Vector]:
-    """Return log E of each of the ``KINDS``, each (V,)."""
+    """Return log E of each kind, each (V,)."""
     items = base.decisive.items
     voter, target = np.tile(cells.voter, 2), np.concatenate([cells.item, cells.item + items])
     pushes, sizes = np.concatenate([ups, downs]), {"voters": base.decisive.voters, "targets": 2 * items}
@@ -278,18 +299,14 @@ class _Flags(NamedTuple):
     """Log-evidence needed for that."""
     pairs: AlikePairs
     crowd: Crowd | None
-    crowd_flagged: bool
-    by: NDArray[np.str_]
-    """See ``Evidence.flagged_by``, shape (V,)."""
 
 
 def _flags(base: _Baseline, total: Vector, level: float) -> _Flags:
-    """Flag voters by their ``total`` evidence (V,), by pairs and by crowds, each at a third of the level."""
+    """Flag voters by their ``total`` evidence (V,), and find pairs and crowds, each at a third of the level."""
     decisive, share = base.decisive, level / 3.0
     judged = (base.cast > 0) & (len(decisive.sign) - base.cast >= LEAST_OF_OTHERS * decisive.items)
     alone = np.zeros(decisive.voters, dtype=np.bool_)
     alone[judged], needed = e_bh(total[judged], share)
-    pairs = alike_pairs(decisive, base.z, level=share)
     crowds = [
         find_crowd(
             base.votes,
@@ -297,19 +314,12 @@ def _flags(base: _Baseline, total: Vector, level: float) -> _Flags:
             base.choosers,
             most=most,
             taste=base.taste_for_items,
-            unevenness=base.meetings.unevenness,
-            duels_assigned=base.duels_assigned,
+            level=share / len(OCCASIONAL),
         )
         for most in OCCASIONAL
     ]
     crowd = max((each for each in crowds if each), key=lambda each: each.log_evidence, default=None)
-    crowd_flagged = crowd is not None and crowd.log_evidence >= np.log(3.0 * len(OCCASIONAL) / level)
-    by = np.where(alone, "own votes", "").astype("U9")
-    for who in (pairs.one[pairs.flagged], pairs.other[pairs.flagged]):
-        by[who] = np.where(by[who] == "", "pair", by[who])
-    if crowd is not None and crowd_flagged:
-        by[crowd.pushers & (by == "")] = "crowd"
-    return _Flags(judged, alone, needed, pairs, crowd, crowd_flagged=crowd_flagged, by=by)
+    return _Flags(judged, alone, needed, alike_pairs(decisive, base.z, level=share), crowd)
 
 
 def _settings(base: _Baseline, flags: _Flags, level: float) -> dict[str, Any]:
@@ -342,13 +352,9 @@ def evidence_text(log10_evidence: float) -> str:
 
 
 def crowd_sentence(crowd: Crowd, items: tuple[str, ...]) -> str:
-    """Describe what the members of a crowd did, as in "<voter> is …"."""
-    saw, voted = crowd.push.words(items, crowd.votes)
-    return (
-        f"one of {crowd.pushers.sum():,} occasional voters (at most {crowd.most} votes each) who mostly voted "
-        f"{'for' if crowd.push.up else 'against'} {items[crowd.push.item]}; together, all "
-        f"{crowd.voters.sum():,} occasional voters {saw} and {voted}"
-    )
+    """Describe how a crowd differs."""
+    ways = listed([push.sentence(items) for push in crowd.differs])
+    return f"the {crowd.voters.sum():,} occasional voters (at most {crowd.most} votes each) {ways}"
 
 
 def _inverts(base: _Baseline) -> Vector:
@@ -384,53 +390,27 @@ def _wilson(agreed: Vector, cast: Indices) -> NDArray[np.float64]:
         return np.asarray(bounds / (1.0 + z2 / cast)[:, None])
 
 
-def _seconds(votes: Votes) -> tuple[Vector, float]:
-    """Return the median seconds per vote, shape (V,), and the smallest difference between two times per vote.
-
-    Times that never decrease from one vote of a voter to the next are timestamps, and their differences count;
-    otherwise they are response times.
-    """
-    result = np.full(len(votes.voters), np.nan)
-    if votes.time is None or votes.voter is None:
-        return result, math.nan
-    known = np.flatnonzero(~np.isnan(votes.time))
-    known = known[np.argsort(votes.voter[known], kind="stable")]
-    voter, time = votes.voter[known].astype(np.int64), votes.time[known]
-    same = np.diff(voter) == 0
-    if same.any() and (np.diff(time)[same] >= 0).all():
-        voter, time = voter[1:][same], np.diff(time)[same]
-    medians = pl.DataFrame({"voter": voter, "time": time}).group_by("voter").agg(pl.col("time").median())
-    result[medians["voter"].to_numpy()] = medians["time"].to_numpy()
-    return result, float(np.diff(np.unique(time)).min(initial=math.inf))
-
-
 def _sentences(
     base: _Baseline, cells: Cells, strongest: Indices, log_evidence: dict[str, Vector], agreement: Vector, flags: _Flags
 ) -> tuple[str, ...]:
     """Return why each flagged voter is flagged, shape (V,); empty for the others."""
-    votes, pairs, cast = base.votes, flags.pairs, base.cast
+    votes, cast = base.votes, base.cast
     sentences = [""] * len(cast)
     first = base.decisive.per_voter(base.decisive.sign > 0)
-    if flags.crowd is not None and flags.crowd_flagged:
-        of_crowd = f"{crowd_sentence(flags.crowd, votes.items)}; the votes do not show which of them act in bad faith"
-        for voter in np.flatnonzero(flags.crowd.pushers):
-            sentences[voter] = of_crowd
-    for place in np.flatnonzero(pairs.flagged)[::-1]:
-        for voter, twin in ((pairs.one[place], pairs.other[place]), (pairs.other[place], pairs.one[place])):
-            sentences[voter] = (
-                f"gave the same answer as {votes.voters[twin]} in {pairs.same[place]} of {pairs.shared[place]} shared "
-                f"duels (expected for any two voters: {pairs.expected[place]:.0f})"
-            )
+    by_votes = _strongest(cells, np.maximum(cells.up, cells.down), len(cast))
     for voter in np.flatnonzero(flags.alone):
-        kind = max(KINDS, key=lambda name: float(log_evidence[name][voter]))
+        kind = max(log_evidence, key=lambda name: float(log_evidence[name][voter]))
         if kind == "inverts":
             sentences[voter] = f"agrees with everyone else in only {agreement[voter]:.0%} of {cast[voter]:,} votes"
         elif kind == "one side":
             side, chosen = max(("first", first[voter]), ("second", cast[voter] - first[voter]), key=itemgetter(1))
             sentences[voter] = f"chose the {side} of the two items in {chosen:,.0f} of {cast[voter]:,} votes"
         else:
-            cell = strongest[voter]
+            cell = (by_votes if kind == "taste" else strongest)[voter]
             push = cells.push(cell, up=bool(cells.up[cell] > cells.down[cell]))
-            saw, voted = push.words(votes.items, int(np.sum(votes.cast_by == voter)))
-            sentences[voter] = voted if kind == "taste" else f"{saw} and {voted}"
+            saw = (
+                f"saw {votes.items[push.item]} in {cells.met[cell]:,.0f} of {np.sum(votes.cast_by == voter):,} duels "
+                f"(comparable duels of others: {cells.rate[cell]:.1%}) and "
+            )
+            sentences[voter] = ("" if kind == "taste" else saw) + push.sentence(votes.items)
     return tuple(sentences)

@@ -19,6 +19,7 @@ Ties = Literal["half", "drop"]
 """How ties count: ``"half"`` a win for each item, or ``"drop"``."""
 MOST_WEIGHT, MOST_VOTES = 1e9, 1e12
 """The largest weight of a vote, and the largest sum of all weights."""
+_MOST_ROWS = 20_000_000  # after writing out the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,37 @@ class Votes:
     def without(self, left_out: Mask) -> Self:
         """Drop the votes where ``left_out`` (n,) is true."""
         return self.select(~np.asarray(left_out))
+
+    def reweighted(self, factor: Vector) -> Self:
+        """Multiply the weights by ``factor`` (n,), and drop votes with factor 0; the same object if all factors are 1.
+
+        >>> Votes.from_arrays("ab", [0, 1], [1, 0], [1, 0.5], weight=[2, 3]).reweighted(np.array([0, 0.5])).weight
+        array([1.5])
+        """
+        if (factor == 1.0).all():
+            return self
+        return replace(self, weight=self.weight * factor).select(factor > 0.0)
+
+    def written_out(self) -> Self:
+        """Write each vote of weight w as ⌈w⌉ votes of weight w/⌈w⌉, in place; votes of weight 0 disappear.
+
+        >>> votes = Votes.from_arrays("ab", [0, 1], [1, 0], [1, 0.5], weight=[2, 0.5]).written_out()
+        >>> votes.row.tolist(), votes.weight.tolist()
+        ([2, 2, 3], [1.0, 1.0, 0.5])
+        """
+        if (self.weight == 1.0).all():
+            return self
+        copies = np.ceil(self.weight)
+        if copies.sum() > _MOST_ROWS:
+            raise BadInputError(
+                f"the weights stand for {copies.sum():,.0f} votes, and at most {_MOST_ROWS:,} can be audited: "
+                "divide all weights by a common factor."
+            )
+        times = copies.astype(np.int64)
+        arrays = {n: np.repeat(each, times) for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        arrays["weight"] = arrays["weight"] / np.repeat(copies, times)
+        written: dict[str, Any] = arrays
+        return replace(self, **written)
 
     @property
     def is_tie(self) -> Mask:
