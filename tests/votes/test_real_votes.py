@@ -39,13 +39,12 @@ def test_voters_who_choose_their_duels_are_seen_and_not_flagged(recorded):
 def test_a_campaign_by_few_voters_is_flagged_and_undone(recorded, name, voters):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
-    clean = plain_ranks(votes).index(target) + 1
-    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, ties="drop").to_dicts()
+    clean, row = stress(votes, "promote", target, sizes=[0, size], voters=voters, ties="drop").to_dicts()
     assert row["rank_plain"] == (1 if name == "llmfao" else 4)
     assert row["liars_flagged"] == voters
     assert row["fake_votes_left"] == 0
     assert row["others_flagged"] <= 1  # on LLMFAO one real voter chose the first answer in 21 of 21 votes
-    assert abs(row["rank_set_aside"] - clean) <= 2
+    assert abs(row["rank_set_aside"] - clean["rank_weighted"]) <= 2
 
 
 @pytest.mark.parametrize("name", ["llmfao", "mtbench_human"])
