@@ -6,6 +6,7 @@ Ties are dropped here, as in the figures on rigging that these numbers are compa
 import numpy as np
 import pytest
 
+from fairduel.votes import rank
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.fragility import Fitting, fragility
 from fairduel.votes.stress import inject, rank_of, stress
@@ -39,12 +40,19 @@ def test_voters_who_choose_their_duels_are_seen_and_not_flagged(recorded):
 def test_a_campaign_by_few_voters_is_flagged_and_undone(recorded, name, voters):
     votes = recorded(name)
     target, size = target_and_size(name, votes)
-    clean, row = stress(votes, "promote", target, sizes=[0, size], voters=voters, ties="drop").to_dicts()
+    [row] = stress(votes, "promote", target, sizes=[size], voters=voters, ties="drop").to_dicts()
     assert row["rank_plain"] == (1 if name == "llmfao" else 4)
     assert row["liars_flagged"] == voters
     assert row["fake_votes_left"] == 0
     assert row["others_flagged"] <= 1  # on LLMFAO one real voter chose the first answer in 21 of 21 votes
-    assert abs(row["rank_set_aside"] - clean["rank_weighted"]) <= 2
+    clean, attacked = votes, inject(votes, "promote", target, size=size, voters=voters).votes
+    trusted = attacked.reweighted(audit_voters(attacked).vote_weights(attacked))
+    before, during, after = (
+        next(standing for standing in rank(each, ties="drop").standings if standing.item == target)
+        for each in (clean, attacked, trusted)
+    )
+    assert during.score > before.score + before.error
+    assert abs(after.score - before.score) < 0.2 * before.error
 
 
 @pytest.mark.parametrize("name", ["llmfao", "mtbench_human"])
