@@ -130,6 +130,7 @@ def rank(
     lies: float | None = None,
     ties: Ties = "half",
     ridge: float | None = None,
+    reliability: Vector | None = None,
     draws: int = 10_000,
     seed: int = 0,
 ) -> Ranking:
@@ -156,6 +157,7 @@ def rank(
         lies: Number of false votes C to guard against. Default: √n.
         ties: A tie counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
         ridge: λ; 0 does not shrink the scores. Default: chosen from the votes.
+        reliability: Factor ≥ 0 of each vote's weight, shape ``(n,)``, such as :func:`reliability` of an audit. Default: 1.
         draws: Number of Monte Carlo draws, at least 100; fewer are used with more than 600 items.
         seed: Seed of these draws.
 
@@ -170,12 +172,14 @@ def rank(
     [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
     """
     integer("draws", draws, least=100)
+    if reliability is not None:
+        votes = replace(votes, weight=np.where(reliability > 0.0, votes.weight, 0.0))
     won, counts = wins(votes, ties=ties), votes.counts(ties)
     ensure_some_count(counts)
     component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
-        fit, chosen = _fit(votes, counts, features, weights=weights, lies=lies, ridge=ridge)
+        fit, chosen = _fit(votes, counts, features, reliability, weights=weights, lies=lies, ridge=ridge)
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
         rng = np.random.default_rng(seed)
@@ -297,7 +301,9 @@ def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
     return float(np.quantile(largest, CONFIDENCE))
 
 
-def _fit(votes: Votes, counts: Vector, features: Features | None, **fitting: Any) -> tuple[Fit, Mask]:
+def _fit(
+    votes: Votes, counts: Vector, features: Features | None, reliability: Vector | None, **fitting: Any
+) -> tuple[Fit, Mask]:
     """Fit the votes that count; return the fit, whose θ are scores (K,), and which votes these are (n,)."""
     chosen, count = counts > 0.0, len(votes.items)
     first, second = votes.first[chosen], votes.second[chosen]
@@ -309,7 +315,9 @@ def _fit(votes: Votes, counts: Vector, features: Features | None, **fitting: Any
         design = with_features(first, second, features.values, context)
     differences, row, turned = design
     won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-    fit = robust_fit(differences, row, won, counts[chosen], groups=_groups(votes, chosen), **fitting)
+    trusted = None if reliability is None else reliability[chosen]
+    groups = _groups(votes, chosen)
+    fit = robust_fit(differences, row, won, counts[chosen], groups=groups, reliability=trusted, **fitting)
     if features is not None:
         scores = np.hstack([np.eye(count), features.average()])
         mapped = fit.uncertainty.mapped(lambda matrix: scores @ matrix @ scores.T)

@@ -69,10 +69,12 @@ def robust_fit(
     lies: float | None = None,
     ridge: float | None = None,
     groups: Mapping[str, Codes] | None = None,
+    reliability: Vector | None = None,
 ) -> Fit:
     """Weight n votes and fit them with :func:`~fairduel.votes.uncertainty.shrunken_fit`, which see.
 
-    ``counts`` (n,) are the frequencies. C is ``lies``, by default √n with n the sum of ``counts``.
+    ``counts`` (n,) are the frequencies. C is ``lies``, by default √n with n the sum of ``counts``. ``reliability`` (n,)
+    multiplies the weights.
 
     >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
     >>> fit = robust_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), weights="none", ridge=0.0)
@@ -82,6 +84,8 @@ def robust_fit(
     trust = math.inf if weights == "none" else trust_for(lies, float(counts.sum()), differences.dimension)
     sigma = (ridge or TINY_RIDGE) * np.eye(differences.dimension)
     weight, residual = vote_weights(differences, row, counts, weights, trust, sigma)
+    if reliability is not None:
+        weight = weight * reliability
     with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
     return Fit(*fit[:6], weight, trust, residual)
