@@ -157,7 +157,7 @@ def rank(
         lies: Number of false votes C to guard against. Default: √n.
         ties: A tie counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
         ridge: λ; 0 does not shrink the scores. Default: chosen from the votes.
-        reliability: Factor ≥ 0 of each vote's weight, shape ``(n,)``, such as :func:`reliability` of an audit. Default: 1.
+        reliability: Factor ≥ 0 of each vote's weight, shape ``(n,)``, as an audit finds it. Default: 1 each.
         draws: Number of Monte Carlo draws, at least 100; fewer are used with more than 600 items.
         seed: Seed of these draws.
 
