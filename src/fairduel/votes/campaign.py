@@ -14,6 +14,7 @@ from fairduel.votes.votes import Indices, Votes, sums
 
 _PUSHED = (0.9, 0.99)  # how often a liar votes for their item, or their side
 LEAST_DUELS = 3
+_PUSHES = np.log(2.0)  # log E of votes that push; with less, seeing an item often would be the only evidence
 _NEARBY = 3  # stretches: a campaign in one of them is not excused by itself
 _LARGE_CONTEXT = 0.02  # of the votes: enough to see which items are shown in it
 _BATCH = 4_000_000
@@ -164,9 +165,9 @@ class Cells:
     """Log E that the voter chooses duels with it."""
 
     def pushes(self, *, duels_assigned: bool) -> tuple[Vector, Vector]:
-        """Return log E (c,) for pushing up and for pushing down; exposure counts only if the votes alone give E > 1."""
+        """Return log E (c,) for pushing up and for pushing down; exposure counts only if the votes alone give E > 2."""
         exposure = self.exposure if duels_assigned else np.zeros(len(self.voter))
-        up, down = (np.where(votes > 0.0, votes + exposure, -np.inf) for votes in (self.up, self.down))
+        up, down = (np.where(votes > _PUSHES, votes + exposure, -np.inf) for votes in (self.up, self.down))
         return up, down
 
     def push(self, cell: int, *, up: bool) -> Push:

@@ -7,7 +7,7 @@ most 1 in 1000, however often one checks. Five patterns are tested, and a voter'
 - **one side**: votes for the item shown first, or second, nine times in ten or more;
 - **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
 - **campaign**: the same, times the evidence that the voter *sees* the item more often than others do around the same
-  time and in the same context, but only if the votes alone suggest pushing (E > 1): choosing one's duels and voting
+  time and in the same context, but only if the votes alone suggest pushing (E > 2): choosing one's duels and voting
   like everyone else is no reason for a flag. This assumes that the system, not the voter, chooses duels, to the extent
   that it does in this file: how unevenly voters see items is estimated from all voters (a Pólya urn), so this counts
   little where voters choose or receive batches;
