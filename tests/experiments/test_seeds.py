@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import fairduel.experiments
 from fairduel import BadInputError
 from fairduel.cli.app import app
-from fairduel.cli.reproduce import REPLAY, TABLE1
+from fairduel.cli.reproduce import REPLAY, TABLE1, VOTES
 from fairduel.experiments import EXPERIMENTS
 from fairduel.experiments.paper_setup import GREEDY, paper_cell
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, collect
@@ -35,7 +35,7 @@ RUNNERS = [
 ]
 COMMANDS = typer.main.get_command(app).commands
 REPORTING = [name for name, command in COMMANDS.items() if {"seed", "runs"} <= {p.name for p in command.params}]
-ARGUMENTS = {"reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY)]}
+ARGUMENTS = {"reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, VOTES)]}
 CALLS = [(name, *arguments) for name in REPORTING for arguments in ARGUMENTS.get(name, [[]])]
 
 
@@ -54,7 +54,7 @@ def test_what_is_found_is_all_there_is():
 
 @pytest.mark.parametrize("function", RUNNERS, ids=lambda function: f"{function.__module__}.{function.__name__}")
 def test_a_function_that_reports_refuses_tuning_seeds(function, tmp_path):
-    known = {"experiment": EXPERIMENTS["figure1"](), "store": Store(tmp_path), "seeds": ACROSS}
+    known = {"experiment": EXPERIMENTS["figure1"](), "store": Store(tmp_path), "folder": tmp_path, "seeds": ACROSS}
     parameters = inspect.signature(function).parameters
     with pytest.raises(BadInputError, match="are reserved for tuning"):
         function(**{name: known[name] for name in parameters if name in known})
