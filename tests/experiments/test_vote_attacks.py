@@ -103,7 +103,7 @@ def test_the_command_writes_the_table_and_resumes(tmp_path, monkeypatch):
     out = tmp_path / "results" / "votes"
     assert len(pl.read_csv(out / "runs.csv")) == 2 * 2 * len(vote_attacks.MODELS)
     assert "Kendall τ" in (out / "report.html").read_text(encoding="utf-8")
-    assert (out / "table-kendall-tau.csv").exists()
+    assert (out / "table-kendall.csv").exists()
     monkeypatch.setattr(Batch, "run", None)  # nothing is left to run
     again = CliRunner().invoke(app, call, catch_exceptions=False)
     assert json.loads(again.stdout)["rows"] == found["rows"]

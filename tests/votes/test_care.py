@@ -52,7 +52,7 @@ def test_a_minority_that_dislikes_one_item_keeps_its_other_votes():
 
 
 def test_few_votes_say_little():
-    attacked = inject(VOTES, "inverters", size=5, voters=1, seed=3)
+    attacked = inject(VOTES, "inverters", size=8, voters=1, seed=3)
     assert voter_reliability(attacked.votes).vote[attacked.fake].mean() > 0.3
 
 

@@ -157,7 +157,7 @@ def _report_votes(folder: Path, seeds: range, jobs: int) -> output.Record:
     page = write_vote_attacks(folder, frame, cells, seeds, output.typed_command())
     found = vote_attacks_conclusions(cells)
     output.say(*found)
-    output.print_table(tau_table(cells), text=["population", "attack"], file=folder / "table-kendall-tau.csv")
+    output.print_table(tau_table(cells), text=["population", "attack"], file=folder / "table-kendall.csv")
     output.say_report(page)
     rows = [
         {

@@ -16,7 +16,7 @@ little, and need no level. A voter prefers the first item of vote t with log-odd
 - Votes of one voter on one item share a taste, so h, their information, is worth at most 1/τ² (a random effect).
 
 Consensus and weights are computed in turn. At the start w = 1/(1 + 4h), so that a voter counts at most once or so per
-item; otherwise a few busy voters would be the consensus. Voters with at most 3 votes are pooled, unless they cast
+item; otherwise a few busy voters would be the consensus. Voters with at most 6 votes are pooled, unless they cast
 half of all votes, and tested for pushed items only: if such a crowd pushes an item, all of them lose weight there
 equally. Other voters about whom little is known count about 1, an average voter's weight. No weight is negative:
 opposed voters are ignored, not inverted.
@@ -37,7 +37,7 @@ _RIDGE = 0.1  # λ of the consensus
 _START = 4.0  # variance of tastes assumed at the start
 _ADVERSE, _PUSHED, _TEAM = 0.05, 0.005, 0.02  # prior probabilities
 _PUSH = 3.0  # log-odds
-_OCCASIONAL = 3  # votes of a voter who is pooled with others like them
+_OCCASIONAL = 6  # votes of a voter who is pooled with others like them
 _TEAM_SPREAD, _FEW_VOTES = 10.0, 10.0
 _LEAST_CARE, _MOST_CARE, _LEAST_CARE_VARIANCE = 0.1, 4.0, 0.01
 _MOST_TASTE = 4.0  # τ²
