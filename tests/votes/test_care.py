@@ -95,6 +95,13 @@ def test_a_single_voter_keeps_an_average_weight():
     assert voter_reliability(alone).voter[0] == pytest.approx(1.0, abs=0.1)
 
 
+def test_without_a_consensus_all_votes_count_fully():
+    first, second = np.tile([0, 0, 1], 200), np.tile([1, 2, 2], 200)
+    voter = np.repeat([0, 1], 300)
+    opposed = Votes.from_arrays("abc", first, second, (voter == 0).astype(float), voter=voter, voters=["Ann", "Bob"])
+    assert voter_reliability(opposed).voter.tolist() == [1.0, 1.0]
+
+
 def test_own_influence_is_close_to_a_refit_without_the_voter():
     counts, order = VOTES.counts("half"), np.argsort(VOTES.cast_by, kind="stable")
     cast = Cast.of(VOTES, counts, order)

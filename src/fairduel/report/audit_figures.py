@@ -22,6 +22,7 @@ _LINES = {
     "rank_plain": ("plain Bradley–Terry", "#0072B2", "-"),
     "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
     "rank_set_aside": ("with weights, without flagged voters", "#D55E00", "-"),
+    "rank_ours": ("ours: also with care weights", "#009E73", "--"),
 }
 
 

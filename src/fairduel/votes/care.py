@@ -19,7 +19,8 @@ Consensus and weights are computed in turn. At the start w = 1/(1 + 4h), so that
 item; otherwise a few busy voters would be the consensus. Voters with at most 6 votes are pooled, unless they cast
 half of all votes, and tested for pushed items only: if such a crowd pushes an item, all of them lose weight there
 equally. Other voters about whom little is known count about 1, an average voter's weight. No weight is negative:
-opposed voters are ignored, not inverted.
+opposed voters are ignored, not inverted. If that would ignore most votes, there is no consensus to go by, and all
+votes count fully.
 """
 
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ _RIDGE = 0.1  # λ of the consensus
 _START = 4.0  # variance of tastes assumed at the start
 _ADVERSE, _PUSHED, _TEAM = 0.05, 0.005, 0.02  # prior probabilities
 _PUSH = 3.0  # log-odds
+_IGNORED = 0.1  # a vote with less weight
 _OCCASIONAL = 6  # votes of a voter who is pooled with others like them
 _TEAM_SPREAD, _FEW_VOTES = 10.0, 10.0
 _LEAST_CARE, _MOST_CARE, _LEAST_CARE_VARIANCE = 0.1, 4.0, 0.01
@@ -84,6 +86,8 @@ def voter_reliability(votes: Votes, *, ties: Ties = "half") -> Reliability:
     scores, taste = np.zeros(cast.items), 0.0
     for _ in range(_ROUNDS):
         weight, scores, taste = _reweighted(cast, weight, scores)
+    if cast.counts[weight < _IGNORED].sum() > 0.5 * cast.counts.sum():
+        weight, taste = np.ones(len(votes)), 0.0
     weight[order] = weight.copy()
     voters = len(votes.voters)
     total = sums(votes.voter, voters, counts)
