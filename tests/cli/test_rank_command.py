@@ -134,3 +134,30 @@ def test_what_cannot_be_read_is_one_sentence(monkeypatch, capsys, tmp_path, argu
     monkeypatch.chdir(tmp_path)
     assert rank(monkeypatch, *arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("model", ["plain", "crowd-bt", "am-elo", "reliability", "spectral"])
+def test_a_rival_gives_an_order_and_says_that_it_has_no_ranges(monkeypatch, capsys, tmp_path, votes, model):
+    assert rank(monkeypatch, votes, "--model", model, "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert f"tea is first of 3 items by {model}." in shown
+    assert "no ranges" in shown
+    with (tmp_path / "out" / "ranking.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rank"] for row in rows] == ["1", "2", "3"]
+    assert rows[0]["item"] == "tea"
+    assert sum(float(row["score"]) for row in rows) == pytest.approx(0.0, abs=1e-9)
+    assert json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]["model"] == model
+    assert "no ranges" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_rival_ranks_each_group_by_itself(monkeypatch, tmp_path, votes):
+    votes.write_text(votes.read_text() + "cat,dog,first,Ann\n")
+    assert rank(monkeypatch, votes, "--model", "plain", "--out", tmp_path / "out") == 0
+    with (tmp_path / "out" / "ranking.csv").open() as file:
+        assert [(row["group"], row["rank"]) for row in csv.DictReader(file)] == [*zip("11122", "12312", strict=True)]
+
+
+def test_a_rival_refuses_features(monkeypatch, capsys, tmp_path, votes):
+    assert rank(monkeypatch, votes, "--model", "am-elo", "--features", votes, "--out", tmp_path / "out") == 2
+    assert "needs --model ours" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import fairduel.experiments
 from fairduel import BadInputError
 from fairduel.cli.app import app
-from fairduel.cli.reproduce import COVERAGE, REPLAY, TABLE1
+from fairduel.cli.reproduce import COVERAGE, REPLAY, TABLE1, VOTES
 from fairduel.experiments import EXPERIMENTS
 from fairduel.experiments.paper_setup import GREEDY, paper_cell
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, collect
@@ -35,7 +35,7 @@ RUNNERS = [
 ]
 COMMANDS = typer.main.get_command(app).commands
 REPORTING = [name for name, command in COMMANDS.items() if {"seed", "runs"} <= {p.name for p in command.params}]
-ARGUMENTS = {"reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, COVERAGE)]}
+ARGUMENTS = {"reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, COVERAGE, VOTES)]}
 CALLS = [(name, *arguments) for name in REPORTING for arguments in ARGUMENTS.get(name, [[]])]
 
 

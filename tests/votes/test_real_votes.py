@@ -66,7 +66,7 @@ def test_weights_alone_hold_back_little_against_one_vote_voters(recorded, name):
     assert rows[1]["rank_weighted"] < clean  # so the attack succeeds against them …
     assert rows[1]["liars_flagged"] == 0  # … and nobody is flagged, …
     assert rows[1]["fake_votes_left"] < 0.1 * size  # … but the one-vote voters differ as a crowd, and count less
-    assert abs(rows[1]["rank_set_aside"] - clean) <= 2
+    assert abs(rows[1]["rank_ours"] - clean) <= 2
 
 
 def test_fragility_warns_of_one_vote_voters(recorded):

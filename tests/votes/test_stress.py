@@ -85,13 +85,13 @@ def test_stress_follows_the_target_and_counts_the_flagged():
     assert frame["rank_plain"][2] < frame["rank_plain"][0]
     assert frame["liars_flagged"].to_list() == [0, 4, 4]
     assert frame["fake_votes_left"].to_list() == [0, 0, 0]
-    assert frame["rank_set_aside"][2] == frame["rank_set_aside"][0]
+    assert frame["rank_ours"][2] == frame["rank_ours"][0]
 
 
 def test_stress_without_voters_has_no_flags():
     nameless = Votes.from_arrays(VOTES.items, VOTES.first, VOTES.second, VOTES.result)
     frame = stress(nameless, "promote", "Oak", sizes=[10])
-    assert "rank_set_aside" not in frame.columns
+    assert "rank_ours" not in frame.columns
     assert frame["rank_plain"].len() == 1
 
 
@@ -110,7 +110,7 @@ def test_a_target_that_is_left_alone_has_no_rank():
     alone = Votes.from_arrays(items, VOTES.first, VOTES.second, VOTES.result, voter=VOTES.voter, voters=VOTES.voters)
     frame = stress(alone, "promote", "Newcomer", sizes=[0, 100])
     assert frame["rank_plain"].to_list() == [None, 1]
-    assert frame["rank_set_aside"][0] is None
+    assert frame["rank_ours"][0] is None
 
 
 def test_flips_without_a_target_follow_the_leader():
@@ -150,7 +150,7 @@ def test_the_summary_says_how_far_the_target_moves_and_who_is_flagged():
     change = f"moves from rank {clean['rank_plain']} to {worst['rank_plain']}, both under plain Bradley–Terry and with"
     assert moved.startswith(f"With 300 false votes (promote), Oak {change}")
     assert flagged.startswith("Flagged: 4 of 4 simulated liars and ")
-    assert flagged.endswith(f"without them, Oak has rank {worst['rank_set_aside']}.")
+    assert flagged.endswith(f"after the audit, Oak has rank {worst['rank_ours']}.")
     [unmoved, unflagged] = summarise_stress(stress(VOTES, "random flips", "Oak", sizes=[0]), "random flips")
     assert "Oak stays at rank" in unmoved
     assert unflagged == "No voter is flagged."

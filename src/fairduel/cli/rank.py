@@ -1,21 +1,45 @@
 """``fairduel rank``: a ranking of recorded votes, with its uncertainty."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import polars as pl
 import typer
 
 from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError
+from fairduel.report.page import Section
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_tables import standing_cells
+from fairduel.votes.care import trusted_weights
 from fairduel.votes.features import read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
+from fairduel.votes.reading import Reading
+from fairduel.votes.rivals import RIVALS
+from fairduel.votes.voters import audit_voters
+from fairduel.votes.votes import Ties, Votes
 
 _MAX_ROWS = 100
 _COLUMNS = ("rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain")
 _LEAST_USEFUL = ("weight", "plain", "won", "best", "votes", "error", "score")
+_NO_RANGES = "Rival models have no ranges: this is the order and the scores, without their uncertainty."
+
+
+class ModelOption(StrEnum):
+    """Which model ranks the items."""
+
+    EVERYONE = "everyone"
+    OURS = "ours"
+    PLAIN = "plain"
+    CROWD_BT = "crowd-bt"
+    AM_ELO = "am-elo"
+    RELIABILITY = "reliability"
+    SPECTRAL = "spectral"
 
 
 class WeightsOption(StrEnum):
@@ -26,6 +50,14 @@ class WeightsOption(StrEnum):
     NONE = "none"
 
 
+Model = Annotated[
+    ModelOption,
+    typer.Option(
+        metavar="MODEL",
+        help="everyone (all voters count alike), ours (as the audit found), or plain, crowd-bt, am-elo, reliability, "
+        "spectral.",
+    ),
+]
 Weights = Annotated[
     WeightsOption,
     typer.Option(metavar="METHOD", help="How votes are weighted: fixed-point, sequential or none (all equal)."),
@@ -57,6 +89,7 @@ def rank_command(
     ties: recorded.Ties = recorded.TiesOption.HALF,
     weights: Weights = WeightsOption.FIXED_POINT,
     lies: Lies = None,
+    model: Model = ModelOption.EVERYONE,
     strict: recorded.Strict = False,
     out: recorded.Out = None,
 ) -> output.Record:
@@ -76,11 +109,18 @@ def rank_command(
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     reading, folder = recorded.read_into(votes, "rank", out, strict=strict, **columns, time=time, weight=weight)
+    if model not in (ModelOption.EVERYONE, ModelOption.OURS):
+        if features is not None:
+            raise BadInputError(f"--features needs --model everyone or ours: {model} knows only items.")
+        return _rank_by_rival(reading, votes, folder, model, ties.value)
     table = None if features is None else read_features(features, reading.votes, array=array)
-    ranking = rank(reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value)
+    trusted = _trusted(reading.votes, ties.value) if model is ModelOption.OURS else None
+    ranking = rank(
+        reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value, reliability=trusted
+    )
     recorded.claim_for(folder, "rank", votes, reading)
     recorded.write_csv(folder / "ranking.csv", ranking.frame())
-    settings = {**recorded.file_settings(votes, reading), **ranking.settings}
+    settings = {**recorded.file_settings(votes, reading), "model": model.value, **ranking.settings}
     summary = summarise(ranking)
     found = {"settings": settings, "summary": summary, "notes": ranking.notes, "ranking": ranking.records()}
     sections = ranking_sections(ranking, reading.votes)
@@ -88,6 +128,37 @@ def rank_command(
     output.say(*summary)
     _print_ranking(ranking, folder / "ranking.csv")
     output.say_report(written["report"], *recorded.problem_sentences(reading), *ranking.notes)
+    return written
+
+
+def _trusted(votes: Votes, ties: Ties) -> Vector:
+    """Return how much each vote counts after an audit, shape (n,)."""
+    return trusted_weights(votes, audit_voters(votes), ties)
+
+
+def _rank_by_rival(reading: Reading, file: Path, folder: Path, model: ModelOption, ties: Ties) -> output.Record:
+    """Rank by a rival model: the order and the scores only."""
+    items, component = np.array(reading.votes.items), reading.votes.components(ties)
+    scores = RIVALS[model](reading.votes, ties)
+    order = np.lexsort((-scores, component))
+    start = np.searchsorted(component[order], component[order])
+    columns = {"group": component[order] + 1, "rank": np.arange(len(items)) - start + 1, "item": items[order]}
+    frame = pl.DataFrame({**columns, "score": scores[order]})
+    recorded.claim_for(folder, "rank", file, reading)
+    recorded.write_csv(folder / "ranking.csv", frame)
+    summary = [f"{frame['item'][0]} is first of {len(items)} items by {model}.", _NO_RANGES]
+    settings = {**recorded.file_settings(file, reading), "model": model.value, "ties": ties}
+    found = {"settings": settings, "summary": summary, "ranking": frame.to_dicts()}
+    shown = [
+        {name: f"{row[name]:+.3f}" if name == "score" else str(row[name]) for name in row} for row in frame.to_dicts()
+    ]
+    groups = ("group",) if component.any() else ()
+    table = TextTable.of(shown, (*groups, "rank", "item", "score"), text=0)
+    section = Section("Ranking", [_NO_RANGES], [table])
+    written = recorded.write_report(folder, "ranking", f"Ranking of {file.name} by {model}", reading, [section], found)
+    output.say(*summary)
+    output.print_table(replace(table, rows=table.rows[:_MAX_ROWS]), text=["item"], file=folder / "ranking.csv")
+    output.say_report(written["report"], *recorded.problem_sentences(reading))
     return written
 
 

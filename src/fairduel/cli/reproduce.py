@@ -10,8 +10,13 @@ import typer
 from fairduel.cli import options, output
 from fairduel.cli.folders import claim
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.experiments import EXPERIMENTS, Experiment, Lines, coverage, replay, table1
-from fairduel.experiments.conclusions import conclusions, coverage_conclusions, table1_conclusions
+from fairduel.experiments import EXPERIMENTS, Experiment, Lines, coverage, replay, table1, vote_attacks
+from fairduel.experiments.conclusions import (
+    conclusions,
+    coverage_conclusions,
+    table1_conclusions,
+    vote_attacks_conclusions,
+)
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.rcdp import RUNS as RCDP_RUNS
 from fairduel.experiments.results import Results, run_experiment
@@ -22,9 +27,10 @@ from fairduel.simulation import Store, count_missing
 TABLE1 = "table1"
 REPLAY = "replay"
 COVERAGE = "coverage"
+VOTES = "votes"
 SLOW = "post-serving"
-_NAMES = [*EXPERIMENTS, TABLE1, REPLAY, COVERAGE, "all"]
-_RUNS = {REPLAY: replay.RUNS, "rcdp": RCDP_RUNS, COVERAGE: coverage.RUNS}
+_NAMES = [*EXPERIMENTS, TABLE1, REPLAY, COVERAGE, VOTES, "all"]
+_RUNS = {REPLAY: replay.RUNS, "rcdp": RCDP_RUNS, COVERAGE: coverage.RUNS, VOTES: vote_attacks.RUNS}
 """Experiments with more than 10 runs by default."""
 Which = Annotated[
     str, typer.Argument(metavar="EXPERIMENT", autocompletion=lambda: _NAMES, help="Name of the experiment; see above.")
@@ -39,7 +45,7 @@ def reproduce(
             min=1,
             metavar="N",
             help="Number of runs, one seed each.",
-            show_default=f"10; {REPLAY}, rcdp: {replay.RUNS}; {COVERAGE}: {coverage.RUNS}",
+            show_default=f"10; {REPLAY}, rcdp, {VOTES}: {replay.RUNS}; {COVERAGE}: {coverage.RUNS}",
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -67,7 +73,8 @@ def reproduce(
     [bold]replay[/bold]          agents on recorded votes (--data), some flipped
     [bold]post-serving[/bold]    the same when some features are seen late (slow)
     [bold]coverage[/bold]        how often the ranges of fairduel rank hold
-    [bold]all[/bold]             all but table1, replay, post-serving and coverage
+    [bold]votes[/bold]           rankings of votes under attack, ours and five rivals
+    [bold]all[/bold]             all but table1, replay, votes, coverage, post-serving
 
     Writes report.html, the figures, runs.parquet (one row per run) and
     traces.parquet (one row per round). Interrupt it at any time: finished
@@ -83,6 +90,8 @@ def reproduce(
         return _report_table1(folder, seeds, jobs)
     if experiment == COVERAGE:
         return _report_coverage(folder, seeds, jobs)
+    if experiment == VOTES:
+        return _report_votes(folder, seeds, jobs)
     if experiment == REPLAY:
         return run_and_report(replay.replay(data), "reproduce", folder, seeds, jobs)
     names = [name for name in EXPERIMENTS if name != SLOW] if experiment == "all" else [experiment]
@@ -165,6 +174,33 @@ def _report_coverage(folder: Path, seeds: range, jobs: int) -> output.Record:
     )
     output.say_report(page)
     return {**json.loads((folder / "coverage.json").read_bytes()), "conclusions": concluded, "report": str(page)}
+
+
+def _report_votes(folder: Path, seeds: range, jobs: int) -> output.Record:
+    claim(folder, "reproduce")
+    with output.progress_bar("Votes", vote_attacks.count_missing(folder, seeds)) as progress:
+        frame = vote_attacks.measure(folder, seeds, jobs=jobs, progress=progress)
+    from fairduel.report.vote_attacks_page import tau_table, write_vote_attacks  # noqa: PLC0415  # plotting is slow
+
+    cells = vote_attacks.compare(frame)
+    page = write_vote_attacks(folder, frame, cells, seeds, output.typed_command())
+    found = vote_attacks_conclusions(cells)
+    output.say(*found)
+    output.print_table(tau_table(cells), text=["population", "attack"], file=folder / "table-kendall.csv")
+    output.say_report(page)
+    rows = [
+        {
+            "population": cell.population,
+            "attack": cell.attack,
+            "share": cell.share,
+            "tau": {name: found.as_json() for name, found in cell.tau.items()},
+            "gained": cell.gained and {name: found.as_json() for name, found in cell.gained.items()},
+            "best_rival": cell.best,
+            "lead": cell.lead.as_json(),
+        }
+        for cell in cells
+    ]
+    return output.record(seeds=[seeds[0], seeds[-1]], conclusions=found, rows=rows, report=str(page))
 
 
 def _print_results(results: Results) -> None:

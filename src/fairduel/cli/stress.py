@@ -21,21 +21,28 @@ class AttackOption(StrEnum):
 
     PROMOTE = "promote"
     DEMOTE = "demote"
+    HALF_HONEST = "half-honest"
+    OMNIPRESENT = "omnipresent"
+    INVERTERS = "inverters"
+    RANDOM_VOTES = "random-votes"
     RANDOM_FLIPS = "random-flips"
     EARLY_FLIPS = "early-flips"
-    OMNIPRESENT = "omnipresent"
 
     @property
     def attack(self) -> Attack:
         """Its name in the library."""
-        return cast("Attack", self.value.replace("-", " "))
+        return cast("Attack", self.value if self is self.HALF_HONEST else self.value.replace("-", " "))
 
 
 Liars = Annotated[AttackOption, typer.Option(metavar="ATTACK", help="What the liars do; see above.")]
 Target = Annotated[
-    str | None, typer.Option(metavar="ITEM", help="Item to push or bury (not needed for flips).", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="ITEM", help="Item to push or bury (default for attacks without one: the leader).", show_default=False
+    ),
 ]
 FakeVotes = Annotated[int, typer.Option("--votes", min=1, metavar="N", help="Largest number of false votes.")]
+_LEAST_USEFUL = ("liars", "others flagged", "weighted rank", "reliability", "spectral", "am-ELO", "Crowd-BT")
 _SIZES = 8
 """Number of attack sizes to try, from 0 to --votes."""
 
@@ -65,12 +72,16 @@ def stress_command(
 
     [bold]promote[/bold]       false wins of the target
     [bold]demote[/bold]        false losses of the target
+    [bold]half-honest[/bold]   promotes in half of the votes, honest in the others
     [bold]omnipresent[/bold]   false votes on other pairs, chosen to lift the target
+    [bold]inverters[/bold]     voters who vote against the consensus
+    [bold]random-votes[/bold]  voters who toss a coin
     [bold]random-flips[/bold]  flips recorded votes at random
     [bold]early-flips[/bold]   flips the first recorded votes
 
     Shows the target's rank under plain Bradley-Terry, with uncertainty
-    weights, and without flagged voters, for attacks of increasing size.
+    weights, without flagged voters, in our estimate (both, and care
+    weights) and by four rival models, for attacks of increasing size.
     Writes report.html, stress.csv, stress.json and the figure.
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
@@ -117,6 +128,6 @@ def _report(
     sections = [stress_section(frame, attack=settings["attack"])]
     written = recorded.write_report(folder, "stress", title, reading, sections, found)
     output.say(*summary)
-    output.print_table(stress_table(frame), optional=["liars", "others flagged", "weighted rank"], file=file)
+    output.print_table(stress_table(frame), optional=_LEAST_USEFUL, file=file)
     output.say_report(written["report"], *recorded.problem_sentences(reading))
     return written

@@ -22,6 +22,7 @@ from fairduel.experiments.results import Results
 from fairduel.experiments.sceptic import OWN_RADIUS, RADII, WHOLE
 from fairduel.experiments.table1 import Measured
 from fairduel.experiments.tuning import Tuned
+from fairduel.experiments.vote_attacks import ALLOWED, Comparison
 from fairduel.votes.ranking import CONFIDENCE
 
 Key = TypeVar("Key")
@@ -62,6 +63,40 @@ def lowest_by_panel(results: Results) -> list[list[str]]:
         names = ", ".join(entry.legend for entry in tied) or "–"
         rows.append([panel, lowest.label, names, _with_error(mean(_regret(results, lowest)))])
     return rows
+
+
+def vote_attacks_conclusions(cells: Sequence[Comparison]) -> list[str]:
+    """State how our ranking of votes compares with the best rival, cell by cell, and where it loses.
+
+    Args:
+        cells: All cells of the table.
+
+    Returns:
+        One or two sentences per item.
+    """
+    behind = sorted((cell for cell in cells if cell.lead.value < 0.0), key=lambda cell: cell.lead.value)
+    found = [
+        f"In {len(cells) - len(behind)} of {len(cells)} cells our mean τ is at least that of the best of "
+        f"{len(cells[0].tau) - 1} rivals in that cell."
+    ]
+    if behind:
+        worst = behind[0]
+        too_far = [cell for cell in behind if cell.lead.value < -ALLOWED]
+        found.append(
+            f"We are furthest behind in {_cell_name(worst)}, by {-worst.lead.value:.3f} ± {worst.lead.error:.3f} "
+            f"({worst.best}); {len(too_far)} cells are more than {ALLOWED:g} behind"
+            f"{': ' + '; '.join(map(_cell_name, too_far)) if too_far else ''}."
+        )
+    ahead = max(cells, key=lambda cell: cell.lead.value)
+    found.append(
+        f"We are furthest ahead in {_cell_name(ahead)}, by {ahead.lead.value:.3f} ± {ahead.lead.error:.3f} (next: "
+        f"{ahead.best})."
+    )
+    return [*found, "The best rival of each cell is chosen on the same runs, which favours the rivals."]
+
+
+def _cell_name(cell: Comparison) -> str:
+    return f"{cell.population} / {cell.attack} {cell.share:.0%}"
 
 
 def leaderboard_conclusions(board: Board) -> list[str]:

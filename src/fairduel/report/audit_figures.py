@@ -21,7 +21,7 @@ _MIN_POWER, _MAX_POWER = -3.0, 13.0  # evidence beyond these powers of ten is dr
 _LINES = {
     "rank_plain": ("plain Bradley–Terry", "#0072B2", "-"),
     "rank_weighted": ("with uncertainty weights", "#E69F00", "--"),
-    "rank_set_aside": ("with weights, without flagged voters", "#D55E00", "-"),
+    "rank_ours": ("ours, after the audit", "#D55E00", "-"),
 }
 _MOST_LEVEL = 8  # labels of an axis; more are turned
 

@@ -88,7 +88,7 @@ def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
 def ranking_section(audit: Audit) -> Section:
     """Build the ranking, before and after the audit."""
     table = tables.ranks_table(audit, _MAX_ROWS)
-    groups = max(new.component for new in audit.trusted.standings)
+    groups = max(new.component for new in audit.shown.standings)
     explained = ["The ranges hold for all items together with 95% confidence."]
     if groups > 1:
         explained.append(
@@ -100,10 +100,10 @@ def ranking_section(audit: Audit) -> Section:
     moved = ", ".join(f"{new.item} from {old.rank} to {new.rank}" for old, new in shown if old.rank != new.rank)
     figure = Drawn(
         "The longer an item's line, the further the flagged voters moved it.",
-        draw_both_ranks(audit.everyone, audit.trusted),
+        draw_both_ranks(audit.everyone, audit.shown),
         alt=f"Ranks by all votes and without the flagged voters. Moved: {moved or 'none'}.",
         name="ranks",
-        narrow=draw_both_ranks(audit.everyone, audit.trusted, width=NARROW),
+        narrow=draw_both_ranks(audit.everyone, audit.shown, width=NARROW),
     )
     return Section("Ranking with and without the flagged voters", explained, [table], [figure])
 

@@ -17,7 +17,11 @@ _STRESS_TITLES = {
     "voters": "liars",
     "rank_plain": "plain rank",
     "rank_weighted": "weighted rank",
-    "rank_set_aside": "rank without flagged",
+    "rank_ours": "our rank",
+    "rank_crowd_bt": "Crowd-BT",
+    "rank_am_elo": "am-ELO",
+    "rank_reliability": "reliability",
+    "rank_spectral": "spectral",
     "liars_flagged": "liars flagged",
     "others_flagged": "others flagged",
     "fake_votes_left": "false votes left",
@@ -74,7 +78,7 @@ def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
 
 def ranks_table(audit: Audit, most: int) -> TextTable:
     """Tabulate the ``most`` best items, with and without the flagged voters; an item may have no rank without them."""
-    several = any(new.component > 1 for new in audit.trusted.standings)
+    several = any(new.component > 1 for new in audit.shown.standings)
     columns = ["item", *(["group"] if several else []), "rank", "range"]
     if audit.someone_flagged:
         columns[-2:] = ["rank without flagged voters", "range", "rank by all votes", "range by all votes"]

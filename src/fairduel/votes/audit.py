@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from fairduel.checks import integer
+from fairduel.votes.care import trusted_weights
 from fairduel.votes.fragility import Fitting, Fragility, challengers, fragility
 from fairduel.votes.ranking import CONFIDENCE, Ranking, Standing, rank, verdicts
 from fairduel.votes.timing import duration_text
@@ -27,7 +28,7 @@ class Audit:
     votes: Votes
     everyone: Ranking
     trusted: Ranking
-    """With the weights of ``Evidence.vote_weights``; the same ranking if nobody is flagged and no group differs."""
+    """With ``trusted_weights``: flagged voters do not count, and the others by their reliability."""
     evidence: Evidence | None
     """None if the file does not say who voted."""
     fragility: Sequence[Fragility]
@@ -76,8 +77,13 @@ class Audit:
 
     @property
     def someone_flagged(self) -> bool:
-        """Whether any voter is flagged or any group differs, so that there may be two rankings."""
-        return self.trusted is not self.everyone or (self.evidence is not None and bool(self.evidence.flagged.any()))
+        """Whether any voter is flagged or any group differs, so that there are two rankings to show."""
+        return self.evidence is not None and self.evidence.someone_differs
+
+    @property
+    def shown(self) -> Ranking:
+        """The ranking to go by: ``trusted`` if anyone is flagged or any group differs, otherwise ``everyone``."""
+        return self.trusted if self.someone_flagged else self.everyone
 
     @functools.cached_property
     def voters(self) -> pl.DataFrame | None:
@@ -111,14 +117,14 @@ class Audit:
     def ranks(self) -> list[tuple[Standing, Standing]]:
         """Return each item's standing with all votes and after the audit, in the order of the latter."""
         before = {standing.item: standing for standing in self.everyone.standings}
-        return [(before[after.item], after) for after in self.trusted.standings]
+        return [(before[after.item], after) for after in self.shown.standings]
 
     @property
     def left_alone(self) -> frozenset[str]:
         """Items that only votes of weight 0 compared with others; after the audit, they have no rank."""
         before, after = (
             frozenset(group[0].item for group in ranking.components() if len(group) == 1)
-            for ranking in (self.everyone, self.trusted)
+            for ranking in (self.everyone, self.shown)
         )
         return after - before
 
@@ -147,10 +153,11 @@ def audit(
     evidence, trusted, without = None, everyone, list[Fragility]()
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        counted = votes.reweighted(evidence.vote_weights(votes))
-        if counted is not votes and counted.counts(ties).any():
-            trusted = rank(counted, ties=ties)
-            without = _leaders(counted, trusted, ties)
+        weights = trusted_weights(votes, evidence, ties)
+        left = replace(votes, weight=np.where(weights > 0.0, votes.weight, 0.0))
+        if left.counts(ties).any():
+            trusted = rank(left, ties=ties, reliability=weights)
+            without = _leaders(left, trusted, ties) if evidence.someone_differs else []
     done(1)
     results, largest = list[Fragility](), _fitting(everyone, ties)
     several = len(list(everyone.components())) > 1
@@ -184,8 +191,8 @@ def tops(votes: Votes, *, ties: Ties, top: int) -> int:
 
 
 def _conclusion(found: Audit) -> str:
-    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
-    groups = max(standing.component for standing in found.trusted.standings)
+    before, after = (next(ranking.components())[0].item for ranking in (found.everyone, found.shown))
+    groups = max(standing.component for standing in found.shown.standings)
     first = "first" if groups == 1 else f"first in the largest of {groups} groups"
     if found.evidence is None:
         return f"{after} is {first}; no voter could be checked, because the file does not say who voted."
@@ -202,10 +209,21 @@ def _conclusion(found: Audit) -> str:
 
 def _verdicts(found: Audit) -> list[str]:
     """Say who won, as the ranking does: after the audit first."""
-    if found.trusted is found.everyone:
-        return verdicts(found.everyone)
+    if found.shown is found.everyone:
+        return verdicts(found.everyone) + _soft_doubt(found)
     after = [f"{_label(found)}: {each}" for each in verdicts(found.trusted)]
     return after + [f"All votes: {each}" for each in verdicts(found.everyone)]
+
+
+def _soft_doubt(found: Audit) -> list[str]:
+    """Say if weights by reliability, without any flag, change the leader."""
+    by_all, by_reliability = (next(ranking.components())[0].item for ranking in (found.everyone, found.trusted))
+    if by_all == by_reliability:
+        return []
+    return [
+        f"If votes count by how reliable their voters are (rank --model ours), {by_reliability} is first instead: "
+        "treat the two as tied."
+    ]
 
 
 def _label(found: Audit) -> str:
@@ -221,7 +239,7 @@ def _after(label: str, result: Fragility) -> str:
 
 
 def _rank_changes(found: Audit) -> list[str]:
-    if found.trusted is found.everyone:
+    if found.shown is found.everyone:
         return []
     left = sorted(found.left_alone)
     moved = [(old, new) for old, new in found.ranks() if old.rank != new.rank and new.item not in left]
@@ -324,7 +342,7 @@ def _counts_exposure(evidence: Evidence) -> bool:
 
 def _leader_advice(found: Audit) -> list[str]:
     """Say which winners can be announced: those that no other item may equal, as the ranking says."""
-    groups = [group for group in found.trusted.components() if len(group) > 1]
+    groups = [group for group in found.shown.components() if len(group) > 1]
     clear = [group[0] for group in groups if group[0].rank_high == 1]
     if len(groups) > 1:
         unclear = len(groups) - len(clear)

@@ -12,14 +12,21 @@ from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.care import trusted_weights
 from fairduel.votes.ranking import rank
+from fairduel.votes.rivals import RIVALS, plain
 from fairduel.votes.voters import audit_voters
 from fairduel.votes.votes import Mask, Ties, Votes
 from fairduel.votes.words import counted_noun
 
-Attack = Literal["promote", "demote", "random flips", "early flips", "omnipresent"]
+Attack = Literal[
+    "promote", "demote", "half-honest", "omnipresent", "inverters", "random votes", "random flips", "early flips"
+]
 FLIPS = ("random flips", "early flips")
 """Attacks that flip recorded votes; the others add votes by new voters."""
+_CARE: dict[Attack, float] = {"inverters": -1.0, "random votes": 0.0}  # s of attackers without a target
+AIMLESS = (*FLIPS, *_CARE)
+"""Attacks without a target of their own."""
 _STEPS = 10  # of an omnipresent attack, which refits after each
 _COMPETING = 0.25  # h: log-odds within which two items compete for a rank
 
@@ -42,7 +49,11 @@ def inject(
 
     - promote, demote: add wins (or losses) of the target over opponents drawn as often as they occur, on a random side,
       in the context of the vote that the opponent was drawn from;
+    - half-honest: promote in half of the votes; the others repeat recorded duels and follow the Bradley–Terry model of
+      the recorded votes;
     - omnipresent: repeat recorded duels *without* the target, choosing the duels and winners that raise its rank most;
+    - inverters: repeat recorded duels and vote against that model; no target;
+    - random votes: repeat recorded duels and toss a coin; no target;
     - random flips: swap the winner and loser of random decisive votes;
     - early flips: swap them in the first decisive votes.
 
@@ -60,18 +71,28 @@ def inject(
     rng = np.random.default_rng(seed)
     if attack in FLIPS:
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
+    if attack in _CARE:
+        source, first_wins = _repeated(votes, _CARE[attack], size, rng)
+        return _add(votes, source, votes.first[source], votes.second[source], first_wins, voters)
     aim = _item(votes, target)
     if len(votes.items) < 3 and attack == "omnipresent":
         raise BadInputError("an omnipresent attack needs duels without its target, so at least three items.")
     if attack == "omnipresent":
         source, first_wins = _lifting_duels(votes, aim, size, rng)
-        first, second = votes.first[source], votes.second[source]
-    else:
-        source, opponent = _opponents(votes, aim, size, rng)
-        at_first = rng.random(size) < 0.5
-        first, second = np.where(at_first, aim, opponent), np.where(at_first, opponent, aim)
-        first_wins = at_first if attack == "promote" else ~at_first
-    return _add(votes, source, first, second, first_wins.astype(np.float64), voters)
+        return _add(votes, source, votes.first[source], votes.second[source], first_wins, voters)
+    source, opponent = _opponents(votes, aim, size, rng)
+    at_first = rng.random(size) < 0.5
+    first, second = np.where(at_first, aim, opponent), np.where(at_first, opponent, aim)
+    first_wins = ~at_first if attack == "demote" else at_first
+    if attack == "half-honest":
+        repeated, truly_wins = _repeated(votes, 1.0, size, rng)
+        honest = rng.random(size) < 0.5
+        source, first_wins = np.where(honest, repeated, source), np.where(honest, truly_wins, first_wins)
+        first, second = (
+            np.where(honest, recorded[repeated], pushed)
+            for recorded, pushed in ((votes.first, first), (votes.second, second))
+        )
+    return _add(votes, source, first, second, first_wins, voters)
 
 
 def stress(
@@ -90,19 +111,19 @@ def stress(
     """Attack with each size and rank the target; return one row per size.
 
     Columns: size, voters, target; its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
-    (rank_weighted) and, if voters are known, with these weights after the audit (rank_set_aside); leader_plain,
-    leader_weighted, leader_set_aside; liars_flagged, others_flagged, fake_votes_left (by weight after the audit). Rank
-    1 is the best.
-    Flips without a target follow the leader of the original votes. Ranks and leaders are within the target's component
-    of the comparison graph; a target not compared with any other item has no rank.
+    (rank_weighted) and, if voters are known, with these weights after the audit (rank_ours), and by the rivals of
+    :mod:`fairduel.votes.rivals` (rank_crowd_bt, rank_am_elo, rank_reliability, rank_spectral); the same with leader_
+    instead of rank_; liars_flagged, others_flagged, fake_votes_left (by weight after the audit). Rank 1 is the best.
+    Attacks that need no target follow the leader of the original votes. Ranks and leaders are within the target's
+    component of the comparison graph; a target not compared with any other item has no rank.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, _ = arena(liars={}, seed=3)
     >>> stress(votes, "promote", "Maple", sizes=[0, 200], voters=4)["liars_flagged"].to_list()
     [0, 4]
     """
-    leads = target is None and attack in FLIPS
-    followed = _leader(_plain(votes, ties), votes.components() == 0) if leads else _item(votes, target)
+    leads = target is None and attack in AIMLESS
+    followed = _leader(plain(votes, ties), votes.components() == 0) if leads else _item(votes, target)
     rows: list[dict[str, Any]] = []
     for size in sizes:
         attacked = inject(votes, attack, votes.items[followed], size=size, voters=max(1, min(voters, size)), seed=seed)
@@ -117,12 +138,14 @@ def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_a
     """Return the item's ranks after an attack, and whom the audit flagged; columns as in :func:`stress`."""
     votes, caught = attacked.votes, dict[str, float]()
     compared = _compared(votes, ties, item)
-    fits = {"plain": (_plain(votes, ties), compared), "weighted": (_weighted(votes, ties), compared)}
+    fits = {"plain": (plain(votes, ties), compared), "weighted": (_weighted(votes, ties), compared)}
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        weights = evidence.vote_weights(votes)
-        left = votes.reweighted(weights)
-        fits["set_aside"] = _weighted(left, ties), _compared(left, ties, item)
+        weights = trusted_weights(votes, evidence, ties)
+        fits["ours"] = _weighted(votes, ties, weights), _compared(votes.select(weights > 0.0), ties, item)
+        fits |= {
+            name.replace("-", "_"): (model(votes, ties), compared) for name, model in RIVALS.items() if name != "plain"
+        }
         names = {name for name, flag in zip(evidence.voters, evidence.flagged, strict=True) if flag}
         caught = {
             "liars_flagged": len(names & set(attacked.liars)),
@@ -136,6 +159,11 @@ def _outcome(attacked: Injected, item: int, *, ties: Ties, level: float, duels_a
     return caught | ranks
 
 
+def our_scores(votes: Votes, ties: Ties = "half") -> Vector:
+    """Return the scores (K,) after the audit."""
+    return _weighted(votes, ties, trusted_weights(votes, audit_voters(votes), ties))
+
+
 def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
     """Summarise the largest attack in the ``frame`` of :func:`stress` in a few sentences, conclusion first."""
     worst = frame.row(-1, named=True)
@@ -144,14 +172,14 @@ def summarise_stress(frame: pl.DataFrame, attack: Attack) -> list[str]:
     if plain == weighted:
         change = f"{plain}, both under plain Bradley–Terry and with uncertainty weights"
     moved = f"With {counted_noun(worst['size'], 'false vote')} ({attack}), {worst['target']} {change}."
-    if "rank_set_aside" not in worst:
+    if "rank_ours" not in worst:
         return [moved, "The file does not say who voted, so no voter can be flagged."]
     if worst["liars_flagged"] + worst["others_flagged"] == 0:
         return [moved, "No voter is flagged."]
     liars = "" if attack in FLIPS else f"{worst['liars_flagged']} of {worst['voters']} simulated liars and "
     others = counted_noun(worst["others_flagged"], "voter" if attack in FLIPS else "other voter")
-    rank = worst["rank_set_aside"]
-    left = f"without them, {worst['target']} has " + (f"rank {rank}" if rank else "no rank")
+    rank = worst["rank_ours"]
+    left = f"after the audit, {worst['target']} has " + (f"rank {rank}" if rank else "no rank")
     return [moved, f"Flagged: {liars}{others}; {left}."]
 
 
@@ -188,12 +216,10 @@ def _leader(scores: Vector, among: Mask) -> int:
     return int(np.argmax(np.where(among, scores, -np.inf)))
 
 
-def _plain(votes: Votes, ties: Ties) -> Vector:
-    return fit_scores(wins(votes, ties=ties)).scores
-
-
-def _weighted(votes: Votes, ties: Ties) -> Vector:
-    return rank(votes, ties=ties, draws=100).scores  # draws are for intervals, which are not used here
+def _weighted(votes: Votes, ties: Ties, weights: Vector | None = None) -> Vector:
+    return rank(
+        votes, ties=ties, reliability=weights, draws=100
+    ).scores  # draws are for intervals, which are not used here
 
 
 def _item(votes: Votes, name: str | None) -> int:
@@ -224,6 +250,16 @@ def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> t
     return source, np.where(opponent == aim, one + other - aim, opponent)
 
 
+def _repeated(votes: Votes, care: float, size: int, rng: np.random.Generator) -> tuple[Any, Mask]:
+    """Draw recorded duels (size,) and vote on them with log-odds s·(θ_first − θ_second), s being ``care``."""
+    if len(votes) == 0:
+        raise BadInputError("this attack repeats recorded duels, but there are none.")
+    source = rng.integers(len(votes), size=size)
+    scores = fit_scores(wins(votes)).scores
+    margin = scores[votes.first[source]] - scores[votes.second[source]]
+    return source, rng.random(size) < expit(care * margin)
+
+
 def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Choose recorded duels (size,) without the target, and whether their first item wins.
 
@@ -250,14 +286,14 @@ def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) 
     return taken, first_wins
 
 
-def _add(votes: Votes, source: Any, first: Any, second: Any, result: Vector, voters: int) -> Injected:
+def _add(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:
     """Append false votes of weight 1, in the contexts of the votes ``source``, with unknown times."""
-    size = len(result)
+    size = len(first_wins)
     liars = () if votes.voter is None else _new_names(votes.voters, voters)
     added: dict[str, Any] = {
         "first": first,
         "second": second,
-        "result": result,
+        "result": first_wins.astype(np.float64),
         "weight": np.ones(size),
         "row": votes.row.max(initial=1) + 1 + np.arange(size),
         "voter": len(votes.voters) + np.arange(size) % voters,

@@ -131,6 +131,11 @@ class Evidence:
         """Return which votes were cast by flagged voters, shape (n,)."""
         return self.flagged[votes.cast_by]
 
+    @property
+    def someone_differs(self) -> bool:
+        """Whether any voter is flagged, any crowd differs, or any two voters are nearly identical."""
+        return bool(self.flagged.any()) or self.crowd_flagged or bool(self.pairs.flagged.any())
+
     def vote_weights(self, votes: Votes) -> Vector:
         """Return how much each vote counts after the audit, from 0 to 1, shape (n,).
 
