@@ -196,7 +196,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
             20 million votes.
 
     >>> from fairduel.votes.synthetic import arena
-    >>> votes, liars = arena(liars={"promotes": 3, "one side": 1}, seed=1)
+    >>> votes, liars = arena(liars={"promotes": 3, "one side": 1}, seed=2)
     >>> evidence = audit_voters(votes)
     >>> sorted(np.array(evidence.voters)[evidence.flagged]) == sorted(liars)
     True
