@@ -160,4 +160,4 @@ def test_a_rival_ranks_each_group_by_itself(monkeypatch, tmp_path, votes):
 
 def test_a_rival_refuses_features(monkeypatch, capsys, tmp_path, votes):
     assert rank(monkeypatch, votes, "--model", "am-elo", "--features", votes, "--out", tmp_path / "out") == 2
-    assert "needs --model ours" in capsys.readouterr().err
+    assert "needs --model everyone or ours" in capsys.readouterr().err

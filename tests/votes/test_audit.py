@@ -16,7 +16,7 @@ from fairduel.votes.synthetic import arena
 def test_an_honest_arena_has_one_ranking_and_no_flag():
     votes, _ = arena(liars={}, seed=0)
     found = audit(votes, top=2)
-    assert found.trusted is found.everyone
+    assert found.shown is found.everyone
     assert "no voter is flagged" in found.summary()[0]
     assert not any("flagged voters" in sentence for sentence in found.advice())
     assert [(r.top, r.how) for r in found.fragility] == [(1, "dropped"), (1, "flipped"), (2, "dropped"), (2, "flipped")]
@@ -187,7 +187,8 @@ def test_the_summary_says_that_pairs_were_not_compared(monkeypatch):
 
 def test_there_is_no_other_ranking_if_every_voter_is_flagged():
     found = audit(arena(voters=30, liars={}, seed=0)[0], top=1)
-    everyone = replace(found, evidence=replace(found.evidence, flagged=np.ones(30, dtype=bool)))
+    evidence = replace(found.evidence, flagged=np.ones(30, dtype=bool))
+    everyone = replace(found, evidence=evidence, trusted=found.everyone)
     assert "every vote was cast by one of the 30 flagged voters" in everyone.summary()[0]
 
 

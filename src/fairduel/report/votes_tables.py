@@ -81,7 +81,7 @@ def ranks_table(audit: Audit, most: int) -> TextTable:
     several = any(new.component > 1 for new in audit.shown.standings)
     columns = ["item", *(["group"] if several else []), "rank", "range"]
     if audit.someone_flagged:
-        columns[-2:] = ["rank without flagged voters", "range", "rank by all votes", "range by all votes"]
+        columns[-2:] = ["rank after the audit", "range", "rank by all votes", "range by all votes"]
     cells = []
     for old, new in audit.ranks()[:most]:
         left = new.item in audit.left_alone
@@ -90,7 +90,7 @@ def ranks_table(audit: Audit, most: int) -> TextTable:
             {
                 "item": new.item,
                 "group": new.group,
-                **dict.fromkeys(("rank", "rank without flagged voters"), rank),
+                **dict.fromkeys(("rank", "rank after the audit"), rank),
                 "range": ranks,
                 "rank by all votes": f"{old.rank}",
                 "range by all votes": rank_range(old),
