@@ -80,8 +80,8 @@ def stress_command(
     [bold]early-flips[/bold]   flips the first recorded votes
 
     Shows the target's rank under plain Bradley-Terry, with uncertainty
-    weights, without flagged voters, in our estimate (both, and care
-    weights) and by four rival models, for attacks of increasing size.
+    weights, after the audit, and by four rival models, for attacks of
+    increasing size.
     Writes report.html, stress.csv, stress.json and the figure.
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}

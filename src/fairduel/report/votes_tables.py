@@ -77,7 +77,7 @@ def flagged_cells(voters: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def ranks_table(audit: Audit, most: int) -> TextTable:
-    """Tabulate the ``most`` best items, with and without the flagged voters; an item may have no rank without them."""
+    """Tabulate the ``most`` best items, by all votes and after the audit; an item may have no rank then."""
     several = any(new.component > 1 for new in audit.shown.standings)
     columns = ["item", *(["group"] if several else []), "rank", "range"]
     if audit.someone_flagged:

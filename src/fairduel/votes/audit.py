@@ -197,12 +197,11 @@ def _conclusion(found: Audit) -> str:
     if found.evidence is None:
         return f"{after} is {first}; no voter could be checked, because the file does not say who voted."
     flagged = int(found.evidence.flagged.sum())
-    if not flagged and found.shown is found.everyone:
-        return f"{after} is {first}, and no voter is flagged."
     if not flagged and before == after:
-        return f"{after} is {first}, whether or not groups that differ count less; no voter is flagged."
+        groups_too = "" if found.shown is found.everyone else ", whether or not groups that differ count less"
+        return f"{after} is {first}{groups_too}, and no voter is flagged."
     if not flagged:
-        return f"If groups that differ count less, {after} is {first}; with all votes, {before} is. No voter is flagged."
+        return f"No voter is flagged, but if groups that differ count less, {after} is {first}; otherwise {before} is."
     them = "the flagged voter" if flagged == 1 else f"the {flagged:,} flagged voters"
     if found.trusted is found.everyone:
         return f"{after} is {first}, but every vote was cast by {'' if flagged == 1 else 'one of '}{them}."
