@@ -15,8 +15,8 @@ sum of the group's residuals times φ, has expectation b + cτ². The fit makes 
 over simulated residuals of the linearised fit, allow for that. T has about ν degrees of freedom (Satterthwaite 1946),
 so draws of τ², with T ν/χ²_ν in place of T, reflect how little a few voters reveal.
 
-**σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). One more item with a score of ±0.3 is assumed, so
-that few items do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors
+**σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). A tenth of a further item, with a score of ±1, is
+added, so that few votes do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors
 small: without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
 
 λ shrinks the scores as if voters had no tastes. What is known about θ with tastes, E[θ | θ̂] and its covariance, follows
@@ -35,7 +35,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.votes.design import Pairs, Rows
 from fairduel.votes.votes import Codes, Indices, sums
 
-_PRIOR_ITEMS, _PRIOR_VARIANCE = 1.0, 0.1  # a further item with a score of ±0.3
+_PRIOR_ITEMS, _PRIOR_VARIANCE = 0.1, 1.0  # a tenth of a further item with a score of ±1
 _ROUNDS = 30
 _CLOSE = 1e-4  # in log λ
 _LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
