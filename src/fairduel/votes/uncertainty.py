@@ -16,8 +16,8 @@ over simulated residuals of the linearised fit, allow for that. T has about ν d
 so draws of τ², with T ν/χ²_ν in place of T, reflect how little a few voters reveal.
 
 **σ²** solves E‖θ̂‖² = σ² tr((H⁻¹I)²) + tr(H⁻¹(B + τ²Σ_g A_g²)H⁻¹). A tenth of a further item, with a score of ±1, is
-added, so that few votes do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their errors
-small: without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
+added, so that few votes do not suggest σ = 0. The ridge keeps the scores of items that won every vote finite, and their
+errors small: without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
 
 λ shrinks the scores as if voters had no tastes. What is known about θ with tastes, E[θ | θ̂] and its covariance, follows
 from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻¹.
