@@ -206,6 +206,16 @@ def test_a_row_that_counts_nine_times_is_nine_votes():
     assert sum(counts[row] for row in found.rows) >= found.found > sum(counts[row] for row in found.rows[:-1])
 
 
+@pytest.mark.parametrize("how", ["dropped", "flipped"])
+@pytest.mark.parametrize("seed", range(4))
+def test_few_kinds_are_enough_to_search(monkeypatch, seed, how):
+    votes = random_votes(seed, items=8, count=900, tie_share=0.1)
+    [slow] = fragility(votes, hows=[how])
+    monkeypatch.setattr("fairduel.votes.fragility._SEARCHED_KINDS", 30)
+    [fast] = fragility(votes, hows=[how])
+    assert (fast.found, fast.at_least, fast.gains) == (slow.found, slow.at_least, slow.gains)
+
+
 def test_a_row_that_counts_half_is_one_light_vote():
     half = Votes.from_arrays("ab", [0] * 30, [1] * 30, [1] * 20 + [0] * 10, weight=[0.5] * 30)
     assert fragility(half, hows=["dropped"])[0].found == 11

@@ -1,6 +1,7 @@
 """Audit recorded votes: check voters, rank with and without the flagged ones, and test how fragile the result is."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from fairduel.votes.words import counted_noun, listed, shortened
 
 _FRAGILE_SHARE = 0.01  # of the votes: one determined person could cast fewer
 _FRAGILE_VOTES = 3  # whatever their share
+_MOST_EXAMINED = 300  # items; with more, what changes the top 2, … takes minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,12 @@ def audit(
         results += _leaders(votes, everyone, ties) if several else fragility(votes, top=size, fitting=largest)
         done(1)
     rivals = challengers(votes, fitting=largest)
+    results[0] = min(results[0], *rivals, key=_size)  # predictions of the best pair can be wrong
     return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
+
+
+def _size(result: Fragility) -> float:
+    return math.inf if result.found is None else result.found
 
 
 def _fitting(ranking: Ranking, ties: Ties, component: int = 0) -> Fitting:
@@ -184,9 +191,12 @@ def _leaders(votes: Votes, ranking: Ranking, ties: Ties) -> list[Fragility]:
 
 
 def tops(votes: Votes, *, ties: Ties, top: int) -> int:
-    """Return up to which k ≤ ``top`` the top k can change; with several components, only their leaders are examined."""
+    """Return up to which k ≤ ``top`` the top k can change.
+
+    With several components, or more than 300 items, only leaders are examined.
+    """
     component = votes.components(ties)
-    size = int((component == 0).sum()) if component.max(initial=0) == 0 else 2
+    size = len(component) if component.max(initial=0) == 0 and len(component) <= _MOST_EXAMINED else 2
     return max(1, min(integer("top", top, least=1), size - 1))
 
 

@@ -138,7 +138,7 @@ class Pairs:
     def information(self, coefficients: Vector) -> Matrix:
         """Return Σ c φφᵀ over the rows, shape (K, K): the Laplacian of the graph with these edge weights."""
         total = np.zeros((self.dimension, self.dimension))
-        np.add.at(total, (self.first, self.second), -coefficients)
+        total[self.first, self.second] = -coefficients  # every pair has one row
         total += total.T
         np.fill_diagonal(total, -total.sum(axis=1))
         return total

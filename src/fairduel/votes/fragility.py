@@ -25,8 +25,10 @@ from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_ga
 from fairduel.votes.votes import Indices, Ties, Votes, connected
 
 _PROMISING_PAIRS = 50  # (inside, outside) pairs with the smallest gap in standard errors: predict their votes
-_TRIED_PAIRS = 4  # pairs with the lowest predictions: search them
-_RIVALS = 5  # pairs with the smallest gap: search them too, because predictions can be wrong
+_TRIED_PAIRS, _TRIED_IF_MANY = 4, 2  # pairs with the lowest predictions: search them; fewer of many items
+_MANY_ITEMS = 300
+_RIVALS = 5  # items behind the leader that may overtake it
+_SEARCHED_KINDS = 20_000  # most influential kinds of votes to search before searching all
 _SORTED_KINDS = 4096  # most influential kinds of votes to sort before sorting more
 _WORTH_SEARCHING = 2.0  # skip a pair predicted to need more than this multiple of the votes found so far
 _CHANGED = 1e-9  # log-odds; anything less may be rounding error
@@ -165,10 +167,10 @@ def _search(
     pairs = [pairs[place] for place in nearest]
     predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, Indices, tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
-    gaps = np.argsort([_gap(fitted, pair) for pair in pairs], kind="stable")[:_RIVALS]
-    for place in dict.fromkeys([*np.argsort(predicted, kind="stable")[:_TRIED_PAIRS], *gaps]):
-        if best[0] is not None and place not in gaps and predicted[place] > _WORTH_SEARCHING * best[0]:
-            continue
+    tried = _TRIED_PAIRS if kinds.items <= _MANY_ITEMS else _TRIED_IF_MANY
+    for place in np.argsort(predicted, kind="stable")[:tried]:
+        if best[0] is not None and predicted[place] > _WORTH_SEARCHING * best[0]:
+            break
         taken = _search_pair(kinds, fitted, pairs[place], how)
         if taken is not None and (best[0] is None or taken.sum() < best[0]):
             best = int(taken.sum()), taken, pairs[place]
@@ -219,6 +221,18 @@ def _close_gap(influence: Vector, available: Indices, gap: float) -> Indices:
 
 
 def _search_pair(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
+    """Like :func:`_search_among`, looking first at the kinds with the most influence only, which is faster."""
+    if len(kinds.count) > _SEARCHED_KINDS:
+        most = np.argpartition(-_influence(kinds, fitted, pair, how), _SEARCHED_KINDS)[:_SEARCHED_KINDS]
+        found = _search_among(kinds.only(most), fitted, pair, how)
+        if found is not None:
+            taken = np.zeros_like(kinds.count)
+            taken[most] = found
+            return taken
+    return _search_among(kinds, fitted, pair, how)
+
+
+def _search_among(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
     """Find votes of each kind (q,) that put the outside item of the pair above the inside one; None if not found."""
     taken = np.zeros_like(kinds.count)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
@@ -293,10 +307,11 @@ def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool]
 
 def _still_compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]) -> bool:
     """Whether the remaining votes still connect the two items after ``taken`` (q,) votes change."""
-    if how == "flipped":
+    among_others = kinds.other_components
+    if how == "flipped" or among_others[pair[0]] == among_others[pair[1]]:
         return True
     left = kinds.count > taken
-    label = connected(kinds.winner[left], kinds.loser[left], kinds.items)
+    label = connected(among_others[kinds.winner[left]], among_others[kinds.loser[left]], kinds.items)[among_others]
     return bool(label[pair[0]] == label[pair[1]])
 
 

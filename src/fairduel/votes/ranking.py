@@ -23,6 +23,7 @@ from fairduel.votes.words import listed, ordinal, shortened
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
 _MOST_DRAWN = 2e9  # draws × items², for the same reason
+_MOST_COMPARED = 2e6  # pairs × items² for which the fall of the likelihood is computed
 _MOST_UNDERSTATED = 3.0  # factor by which Wald's statistic may understate a difference, at most
 _MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
 _MOST_STEPPED = 300  # items; with more, further steps take long and gain little
@@ -255,7 +256,7 @@ def rank_intervals(
         close = compared & ~found & (ratios > quantile / _MOST_UNDERSTATED)
         if steepness is not None and close.any():
             one, other = np.nonzero(close)
-            nearest = np.argsort(-ratios[one, other], kind="stable")[: int(_MOST_NUMBERS / count**2) + 1]
+            nearest = np.argsort(-ratios[one, other], kind="stable")[: int(_MOST_COMPARED / count**2) + 1]
             one, other = one[nearest], other[nearest]
             factors = steepness(one, other, quantile / ratios[one, other])
             found[one, other] = factors * ratios[one, other] > quantile

@@ -252,8 +252,9 @@ def shrunken_fit(
     used = ridge
     if used is None:
         theta, used, steps = told.choose_ridge(theta)
-        if told.sources:  # the ridge changes little with their tastes, so once is enough
-            theta, used, steps = told.choose_ridge(theta, used, told.moments(theta, used)[0].taste_factor)
+        factor = told.moments(theta, used)[0].taste_factor
+        if factor > 1.0:  # the ridge changes little with tastes, so once is enough
+            theta, used, steps = told.choose_ridge(theta, used, factor)
     found, posterior = told.uncertainty(theta, used)
     spread = math.sqrt(1.0 / used) if used else math.inf
     return ShrunkenFit(theta, used, spread, found, posterior, told.likelihood(theta, used), steps)

@@ -3,15 +3,16 @@
 A row that counts f times is f votes; if f is not whole, it is ⌈f⌉ votes of weight f/⌈f⌉.
 """
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import Scores
-from fairduel.votes.votes import Indices, Mask, Ties, Votes, ensure_some_count, pair_sums
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, connected, ensure_some_count, pair_sums
 
 How = Literal["dropped", "flipped"]
 
@@ -30,9 +31,11 @@ class VoteCounts:
     copies: Indices
     """How many votes each of these rows stands for."""
     items: int
+    others: Matrix | None = None
+    """Wins of votes of other kinds, shape (K, K), that nobody takes."""
 
     def won(self, count: Indices) -> Matrix:
-        """Return the matrix of wins (K, K) for ``count`` (q,) votes of each kind."""
+        """Return the matrix of wins (K, K) for ``count`` (q,) votes of each kind, without ``others``."""
         mass, tie = self.weight * count, self.tie
         won = pair_sums(self.winner, self.loser, self.items, np.where(tie, 0.5, 1.0) * mass)
         return won + pair_sums(self.loser[tie], self.winner[tie], self.items, 0.5 * mass[tie])
@@ -40,7 +43,23 @@ class VoteCounts:
     def after(self, taken: Indices, how: How) -> Matrix:
         """Return the matrix of wins (K, K) after ``taken`` (q,) votes of each kind are dropped or flipped."""
         left = self.won(self.count - taken)
+        left = left if self.others is None else left + self.others
         return left if how == "dropped" else left + self.won(taken).T
+
+    def only(self, kinds: Indices) -> "VoteCounts":
+        """Keep these kinds, and sum up the rest."""
+        rest = self.count.copy()
+        rest[kinds] = 0
+        parts = {name: getattr(self, name)[kinds] for name in ("winner", "loser", "tie", "weight", "count")}
+        return replace(self, **parts, others=self.won(rest))
+
+    @functools.cached_property
+    def other_components(self) -> Codes:
+        """Component of each item in the comparison graph of the ``others``, shape (K,)."""
+        if self.others is None:
+            return np.arange(self.items, dtype=np.int32)
+        one, other = np.nonzero(self.others)
+        return connected(one, other, self.items)
 
     def members(self, taken: Indices) -> Indices:
         """Return the indices of the rows with the first ``taken`` (q,) votes of each kind."""
