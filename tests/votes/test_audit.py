@@ -45,7 +45,7 @@ def test_the_advice_asks_who_chose_the_duels_if_a_flag_rests_on_that():
     assert "A flag is statistical evidence" in " ".join(one_sided.advice())
     assert doubt not in " ".join(one_sided.advice())
     assert "the flagged voter" in one_sided.summary()[0]
-    assert "Without the flagged voter: dropping" in " ".join(one_sided.summary())
+    assert "After the audit: dropping" in " ".join(one_sided.summary())
 
 
 def test_single_votes_hide_fake_accounts_and_the_summary_says_so():

@@ -128,7 +128,7 @@ def fragility_section(audit: Audit) -> Section:
             f"Votes have the weights that they have in the ranking{flagged}.",
         ],
         [
-            *_fragility_table(audit.trusted_fragility, "Without the flagged voters"),
+            *_fragility_table(audit.trusted_fragility, "After the audit"),
             *_fragility_table(audit.fragility, "All votes"),
             TextTable.of(map(tables.fragility_cells, audit.challengers), _CHALLENGER_COLUMNS, f"To overtake {leader}"),
         ],

@@ -43,7 +43,7 @@ class Audit:
     def summary(self) -> list[str]:
         """Summarise the findings in a few sentences, conclusion first."""
         fragile = [_after("All votes", result) for result in self.fragility[:2]]
-        fragile += [_after(_label(self), result) for result in self.trusted_fragility]
+        fragile += [_after("After the audit", result) for result in self.trusted_fragility]
         return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *_voter_summary(self), *fragile]
 
     def advice(self) -> list[str]:
@@ -224,7 +224,7 @@ def _verdicts(found: Audit) -> list[str]:
     """Say who won, as the ranking does: after the audit first."""
     if found.shown is found.everyone:
         return verdicts(found.everyone) + _soft_doubt(found)
-    after = [f"{_label(found)}: {each}" for each in verdicts(found.trusted)]
+    after = [f"After the audit: {each}" for each in verdicts(found.trusted)]
     return after + [f"All votes: {each}" for each in verdicts(found.everyone)]
 
 
@@ -237,14 +237,6 @@ def _soft_doubt(found: Audit) -> list[str]:
         f"If votes count by how reliable their voters are (rank --model ours), {by_reliability} is first instead: "
         "treat the two as tied."
     ]
-
-
-def _label(found: Audit) -> str:
-    """Name the votes of the second ranking."""
-    flagged = 0 if found.evidence is None else int(found.evidence.flagged.sum())
-    if not flagged:
-        return "With differing groups counting less"
-    return "Without the flagged voter" if flagged == 1 else "Without the flagged voters"
 
 
 def _after(label: str, result: Fragility) -> str:
