@@ -146,14 +146,15 @@ def _rank_by_rival(reading: Reading, file: Path, folder: Path, model: ModelOptio
     frame = pl.DataFrame({**columns, "score": scores[order]})
     recorded.claim_for(folder, "rank", file, reading)
     recorded.write_csv(folder / "ranking.csv", frame)
-    summary = [f"{frame['item'][0]} is first of {len(items)} items by {model}.", _NO_RANGES]
+    groups = int(component.max()) + 1
+    among = f"{len(items)} items" if groups == 1 else f"{(component == 0).sum()} items, the largest of {groups} groups,"
+    summary = [f"{frame['item'][0]} is first of {among} by {model}.", _NO_RANGES]
     settings = {**recorded.file_settings(file, reading), "model": model.value, "ties": ties}
     found = {"settings": settings, "summary": summary, "ranking": frame.to_dicts()}
     shown = [
         {name: f"{row[name]:+.3f}" if name == "score" else str(row[name]) for name in row} for row in frame.to_dicts()
     ]
-    groups = ("group",) if component.any() else ()
-    table = TextTable.of(shown, (*groups, "rank", "item", "score"), text=0)
+    table = TextTable.of(shown, (*(("group",) if groups > 1 else ()), "rank", "item", "score"), text=0)
     section = Section("Ranking", [_NO_RANGES], [table])
     written = recorded.write_report(folder, "ranking", f"Ranking of {file.name} by {model}", reading, [section], found)
     output.say(*summary)

@@ -118,5 +118,8 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
 def stress_table(frame: pl.DataFrame) -> TextTable:
     """Tabulate the frame of :func:`fairduel.votes.stress.stress`, one row per attack size."""
     titles = {name: title for name, title in _STRESS_TITLES.items() if name in frame.columns}
-    rows = [[NOT_COMPARED if row[name] is None else f"{row[name]:,}" for name in titles] for row in frame.to_dicts()]
+    rows = [
+        [NOT_COMPARED if row[name] is None else f"{round(row[name], 1):,}" for name in titles]
+        for row in frame.to_dicts()
+    ]
     return TextTable(list(titles.values()), rows)

@@ -240,7 +240,8 @@ def _soft_doubt(found: Audit) -> list[str]:
 
 
 def _after(label: str, result: Fragility) -> str:
-    return f"{label}: {result.sentence[0].lower()}{result.sentence[1:]}"
+    sentence = result.sentence
+    return f"{label}: {sentence if result.group else sentence[0].lower() + sentence[1:]}"
 
 
 def _rank_changes(found: Audit) -> list[str]:
@@ -275,6 +276,8 @@ def _voter_summary(found: Audit) -> list[str]:
             f"honest voting is unlikely to produce. They cast {int(flagged.sum()):,} of {len(found.votes):,} votes. If "
             f"all voters were honest (see the documentation), the probability of any flag would be at most {level}."
         ]
+    elif not tested:
+        sentences = ["No voter could be tested individually."]
     else:
         sentences = [
             f"None of the {tested:,} voters tested shows a pattern that honest voting is unlikely to produce (level "
@@ -359,6 +362,8 @@ def _leader_advice(found: Audit) -> list[str]:
         return []
     [group] = groups
     leader = group[0]
+    if doubt := _soft_doubt(found) if found.shown is found.everyone else []:
+        return [f"Do not announce {leader.item} as the winner. {doubt[0]}"]
     if not clear:
         tied = [each.item for each in group if each.rank_low == 1]
         return [

@@ -46,8 +46,8 @@ class RobustPreferenceModel(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             Rows follow ``items``, or the item numbers 0 to K − 1.
         items: For pairs: the names of all items. Default: the items seen in ``fit``; without features, any other item
             is predicted as average, with the spread of the others.
-        weights: ``"fixed-point"``, ``"sequential"`` (in the order of the votes) or ``"none"`` (plain maximum
-            likelihood).
+        weights: ``"fixed-point"``, ``"sequential"`` (in the order of the votes) or ``"none"`` (all votes
+            count alike).
         lies: Number of false votes C to guard against: α = √d/C. Default: √n, the paper's choice for an unknown C; then
             votes wider than the root mean square count less. 0 trusts every vote.
         ridge: λ. Default: chosen from the votes (:mod:`fairduel.votes.uncertainty`).
