@@ -351,37 +351,40 @@ def _counts_exposure(evidence: Evidence) -> bool:
 def _leader_advice(found: Audit) -> list[str]:
     """Say which winners can be announced: those that no other item may equal, as the ranking says."""
     groups = [group for group in found.shown.components() if len(group) > 1]
+    return [_winner_advice(found, groups[0])] if len(groups) == 1 else _winners_advice(groups)
+
+
+def _winners_advice(groups: Sequence[Sequence[Standing]]) -> list[str]:
     clear = [group[0] for group in groups if group[0].rank_high == 1]
-    if len(groups) > 1:
-        unclear = len(groups) - len(clear)
-        winners = [f"{leader.item} (group {leader.group})" for leader in clear]
-        announce = [f"{len(clear)} of {len(groups)} winners can be announced: {shortened(winners)}."] if clear else []
-        others = f"Do not announce a winner in {'the other ' if clear else ''}{counted_noun(unclear, 'group')}: "
-        return [*announce, *([f"{others}their first items are too close."] if unclear else [])]
-    if not groups:
-        return []
-    [group] = groups
+    unclear = len(groups) - len(clear)
+    winners = [f"{leader.item} (group {leader.group})" for leader in clear]
+    announce = [f"{len(clear)} of {len(groups)} winners can be announced: {shortened(winners)}."] if clear else []
+    others = f"Do not announce a winner in {'the other ' if clear else ''}{counted_noun(unclear, 'group')}: "
+    return [*announce, *([f"{others}their first items are too close."] if unclear else [])]
+
+
+def _winner_advice(found: Audit, group: Sequence[Standing]) -> str:
     leader = group[0]
     if doubt := _soft_doubt(found) if found.shown is found.everyone else []:
-        return [f"Do not announce {leader.item} as the winner. {doubt[0]}"]
-    if not clear:
+        return f"Do not announce {leader.item} as the winner. {doubt[0]}"
+    if leader.rank_high > 1:
         tied = [each.item for each in group if each.rank_low == 1]
-        return [
+        return (
             f"Do not announce {leader.item} as the winner: its true rank may be {leader.rank_low} to "
             f"{leader.rank_high}. Call it a tie between {shortened(tied)}, or collect more votes on them."
-        ]
+        )
     sentence = f"{leader.item} can be announced as the winner ({CONFIDENCE:.0%} confidence)."
     results = found.trusted_fragility or [result for result in found.fragility if result.top == 1]
     fewest = min((result for result in results if result.found), key=lambda result: result.found or 0, default=None)
     if fewest is None or fewest.found is None:
-        return [sentence]
+        return sentence
     doing, share = "dropping" if fewest.how == "dropped" else "flipping", fewest.found / fewest.votes
     if share < _FRAGILE_SHARE or fewest.found <= _FRAGILE_VOTES:
-        return [
+        return (
             f"{sentence} But say that few votes decide: {doing} {fewest.found:,} of {fewest.votes:,} ({share:.2%}) "
             f"puts {fewest.gains} first."
-        ]
-    return [
+        )
+    return (
         f"{sentence} Putting {fewest.gains} first takes {doing} at least {fewest.at_least:,} of {fewest.votes:,} votes "
         f"(proven); the smallest set found has {fewest.found:,} ({share:.2%})."
-    ]
+    )
