@@ -198,3 +198,11 @@ def test_the_consensus_varies_by_who_made_it():
     assert found[0] == pytest.approx(4.0 + 1 / (2 / 4 + 0.1))
     assert found[3] == pytest.approx(4.0 * 20 / 36 + 1 / (6 / 4 + 0.1))
     assert found[1] == pytest.approx(1 / 0.1)
+
+
+def test_tastes_of_few_groups_with_many_votes_are_estimated():
+    rng = np.random.default_rng(0)
+    for groups, each in ((1, 50_000), (3, 30_000), (300, 400)):
+        group, taste = np.repeat(np.arange(groups), each), np.where(np.arange(groups) % 2, -1.2, 1.2)
+        sign = np.where(rng.random(len(group)) < expit(taste[group]), 1.0, -1.0)
+        assert 0.8 < taste_size(group, np.zeros(len(group)), sign) <= 3.0
