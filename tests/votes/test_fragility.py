@@ -302,3 +302,16 @@ def test_pairs_are_ruled_out_together_only_if_each_is():
                 assert proof.possible(size, np.array([(inside, outside)])) == alone
                 ruled_out += not alone
     assert ruled_out > 20
+
+
+def test_scores_far_apart_have_a_bound():
+    """Beyond 37 log-odds, 1 − expit is 0, and a division by it would make every number of votes impossible."""
+    first, second = np.triu_indices(60, 1)
+    names = [str(item) for item in range(60)]
+    votes = Votes.from_arrays(names, first, second, np.ones(len(first)), weight=np.full(len(first), 20))
+    kinds = count_votes(votes, "half")
+    fitted = fit_scores(wins(votes), ridge=0.01)
+    assert fitted.scores[0] - fitted.scores[-1] > 40.0
+    assert (_Proof(kinds, fitted, "dropped")._slope > 0.0).all()
+    [found] = fragility(votes, fitting=Fitting(ridge=0.01), hows=["dropped"])
+    assert 1 <= found.at_least <= found.found <= 21

@@ -198,3 +198,14 @@ def test_the_consensus_varies_by_who_made_it():
     assert found[0] == pytest.approx(4.0 + 1 / (2 / 4 + 0.1))
     assert found[3] == pytest.approx(4.0 * 20 / 36 + 1 / (6 / 4 + 0.1))
     assert found[1] == pytest.approx(1 / 0.1)
+
+
+@pytest.mark.parametrize(("groups", "each"), [(1, 50_000), (10, 400), (30, 2000), (1500, 60)])
+def test_the_bound_of_tastes_holds_where_groups_have_many_votes(groups, each):
+    below = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        group, taste = np.repeat(np.arange(groups), each), rng.normal(size=groups)
+        sign = np.where(rng.random(len(group)) < expit(taste[group]), 1.0, -1.0)
+        below += taste_size(group, np.zeros(len(group)), sign) < (0.9 if groups > 1 else abs(taste[0]) / 2)
+    assert below <= 2

@@ -8,7 +8,7 @@ from fairduel import BadInputError
 from fairduel.votes import Votes, rank, read_features
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.features import scaled
-from fairduel.votes.ranking import _best, _reach, rank_intervals, summarise
+from fairduel.votes.ranking import _best, _fit, _reach, rank_intervals, summarise
 from fairduel.votes.uncertainty import Moments, Spread, Uncertainty
 
 
@@ -78,6 +78,32 @@ def test_the_chance_of_being_best_is_that_of_a_normal_law():
     assert best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
 
 
+def test_the_chance_of_being_best_is_that_of_the_posterior():
+    """With tastes, the estimate is less shrunken than what is known about the scores."""
+    rng = np.random.default_rng(1)
+    own = 0.3 * rng.normal(size=6) + rng.normal(size=(4, 6))
+    voter, first = rng.integers(4, size=1000), rng.integers(6, size=1000)
+    second = (first + rng.integers(1, 6, size=1000)) % 6
+    won = (rng.random(1000) < special.expit(own[voter, first] - own[voter, second])).astype(float)
+    votes = Votes.from_arrays("abcdef", first, second, won, voter=voter, voters="wxyz")
+    fit, _ = _fit(votes, votes.counts("half"), None, None)
+    everything = np.zeros(6, np.int32)
+    expected = _best(fit.posterior, everything, 100_000, rng)
+    best = {standing.item: standing.best for standing in rank(votes, draws=100_000).standings}
+    np.testing.assert_allclose([best[item] for item in "abcdef"], expected, atol=0.01)
+    estimated = _best((fit.theta, fit.uncertainty.covariance), everything, 100_000, rng)
+    assert np.abs(estimated - expected).max() > 0.03
+
+
+def test_errors_are_those_of_centred_scores():
+    one, other = votes_between(STRENGTH), votes_between(STRENGTH[:3], seed=1)
+    parts = zip((one.first, one.second, one.result), (other.first + 4, other.second + 4, other.result), strict=True)
+    ranking = rank(Votes.from_arrays("abcdefg", *(np.concatenate(part) for part in parts)))
+    for members in (slice(0, 4), slice(4, 7)):
+        np.testing.assert_allclose(ranking.scores[members].sum(), 0.0, atol=1e-12)
+        np.testing.assert_allclose(ranking.covariance[:, members].sum(axis=1), 0.0, atol=1e-12)
+
+
 def test_two_items_are_told_apart_at_the_normal_quantile():
     covariance = np.array([[0.25, -0.25], [-0.25, 0.25]])  # the difference has standard error 1
     for gap, high in ((1.9, 2), (2.02, 1)):
@@ -118,6 +144,8 @@ def test_what_is_settled_makes_the_rest_easier_to_tell_apart():
     mixed = intervals(close, 0.5 * np.eye(12), draws=40_000, rng=rng)
     assert together.apart[0, 1:6].all()
     assert not mixed.apart[0, 1:6].all()
+    scores[0] -= 0.1  # enough only if the reverse of the settled pairs did not count
+    assert not intervals(scores, 0.5 * np.eye(12), draws=40_000, rng=rng).apart[0, 1:6].all()
 
 
 def test_intervals_of_scores_are_those_of_a_normal_law():
@@ -256,6 +284,11 @@ def test_no_votes_cannot_be_ranked():
         rank(Votes.from_arrays("ab", [0], [1], [0.5]), ties="drop")
     with pytest.raises(BadInputError, match="draws"):
         rank(votes_between(STRENGTH), draws=10)
+    with pytest.raises(BadInputError, match="ridge must be a number"):
+        rank(votes_between(STRENGTH), ridge=math.nan)
+    for reliability in (np.ones(599), np.full(600, -1.0), np.full(600, math.nan)):
+        with pytest.raises(BadInputError, match="reliability must be 600 numbers ≥ 0"):
+            rank(votes_between(STRENGTH), reliability=reliability)
 
 
 def test_features_lend_votes_to_items_that_have_few():

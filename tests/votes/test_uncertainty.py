@@ -247,3 +247,45 @@ def test_steepness_is_the_fall_of_the_constrained_likelihood():
     assert exact > 1.1
     bound = fit.likelihood.steepness(contrast[None], np.array([np.inf]))[0]
     assert bound >= exact
+
+
+def test_the_posterior_is_that_of_normal_scores():
+    """With tastes, and with the mean of the scores, which the votes do not determine, as uncertain as before."""
+    for seed in range(10):
+        pairs, row, won, groups, dense = told(seed, count=200, taste=0.7)
+        fit = shrunken_fit(pairs, row, won, np.ones(200), np.ones(200), groups={"voters": groups["voters"]})
+        information, _, inverse, _ = dense_parts(dense, fit.theta, np.ones(200), np.ones(200), fit.ridge)
+        kept = inverse @ information
+        variance = kept @ kept.T / fit.ridge + fit.uncertainty.covariance - fit.ridge * inverse @ inverse
+        gain = kept.T / fit.ridge @ np.linalg.pinv(variance, rcond=1e-8)
+        mean, covariance = fit.posterior
+        assert fit.uncertainty.sources[0].variance > 0.0
+        np.testing.assert_allclose(mean, gain @ fit.theta, atol=1e-8)
+        np.testing.assert_allclose(covariance, np.eye(5) / fit.ridge - gain @ kept / fit.ridge, atol=1e-8)
+
+
+def test_tastes_do_not_pass_for_spread_of_scores():
+    for seed in range(5):
+        pairs, row, won, groups, _ = told(seed, items=20, count=2000, voters=3, taste=1.0, spread=0.5)
+        fit = shrunken_fit(pairs, row, won, np.ones(2000), np.ones(2000), groups={"voters": groups["voters"]})
+        noise = np.trace(fit.uncertainty.covariance - fit.uncertainty.shrinking)
+        assert fit.uncertainty.spread.noise == pytest.approx(noise)
+        assert fit.uncertainty.spread.observed == pytest.approx(fit.theta @ fit.theta)
+        without = shrunken_fit(pairs, row, won, np.ones(2000), np.ones(2000))
+        assert fit.spread < 0.85 * without.spread
+
+
+def test_contexts_that_are_the_voters_count_once():
+    pairs, row, won, groups, _ = told(count=300, taste=0.7)
+    voter = groups["voters"]
+    both = {"voters": voter, "contexts": (5 - voter).astype(np.int32)}
+    twice = shrunken_fit(pairs, row, won, np.ones(300), np.ones(300), groups=both)
+    once = shrunken_fit(pairs, row, won, np.ones(300), np.ones(300), groups={"voters": voter})
+    np.testing.assert_array_equal(twice.uncertainty.covariance, once.uncertainty.covariance)
+
+
+def test_voters_are_seen_however_little_their_votes_count():
+    pairs, row, won, _, _ = told(count=120)
+    voter = (np.arange(120) // 2).astype(np.int32)
+    fit = shrunken_fit(pairs, row, won, np.full(120, 0.3), np.ones(120), groups={"voters": voter})
+    assert [source.name for source in fit.uncertainty.sources] == ["voters"]

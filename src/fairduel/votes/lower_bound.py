@@ -64,8 +64,8 @@ class _Proof:
         self._games = (games + games.T)[self._one, self._other]
         self._pair_kappa = kappa[self._one, self._other]
         self._largest = float(self._pair_kappa.max(initial=0.0))
-        slope = expit(fitted.scores[self._one] - fitted.scores[self._other])
-        self._slope = slope * (1.0 - slope)
+        margin = fitted.scores[self._one] - fitted.scores[self._other]
+        self._slope = expit(margin) * expit(-margin)  # 1 − expit would be 0 for margins above 37
 
     def possible(self, size: int, pairs: Indices) -> bool:
         """Return whether the proof allows ``size`` votes to swap one of the ``pairs`` (p, 2)."""

@@ -42,6 +42,7 @@ _MOST_TASTE = 3.0
 _ALLOWED = 1.353  # ½ χ²₁(0.9): drop in log-likelihood at the upper bound of τ
 _LYING = 0.02  # share of groups assumed to be liars when tastes are estimated
 _SAMPLE = 40_000  # votes, enough to estimate one number
+_GROUP_SAMPLE = 40  # votes of a group: with many more, its likelihood falls between the nodes, and τ seems small
 _BATCH = 4_000_000  # numbers in memory at a time
 
 
@@ -129,8 +130,11 @@ def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
     0.7
     """
     groups, place = np.unique(group, return_inverse=True)
-    if len(place) > _SAMPLE:  # keep whole groups, evenly spread
-        kept = (np.arange(len(groups)) % -(-len(place) // _SAMPLE) == 0)[place]
+    size, before = np.bincount(place), np.empty_like(place)  # votes of each group, and earlier ones of the same group
+    before[np.argsort(place, kind="stable")] = np.arange(len(place)) - np.repeat(np.cumsum(size) - size, size)
+    kept = before < _GROUP_SAMPLE
+    kept &= (np.arange(len(groups)) % -(-int(kept.sum()) // _SAMPLE) == 0)[place]
+    if not kept.all():  # groups that are evenly spread
         return taste_size(group[kept], logit[kept], sign[kept])
     if len(groups) == len(place):
         return _MOST_TASTE  # nobody voted twice, so tastes cannot be seen

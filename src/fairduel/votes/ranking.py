@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from fairduel.checks import integer
+from fairduel.checks import at_least_zero, integer
 from fairduel.duel import Matrix, Vector
+from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
@@ -173,7 +174,11 @@ def rank(
     [('tea', 1, 1, 1, 1.0), ('milk', 2, 2, 2, 0.0)]
     """
     integer("draws", draws, least=100)
+    if ridge is not None:
+        at_least_zero("ridge", ridge)
     if reliability is not None:
+        if np.shape(reliability) != (len(votes),) or not (np.isfinite(reliability) & (reliability >= 0.0)).all():
+            raise BadInputError(f"reliability must be {len(votes)} numbers ≥ 0, one per vote.")
         votes = replace(votes, weight=np.where(reliability > 0.0, votes.weight, 0.0))
     won, counts = wins(votes, ties=ties), votes.counts(ties)
     ensure_some_count(counts)

@@ -43,6 +43,7 @@ _MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 2, 200_000  # simulated residuals: fe
 _NEWTON_STEPS, _SMALL_STEP = 20, 1e-6
 _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
+_NO_VARIANCE = 1e-10  # relative; the mean of a component has none, and its inverse would be rounding errors
 _LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
 
 
@@ -298,9 +299,8 @@ class _Told:
         groups: Mapping[str, Codes],
     ) -> "_Told":
         """Collect the votes; see :func:`shrunken_fit`."""
-        counted, votes = frequency * weight, frequency.sum()
-        # nothing is shared if there is only one group, or every vote has its own
-        groups = {name: group for name, group in groups.items() if 1 < len(np.unique(group)) < votes}
+        counted = frequency * weight
+        groups = _sharing(groups, float(np.ceil(frequency).sum()))
         entry = row
         for group in groups.values():
             entry = np.unique(entry * (int(group.max(initial=0)) + 1) + group, return_inverse=True)[1]
@@ -379,7 +379,7 @@ class _Told:
         if ridge == 0.0 or not moments.fitted.any():
             return found, (theta, found.covariance)
         joint = shrunken.T / ridge
-        known = linalg.pinvh(variance)
+        known = linalg.pinvh(variance, rtol=_NO_VARIANCE)
         return found, (joint @ known @ theta, np.eye(len(theta)) / ridge - joint @ known @ joint.T)
 
     def moments(self, theta: Vector, ridge: float) -> tuple[Moments, list[str]]:
@@ -423,6 +423,23 @@ class _Told:
             np.array([(moved[name] ** 2).sum() for name in everything]),
         )
         return moments, names
+
+
+def _sharing(groups: Mapping[str, Codes], votes: float) -> dict[str, Codes]:
+    """Keep the sources whose groups share votes: not those with one group, a group per vote, or the groups of another.
+
+    If voters and contexts are the same groups, nothing tells their tastes apart; together they count once.
+    """
+    kept = dict[str, Codes]()
+    for name, group in groups.items():
+        count = len(np.unique(group))
+        same = any(
+            len(np.unique(other)) == count == len(np.unique(other.astype(np.int64) * (int(group.max()) + 1) + group))
+            for other in kept.values()
+        )
+        if 1 < count < votes and not same:
+            kept[name] = group
+    return kept
 
 
 def _cells(phi: sparse.csr_array, group: Codes) -> tuple[sparse.csr_array, Indices]:
