@@ -42,7 +42,8 @@ _MOST_TASTE = 3.0
 _ALLOWED = 1.353  # ½ χ²₁(0.9): drop in log-likelihood at the upper bound of τ
 _LYING = 0.02  # share of groups assumed to be liars when tastes are estimated
 _SAMPLE = 40_000  # votes, enough to estimate one number
-_GROUP_SAMPLE = 40  # votes of a group: with many more, its likelihood falls between the nodes, and τ seems small
+_LEAST_GROUPS = 100
+_MOST_COUNTED = 40  # votes of a group: with more, its likelihood falls between the nodes, and τ seems small
 _BATCH = 4_000_000  # numbers in memory at a time
 
 
@@ -130,23 +131,23 @@ def taste_size(group: Indices, logit: Vector, sign: Vector) -> float:
     0.7
     """
     groups, place = np.unique(group, return_inverse=True)
-    size, before = np.bincount(place), np.empty_like(place)  # votes of each group, and earlier ones of the same group
-    before[np.argsort(place, kind="stable")] = np.arange(len(place)) - np.repeat(np.cumsum(size) - size, size)
-    kept = before < _GROUP_SAMPLE
-    kept &= (np.arange(len(groups)) % -(-int(kept.sum()) // _SAMPLE) == 0)[place]
-    if not kept.all():  # groups that are evenly spread
+    every = -(-len(place) // _SAMPLE)
+    if every > 1:  # keep whole groups, evenly spread; if they are few, some votes of each
+        whole = (np.arange(len(groups)) % every == 0)[place]
+        kept = whole if len(groups) >= _LEAST_GROUPS * every else np.arange(len(place)) % every == 0
         return taste_size(group[kept], logit[kept], sign[kept])
     if len(groups) == len(place):
         return _MOST_TASTE  # nobody voted twice, so tastes cannot be seen
 
     ups, cast = sums(place, len(groups), sign > 0), sums(place, len(groups))
-    up, down = (n * np.log(0.95) + (cast - n) * np.log(0.05) for n in (ups, cast - ups))
+    counted = np.minimum(1.0, _MOST_COUNTED / cast)
+    up, down = (counted * (n * np.log(0.95) + (cast - n) * np.log(0.05)) for n in (ups, cast - ups))
     one_way = np.logaddexp(up, down) - np.log(2.0)
 
     def loss(taste: float) -> float:
         each = -np.logaddexp(0.0, -sign[:, None] * (logit[:, None] + taste * _NODES))
         of_group = np.stack([np.bincount(place, column, len(groups)) for column in each.T], axis=1)
-        honest = special.logsumexp(of_group, b=_NODE_WEIGHTS, axis=1)
+        honest = special.logsumexp(counted[:, None] * of_group, b=_NODE_WEIGHTS, axis=1)
         return -float(np.logaddexp(np.log1p(-_LYING) + honest, np.log(_LYING) + one_way).sum())
 
     found = optimize.minimize_scalar(loss, bounds=(0.0, _MOST_TASTE), method="bounded", options={"xatol": 1e-3})
