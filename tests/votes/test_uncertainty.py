@@ -249,8 +249,9 @@ def test_steepness_is_the_fall_of_the_constrained_likelihood():
     assert bound >= exact
 
 
-def test_the_posterior_is_that_of_normal_scores():
+def test_the_posterior_is_that_of_normal_scores(monkeypatch):
     """With tastes, and with the mean of the scores, which the votes do not determine, as uncertain as before."""
+    monkeypatch.setattr("fairduel.votes.uncertainty._MOST_POSTERIORS", 0)  # τ² as estimated
     for seed in range(10):
         pairs, row, won, groups, dense = told(seed, count=200, taste=0.7)
         fit = shrunken_fit(pairs, row, won, np.ones(200), np.ones(200), groups={"voters": groups["voters"]})
@@ -262,6 +263,21 @@ def test_the_posterior_is_that_of_normal_scores():
         assert fit.uncertainty.sources[0].variance > 0.0
         np.testing.assert_allclose(mean, gain @ fit.theta, atol=1e-8)
         np.testing.assert_allclose(covariance, np.eye(5) / fit.ridge - gain @ kept / fit.ridge, atol=1e-8)
+
+
+def test_few_voters_make_the_posterior_wider():
+    """Averaged over τ², which three voters hardly reveal."""
+    pairs, row, won, groups, _ = told(1, items=2, count=400, voters=3, taste=0.7)
+    arguments = pairs, row, won, np.ones(400), np.ones(400)
+    fit = shrunken_fit(*arguments, groups={"voters": groups["voters"]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairduel.votes.uncertainty._MOST_POSTERIORS", 0)
+        certain = shrunken_fit(*arguments, groups={"voters": groups["voters"]})
+    sure, unsure = (
+        abs(mean[0] - mean[1]) / math.sqrt(np.array([1, -1]) @ covariance @ [1, -1])
+        for mean, covariance in (certain.posterior, fit.posterior)
+    )
+    assert unsure < 0.9 * sure
 
 
 def test_tastes_do_not_pass_for_spread_of_scores():

@@ -20,7 +20,7 @@ added, so that few votes do not suggest σ = 0. The ridge keeps the scores of it
 errors small: without it, the more clearly an item wins, the less certain its score (Hauck and Donner 1977).
 
 λ shrinks the scores as if voters had no tastes. What is known about θ with tastes, E[θ | θ̂] and its covariance, follows
-from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻¹.
+from Var(θ̂) = σ²(H⁻¹I)² + V − λH⁻² and Cov(θ, θ̂) = σ²IH⁻¹, averaged over draws of τ².
 """
 
 import math
@@ -44,6 +44,7 @@ _NEWTON_STEPS, _SMALL_STEP = 20, 1e-6
 _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
 _NO_VARIANCE = 1e-10  # relative; the mean of a component has none, and its inverse would be rounding errors
+_POSTERIORS, _MOST_POSTERIORS = 30, 300  # draws of τ² to average over; one of more items than the second number
 _LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
 
 
@@ -376,11 +377,17 @@ class _Told:
         freedom = float(np.trace(variance) ** 2 / np.sum(variance**2))
         spread = Spread(float(theta @ theta), float(np.trace(shared)), float(np.sum(shrunken**2)), freedom)
         found = Uncertainty(sampling, shrinking, sources, moments, spread)
-        if ridge == 0.0 or not moments.fitted.any():
+        if ridge == 0.0 or not sources:
             return found, (theta, found.covariance)
-        joint = shrunken.T / ridge
-        known = linalg.pinvh(variance, rtol=_NO_VARIANCE)
-        return found, (joint @ known @ theta, np.eye(len(theta)) / ridge - joint @ known @ joint.T)
+        joint, means, covariances = shrunken.T / ridge, [], []
+        draws = _POSTERIORS if len(theta) <= _MOST_POSTERIORS else 1
+        for variances in moments.draws(draws, np.random.default_rng(0)) if draws > 1 else moments.fitted[None]:
+            tastes = (each * source.covariance for each, source in zip(variances, sources, strict=True))
+            known = linalg.pinvh(sum(tastes, signal + sampling), rtol=_NO_VARIANCE)
+            means.append(joint @ known @ theta)
+            covariances.append(np.eye(len(theta)) / ridge - joint @ known @ joint.T)
+        between = np.cov(means, rowvar=False, bias=True)
+        return found, (np.mean(means, axis=0), np.mean(covariances, axis=0) + between)
 
     def moments(self, theta: Vector, ridge: float) -> tuple[Moments, list[str]]:
         """Return the moments of the sources whose groups can be compared, and their names."""
