@@ -1,4 +1,4 @@
-"""Recorded votes: strings to scores (next to evalica), a million votes with features, a file of ten million rows."""
+"""Recorded votes: strings to scores (next to evalica), a million votes with features or voters, ten million rows."""
 
 import json
 import subprocess
@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.measures import peak_memory, seconds
-from fairduel.votes import RobustPreferenceModel, read_votes
+from fairduel.votes import RobustPreferenceModel, Votes, rank, read_votes
+from fairduel.votes.audit import audit
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.reading import votes_of
 
@@ -55,12 +56,27 @@ def strings_to_scores() -> tuple[float, float]:
     return seconds(here, times=5), seconds(there, times=5)
 
 
-def million_with_features(weights: str) -> dict[str, float]:
-    """Return the seconds of one fit and the peak memory of a process that does nothing else."""
+def in_a_process(work: str) -> dict[str, float]:
+    """Return the seconds of one piece of work and the peak memory of a process that does nothing else."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.recorded_votes", weights], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "benchmarks.recorded_votes", work], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
+
+
+def judge_a_million(work: str) -> dict[str, float]:
+    """Rank or audit a million votes of 20,000 voters on 1,000 items."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(1000, size=MILLION)
+    second = (first + rng.integers(1, 1000, size=MILLION)) % 1000
+    strength = rng.normal(size=1000)
+    result = (rng.random(MILLION) < 1 / (1 + np.exp(strength[second] - strength[first]))).astype(float)
+    items, voters = ([str(number) for number in range(count)] for count in (1000, 20_000))
+    voter = rng.integers(20_000, size=MILLION)
+    votes = Votes.from_arrays(items, first, second, result, voter=voter, voters=voters)
+    began = time.perf_counter()
+    {"rank": rank, "audit": audit}[work](votes)
+    return {"seconds": time.perf_counter() - began, "peak": peak_memory()}
 
 
 def fit_a_million(weights: str) -> dict[str, float]:
@@ -87,9 +103,13 @@ def recorded_votes() -> list[dict[str, object]]:
     work = "1,000,000 votes on 100 named items, strings to scores"
     rows: list[dict[str, object]] = [{"work": work, "here": here, "twin": evalicas, "goal": evalicas / 3}]
     for weights, goal in (("fixed-point", 10.0), ("sequential", None)):
-        best = min((million_with_features(weights) for _ in range(2)), key=lambda found: found["seconds"])
+        best = min((in_a_process(weights) for _ in range(2)), key=lambda found: found["seconds"])
         work = f"1,000,000 votes, d = 64, {weights}; peak {best['peak']:.2f} GiB"
         rows.append({"work": work, "here": best["seconds"], "goal": goal, "peak_gib": best["peak"]})
+    for work, goal in (("rank", 5.0), ("audit", 60.0)):
+        found = in_a_process(work)
+        title = f"{work} 1,000,000 votes on 1,000 items; peak {found['peak']:.2f} GiB"
+        rows.append({"work": title, "here": found["seconds"], "goal": goal, "peak_gib": found["peak"]})
     table = table_of_votes(10 * MILLION)
     with tempfile.TemporaryDirectory() as folder:
         for name, write in (("parquet", table.write_parquet), ("csv", table.write_csv)):
@@ -102,4 +122,5 @@ def recorded_votes() -> list[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(fit_a_million(sys.argv[1])))
+    measure = judge_a_million if sys.argv[1] in ("rank", "audit") else fit_a_million
+    sys.stdout.write(json.dumps(measure(sys.argv[1])))
