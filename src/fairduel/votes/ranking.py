@@ -183,7 +183,7 @@ def rank(
     won, counts = wins(votes, ties=ties), votes.counts(ties)
     ensure_some_count(counts)
     component = votes.components(ties)
-    with one_thread():
+    with one_thread(len(votes.items)):
         plain = fit_scores(won)
         fit, chosen = _fit(votes, counts, features, reliability, weights=weights, lies=lies, ridge=ridge)
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
@@ -296,7 +296,8 @@ def _best(posterior: tuple[Vector, Matrix], component: Codes, draws: int, rng: n
 
 def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
     """Return the 95% quantile of the largest (e_i − e_j)·scale_ij among ordered ``pairs`` (K, K), for draws of e."""
-    largest, columns = np.zeros(len(errors)), np.ascontiguousarray(errors.T)
+    largest, columns = np.zeros(len(errors), np.float32), np.ascontiguousarray(errors.T, dtype=np.float32)
+    scales = scales.astype(np.float32)
     for item in range(len(scales)):
         others = np.flatnonzero(pairs[item, item + 1 :] | pairs[item + 1 :, item]) + item + 1
         if others.size:

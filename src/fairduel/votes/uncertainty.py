@@ -251,13 +251,14 @@ def shrunken_fit(
     """
     told = _Told.of(differences, row, won, frequency, weight, groups or {})
     theta, steps = told.estimate(1.0 if ridge is None else ridge)
-    used = ridge
+    used, measured = ridge, None
     if used is None:
         theta, used, steps = told.choose_ridge(theta)
-        factor = told.moments(theta, used)[0].taste_factor
-        if factor > 1.0:  # the ridge changes little with tastes, so once is enough
-            theta, used, steps = told.choose_ridge(theta, used, factor)
-    found, posterior = told.uncertainty(theta, used)
+        moments, _ = measured = told.moments(theta, used)
+        if moments.taste_factor > 1.0:  # tastes change the ridge, which changes them little
+            theta, used, steps = told.choose_ridge(theta, used, moments.taste_factor)
+            measured = None
+    found, posterior = told.uncertainty(theta, used, measured)
     spread = math.sqrt(1.0 / used) if used else math.inf
     return ShrunkenFit(theta, used, spread, found, posterior, told.likelihood(theta, used), steps)
 
@@ -360,10 +361,15 @@ class _Told:
             return information, noise, np.asarray(linalg.pinvh(information))
         return information, noise, np.asarray(linalg.inv(information + ridge * np.eye(len(theta))))
 
-    def uncertainty(self, theta: Vector, ridge: float) -> tuple[Uncertainty, tuple[Vector, Matrix]]:
-        """Return the uncertainty of θ, fitted with λ = ``ridge``, and the posterior of the scores."""
+    def uncertainty(
+        self, theta: Vector, ridge: float, measured: tuple[Moments, list[str]] | None = None
+    ) -> tuple[Uncertainty, tuple[Vector, Matrix]]:
+        """Return the uncertainty of θ, fitted with λ = ``ridge``, and the posterior of the scores.
+
+        ``measured`` are the moments, if known.
+        """
         information, noise, inverse = self._parts(theta, ridge)
-        moments, names = self.moments(theta, ridge)
+        moments, names = measured or self.moments(theta, ridge)
         chance = special.expit(self.differences.margins(theta))[self.row]
         pull = self.entries.counted * chance * (1.0 - chance)
         sources = [
@@ -377,10 +383,10 @@ class _Told:
         freedom = float(np.trace(variance) ** 2 / np.sum(variance**2))
         spread = Spread(float(theta @ theta), float(np.trace(shared)), float(np.sum(shrunken**2)), freedom)
         found = Uncertainty(sampling, shrinking, sources, moments, spread)
-        if ridge == 0.0 or not sources:
+        draws = _POSTERIORS if len(theta) <= _MOST_POSTERIORS else 1
+        if ridge == 0.0 or not sources or (draws == 1 and not moments.fitted.any()):
             return found, (theta, found.covariance)
         joint, means, covariances = shrunken.T / ridge, [], []
-        draws = _POSTERIORS if len(theta) <= _MOST_POSTERIORS else 1
         for variances in moments.draws(draws, np.random.default_rng(0)) if draws > 1 else moments.fitted[None]:
             tastes = (each * source.covariance for each, source in zip(variances, sources, strict=True))
             known = linalg.pinvh(sum(tastes, signal + sampling), rtol=_NO_VARIANCE)
