@@ -154,7 +154,7 @@ def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
 def test_flips_need_no_target(votes_file, tmp_path, attack):
     done = fairduel("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Flagged: \d+ voters?; without them|No voter is flagged.", done.stdout)
+    assert re.search(r"Flagged: \d+ voters?; after the audit|No voter is flagged.", done.stdout)
     record = json.loads((tmp_path / "results" / "stress" / "votes" / "stress.json").read_text())
     assert record["settings"]["attack_voters"] is None
 
