@@ -12,7 +12,7 @@ import typer
 
 from fairduel.cli import main
 from fairduel.cli.app import app
-from fairduel.experiments import claims, coverage, leaderboard, replay, table1, tuning
+from fairduel.experiments import claims, coverage, leaderboard, replay, table1, tuning, vote_attacks
 from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_name, write_files
 
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
@@ -34,6 +34,8 @@ def small_experiments(monkeypatch):
     monkeypatch.setattr(leaderboard, "CANDIDATES", leaderboard.CANDIDATES[:2])
     monkeypatch.setattr(leaderboard, "RUNGS", (leaderboard.Rung(1, 2),))
     monkeypatch.setattr(coverage, "GRID", coverage.GRID[:2])
+    monkeypatch.setattr(vote_attacks, "SHARES", vote_attacks.SHARES[:1])
+    monkeypatch.setattr(vote_attacks, "ATTACKS", {"promote": vote_attacks.ATTACKS["promote"]})
     monkeypatch.setattr(replay, "HORIZON", 100)
     monkeypatch.setattr(replay, "RADII", replay.RADII[:1])
     monkeypatch.setattr(replay, "FOLDS", 2)
