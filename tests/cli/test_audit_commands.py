@@ -204,6 +204,8 @@ def test_demo_walks_through_everything(tmp_path):
 
 def test_ctrl_c_leaves_in_one_sentence_and_changes_nothing(votes_file, here, tmp_path, monkeypatch):
     monkeypatch.setattr("fairduel.cli.stress.stress", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     done = here("stress", votes_file, "--target", "Oak", cwd=tmp_path)
+    signal.signal(signal.SIGINT, before)
     assert (done.returncode, done.stderr) == (130, "fairduel: stopped: no report was written.\n")
     assert list(tmp_path.iterdir()) == []
