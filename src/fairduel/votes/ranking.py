@@ -23,7 +23,7 @@ from fairduel.votes.words import listed, ordinal, shortened
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
-_MOST_DRAWN = 2e9  # draws × items², for the same reason
+_MOST_DRAWN = 1e9  # draws × items², for the same reason
 _MOST_COMPARED = 2e6  # pairs × items² for which the fall of the likelihood is computed
 _MOST_UNDERSTATED = 3.0  # factor by which Wald's statistic may understate a difference, at most
 _MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
@@ -160,7 +160,7 @@ def rank(
         ties: A tie counts as ``"half"`` a win for each item, or is ignored (``"drop"``).
         ridge: λ; 0 does not shrink the scores. Default: chosen from the votes.
         reliability: Factor ≥ 0 of each vote's weight, shape ``(n,)``, as an audit finds it. Default: 1 each.
-        draws: Number of Monte Carlo draws, at least 100; fewer are used with more than 600 items.
+        draws: Number of Monte Carlo draws, at least 100; fewer are used with more than 300 items.
         seed: Seed of these draws.
 
     Returns:
@@ -183,7 +183,7 @@ def rank(
     won, counts = wins(votes, ties=ties), votes.counts(ties)
     ensure_some_count(counts)
     component = votes.components(ties)
-    with one_thread(len(votes.items)):
+    with one_thread():
         plain = fit_scores(won)
         fit, chosen = _fit(votes, counts, features, reliability, weights=weights, lies=lies, ridge=ridge)
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))

@@ -35,7 +35,6 @@ from fairduel.votes.votes import Codes, Indices, sums
 Weights = Literal["none", "sequential", "fixed-point"]
 _TOLERANCE = 1e-8  # of a fixed point, in D(w, w*)
 _MOST_ITERATIONS = 200
-_MANY_ITEMS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +86,14 @@ def robust_fit(
     weight, residual = vote_weights(differences, row, counts, weights, trust, sigma)
     if reliability is not None:
         weight = weight * reliability
-    with one_thread(differences.dimension):
+    with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
     return Fit(*fit[:6], weight, trust, residual)
 
 
-def one_thread(items: int = 0) -> AbstractContextManager[object]:
-    """Limit BLAS to one thread: on matrices of fewer than 500 ``items``, threads only wait for each other."""
-    limit = 1 if items < _MANY_ITEMS else None
-    return threadpool_limits(limit, user_api="blas")  # type: ignore[no-any-return]
+def one_thread() -> AbstractContextManager[object]:
+    """Limit BLAS to one thread: on matrices this small, threads only wait for each other."""
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def vote_weights(
@@ -109,7 +107,7 @@ def vote_weights(
         raise unknown_name("kind of weights", str(form), get_args(Weights))
     if form == "none" or math.isinf(trust):
         return np.ones(len(row)), 0.0
-    with one_thread(differences.dimension):
+    with one_thread():
         if form == "sequential":
             return differences.in_order(row, counts, trust, sigma), 0.0
         weights, residual = fixed_point(differences, sums(row, len(differences), counts), trust, sigma)

@@ -45,6 +45,7 @@ _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
 _NO_VARIANCE = 1e-10  # relative; the mean of a component has none, and its inverse would be rounding errors
 _POSTERIORS, _MOST_POSTERIORS = 30, 300  # draws of τ² to average over; one of more items than the second number
+_ENOUGH_FREEDOM = 1e5  # then draws of τ² are all close to its estimate
 _LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
 
 
@@ -374,7 +375,9 @@ class _Told:
         pull = self.entries.counted * chance * (1.0 - chance)
         sources = [
             Source(name, float(variance), _between(inverse, _square(self.sources[name][0], pull, self.phi)))
-            for name, variance in zip(names, moments.fitted, strict=True)
+            if variance > 0.0 or freedom < _ENOUGH_FREEDOM
+            else Source(name, 0.0, np.zeros_like(inverse))  # many votes show that there are no tastes
+            for name, variance, freedom in zip(names, moments.fitted, moments.freedom, strict=True)
         ]
         sampling, shrinking, shrunken = _between(inverse, noise), ridge * (inverse @ inverse), inverse @ information
         shared = sum((source.variance * source.covariance for source in sources), sampling)
