@@ -12,7 +12,6 @@ from fairduel.experiments import EXPERIMENTS, table1
 from fairduel.experiments.claims import BEYOND, Verdict
 from fairduel.experiments.conclusions import (
     conclusions,
-    leaderboard_conclusions,
     lowest_by_panel,
     table1_conclusions,
     tune_conclusions,
@@ -21,6 +20,7 @@ from fairduel.experiments.conclusions import (
 from fairduel.experiments.experiment import comparison
 from fairduel.experiments.inference import Mean, mean
 from fairduel.experiments.leaderboard import Best, Board, Contender, Scenario, standing_of
+from fairduel.experiments.leaderboard_conclusions import leaderboard_conclusions
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.simulation import Cell

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fairduel.experiments import coverage
-from fairduel.experiments.conclusions import coverage_conclusions
 from fairduel.experiments.coverage import GRID, Measured, Setting, compare, measure, measure_grid, summarise
 from fairduel.experiments.inference import share
+from fairduel.experiments.votes_conclusions import coverage_conclusions
 from fairduel.report.coverage_page import write_coverage
 from fairduel.votes.ranking import rank
 from fairduel.votes.votes import Votes

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from fairduel.cli.app import app
 from fairduel.errors import BadInputError
 from fairduel.experiments import vote_attacks
-from fairduel.experiments.conclusions import vote_attacks_conclusions
 from fairduel.experiments.vote_attacks import ATTACKS, OURS, POPULATIONS, Batch, Population, compare
+from fairduel.experiments.votes_conclusions import vote_attacks_conclusions
 from fairduel.votes.rivals import plain
 
 

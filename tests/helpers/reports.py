@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import polars as pl
 
-from fairduel.experiments import EXPERIMENTS, leaderboard, table1
+from fairduel.experiments import EXPERIMENTS, coverage, leaderboard, table1, vote_attacks
 from fairduel.experiments.claims import BEYOND, Verdict
 from fairduel.experiments.experiment import comparison
 from fairduel.experiments.inference import Mean, mean
@@ -15,11 +15,13 @@ from fairduel.experiments.leaderboard import Best, Board
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.report.audit_page import audit_sections, stress_section
+from fairduel.report.coverage_page import write_coverage
 from fairduel.report.experiment_page import write_report
 from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.table1_page import write_table1
 from fairduel.report.tune_page import write_tuning
 from fairduel.report.verify_page import write_verify
+from fairduel.report.vote_attacks_page import write_vote_attacks
 from fairduel.report.votes_page import ranking_sections, write_votes_report
 from fairduel.simulation import Cell
 from fairduel.votes.audit import audit
@@ -133,6 +135,35 @@ def competed(folder):
     return write_leaderboard(folder, board, range(3), "fairduel leaderboard")
 
 
+def covered(folder):
+    rng = np.random.default_rng(0)
+    files = [coverage.Measured(bool(rng.random() < 0.97), *rng.random(5)) for _ in range(20)]
+    found = {setting: coverage.summarise(files) for setting in coverage.GRID}
+    return write_coverage(folder, found, range(20), "fairduel reproduce coverage")
+
+
+def attacked(folder):
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "population": population,
+            "attack": attack,
+            "seed": seed,
+            "share": share,
+            "model": model,
+            "tau": 0.9 + 0.05 * rng.random(),
+            "gained": None if attack == "inverters" else int(rng.integers(15)),
+        }
+        for population in vote_attacks.POPULATIONS
+        for attack in vote_attacks.ATTACKS
+        for share in vote_attacks.SHARES
+        for seed in range(3)
+        for model in vote_attacks.MODELS
+    ]
+    frame = pl.DataFrame(rows, schema_overrides={"gained": pl.Int64}, infer_schema_length=None)
+    return write_vote_attacks(folder, frame, vote_attacks.compare(frame), range(3), "fairduel reproduce votes")
+
+
 def ranked(folder):
     """Rank more items than a figure shows, with short, long and numeric names."""
     rng = np.random.default_rng(0)
@@ -194,6 +225,8 @@ REPORTS = {
     "verify": verified,
     "table1": measured,
     "leaderboard": competed,
+    "coverage": covered,
+    "votes under attack": attacked,
     "rank": ranked,
     "audit": audited,
     "audit without liars": lambda folder: audited(folder, liars={}),

@@ -8,7 +8,8 @@ from fairduel import BadInputError
 from fairduel.votes import Votes, rank, read_features
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.features import scaled
-from fairduel.votes.ranking import _best, _fit, _reach, rank_intervals, summarise
+from fairduel.votes.intervals import chances_of_best, rank_intervals, score_reach
+from fairduel.votes.ranking import _fit, summarise
 from fairduel.votes.uncertainty import Moments, Spread, Uncertainty
 
 
@@ -74,7 +75,7 @@ def intervals(scores, covariance, draws, rng, component=None):
 
 def test_the_chance_of_being_best_is_that_of_a_normal_law():
     scores, covariance = np.array([0.2, 0.0]), np.array([[0.05, -0.05], [-0.05, 0.05]])
-    best = _best((scores, covariance), np.zeros(2, np.int32), 100_000, np.random.default_rng(0))
+    best = chances_of_best((scores, covariance), np.zeros(2, np.int32), 100_000, np.random.default_rng(0))
     assert best[0] == pytest.approx(stats.norm.cdf(0.2 / math.sqrt(0.2)), abs=0.005)
 
 
@@ -88,10 +89,10 @@ def test_the_chance_of_being_best_is_that_of_the_posterior():
     votes = Votes.from_arrays("abcdef", first, second, won, voter=voter, voters="wxyz")
     fit, _ = _fit(votes, votes.counts("half"), None, None)
     everything = np.zeros(6, np.int32)
-    expected = _best(fit.posterior, everything, 100_000, rng)
+    expected = chances_of_best(fit.posterior, everything, 100_000, rng)
     best = {standing.item: standing.best for standing in rank(votes, draws=100_000).standings}
     np.testing.assert_allclose([best[item] for item in "abcdef"], expected, atol=0.01)
-    estimated = _best((fit.theta, fit.uncertainty.covariance), everything, 100_000, rng)
+    estimated = chances_of_best((fit.theta, fit.uncertainty.covariance), everything, 100_000, rng)
     assert np.abs(estimated - expected).max() > 0.03
 
 
@@ -153,7 +154,7 @@ def test_intervals_of_scores_are_those_of_a_normal_law():
     none = Moments(np.empty(0), np.empty((0, 1)), np.empty(0), np.ones(1))
     for freedom, wider in ((1e6, False), (6.0, True)):  # few items reveal little about their spread
         uncertainty = Uncertainty(sampling, shrinking, [], none, Spread(9.0, 1.0, 8.0, freedom))
-        reach = _reach(uncertainty, uncertainty.draws(100_000, rng), rng)
+        reach = score_reach(uncertainty, uncertainty.draws(100_000, rng), rng)
         expected = 1.96 * np.sqrt([1.5, 4.0, 0.5])
         assert (reach[[0, 2]] > 1.05 * expected[[0, 2]]).all() == wider
         assert reach[1] == pytest.approx(expected[1], rel=0.02)

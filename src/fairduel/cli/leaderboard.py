@@ -10,8 +10,8 @@ import typer
 from fairduel.cli import options, output
 from fairduel.cli.folders import claim
 from fairduel.experiments import leaderboard as board
-from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.experiments.leaderboard import HALVES
+from fairduel.experiments.leaderboard_conclusions import leaderboard_conclusions
 from fairduel.report.tables import interval_text, share_text
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store

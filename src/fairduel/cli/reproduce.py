@@ -11,15 +11,11 @@ from fairduel.cli import options, output
 from fairduel.cli.folders import claim
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, Experiment, Lines, coverage, replay, table1, vote_attacks
-from fairduel.experiments.conclusions import (
-    conclusions,
-    coverage_conclusions,
-    table1_conclusions,
-    vote_attacks_conclusions,
-)
+from fairduel.experiments.conclusions import conclusions, table1_conclusions
 from fairduel.experiments.inference import Mean
 from fairduel.experiments.rcdp import RUNS as RCDP_RUNS
 from fairduel.experiments.results import Results, run_experiment
+from fairduel.experiments.votes_conclusions import coverage_conclusions, vote_attacks_conclusions
 from fairduel.report.tables import RECOMMENDATION_COLUMNS, recommendation_cells, summary, with_error, with_interval
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import Store, count_missing

@@ -19,8 +19,9 @@ from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.parallel import start_worker
 from fairduel.simulation.store import write_parquet
+from fairduel.votes.intervals import CONFIDENCE
 from fairduel.votes.populations import KINDS, population
-from fairduel.votes.ranking import CONFIDENCE, Ranking, Standing, rank
+from fairduel.votes.ranking import Ranking, Standing, rank
 from fairduel.votes.votes import Votes
 
 RUNS = 100

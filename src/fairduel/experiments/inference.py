@@ -1,7 +1,7 @@
 """Statistics of a few runs: means with errors, paired differences, fitted growth."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -191,3 +191,8 @@ def share(successes: int, count: int, confidence: float = 0.95) -> Mean:
     high = float(special.betaincinv(successes + 1, count - successes, 1.0 - tail)) if successes < count else 1.0
     value = successes / count
     return Mean(value, math.sqrt(value * (1.0 - value) / count), low, high)
+
+
+def corrected(compared: Collection[object]) -> float:
+    """The confidence of each of several 95% intervals (Bonferroni)."""
+    return 1.0 - 0.05 / max(len(compared), 1)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairduel.experiments.conclusions import coverage_conclusions
 from fairduel.experiments.coverage import CLOSE, DRAWS, Coverage, Setting, before
 from fairduel.experiments.inference import Mean
+from fairduel.experiments.votes_conclusions import coverage_conclusions
 from fairduel.files import write_atomically
 from fairduel.report.page import Page, Section, write_page
 from fairduel.report.tables import interval_text, share_text
 from fairduel.report.text_table import TextTable
 from fairduel.simulation import versions
+from fairduel.votes.intervals import CONFIDENCE
 from fairduel.votes.populations import KINDS
-from fairduel.votes.ranking import CONFIDENCE
 
 Found = Mapping[Setting, Coverage]
 _LEADER = ("P(best)", "is best")

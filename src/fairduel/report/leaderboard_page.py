@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from fairduel.duel import Matrix
 from fairduel.experiments import leaderboard
-from fairduel.experiments.conclusions import leaderboard_conclusions
 from fairduel.experiments.experiment import settings_text, title_of
 from fairduel.experiments.leaderboard import HALVES, Board, Summary
+from fairduel.experiments.leaderboard_conclusions import leaderboard_conclusions
 from fairduel.experiments.tuning import FIRST_TUNING_SEED
 from fairduel.files import write_atomically
 from fairduel.report.figures import STYLE

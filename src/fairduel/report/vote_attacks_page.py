@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fairduel.experiments.conclusions import vote_attacks_conclusions
 from fairduel.experiments.experiment import settings_text
 from fairduel.experiments.vote_attacks import ATTACKS, MODELS, OURS, POPULATIONS, Comparison
+from fairduel.experiments.votes_conclusions import vote_attacks_conclusions
 from fairduel.files import write_atomically
 from fairduel.report.page import Page, Section, write_page
 from fairduel.report.tables import with_error

@@ -12,7 +12,8 @@ import polars as pl
 from fairduel.checks import integer
 from fairduel.votes.care import trusted_weights
 from fairduel.votes.fragility import Fitting, Fragility, challengers, fragility
-from fairduel.votes.ranking import CONFIDENCE, Ranking, Standing, rank, verdicts
+from fairduel.votes.intervals import CONFIDENCE
+from fairduel.votes.ranking import Ranking, Standing, rank, verdicts
 from fairduel.votes.timing import duration_text
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes

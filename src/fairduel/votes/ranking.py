@@ -1,10 +1,10 @@
 """Rank items with uncertainty: scores, standard errors, rank intervals and the probability of being best."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,18 +16,19 @@ from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
+from fairduel.votes.intervals import (
+    CONFIDENCE,
+    RankIntervals,
+    chances_of_best,
+    rank_intervals,
+    ranks_within,
+    score_reach,
+)
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
-from fairduel.votes.uncertainty import Likelihood, Uncertainty, half
-from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, ensure_some_count, sums
+from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
-CONFIDENCE = 0.95
-_MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
-_MOST_DRAWN = 1e9  # draws × items², for the same reason
-_MOST_COMPARED = 2e6  # pairs × items² for which the fall of the likelihood is computed
-_MOST_UNDERSTATED = 3.0  # factor by which Wald's statistic may understate a difference, at most
-_MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
-_MOST_STEPPED = 300  # items; with more, further steps take long and gain little
+_MOST_DRAWN = 1e9  # draws × items²; more are slow and hardly more accurate
 _MOST_SUMMARISED = 3  # groups
 _LAST_COMPARED = 5  # last rank that the summary compares with the one before
 
@@ -190,10 +191,10 @@ def rank(
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
         rng = np.random.default_rng(seed)
         errors = uncertainty.draws(draws, rng)
-        best, reach = _best(fit.posterior, component, draws, rng), _reach(uncertainty, errors, rng)
+        best, reach = chances_of_best(fit.posterior, component, draws, rng), score_reach(uncertainty, errors, rng)
         scores, covariance = _centred_scores(fit.theta, component), uncertainty.covariance
-        steepness = None if features is not None or fit.ridge == 0.0 else _steepness(fit.likelihood)
-        found = rank_intervals(scores, covariance, errors, component, steepness)
+        likelihood = None if features is not None or fit.ridge == 0.0 else fit.likelihood
+        found = rank_intervals(scores, covariance, errors, component, likelihood)
     vote_weights = np.zeros(len(votes))
     vote_weights[chosen] = fit.weights
     columns = {
@@ -226,88 +227,6 @@ def rank(
     )
 
 
-class RankIntervals(NamedTuple):
-    """Ranks within components; all but ``apart`` are (K,)."""
-
-    rank: Indices
-    low: Indices
-    high: Indices
-    apart: Mask
-    """Whether items i and j are told apart, shape (K, K)."""
-
-
-Steepness = Callable[[Indices, Indices, Vector], Vector]
-"""Factors by which errors understate that items are above others; exact if they reach the last argument. All (p,)."""
-
-
-def rank_intervals(
-    scores: Vector, covariance: Matrix, errors: Matrix, component: Codes, steepness: Steepness | None = None
-) -> RankIntervals:
-    """Compute ranks and their simultaneous 95% confidence set; see :func:`rank`.
-
-    ``scores`` are (K,), with ``covariance`` (K, K) and draws of their ``errors`` (draws, K).
-    """
-    count = len(scores)
-    variances = np.diag(covariance)[:, None] + np.diag(covariance)[None, :] - 2.0 * covariance
-    scales = np.divide(1.0, np.sqrt(np.maximum(variances, 0.0)), out=np.zeros_like(variances), where=variances > 0.0)
-    ratios = (scores[:, None] - scores[None, :]) * scales
-    compared = component[:, None] == component[None, :]
-    np.fill_diagonal(compared, val=False)
-    used = errors[: max(400, int(2 * _MOST_NUMBERS / count**2))]
-    above, left = np.zeros_like(compared), compared
-    for _ in range(_MOST_STEPS if count <= _MOST_STEPPED else 1):
-        quantile = _quantile(used, scales, left)
-        found = compared & (ratios > quantile)
-        close = compared & ~found & (ratios > quantile / _MOST_UNDERSTATED)
-        if steepness is not None and close.any():
-            one, other = np.nonzero(close)
-            nearest = np.argsort(-ratios[one, other], kind="stable")[: int(_MOST_COMPARED / count**2) + 1]
-            one, other = one[nearest], other[nearest]
-            factors = steepness(one, other, quantile / ratios[one, other])
-            found[one, other] = factors * ratios[one, other] > quantile
-        if (found == above).all():
-            break
-        above, left = found, compared & ~found
-    rank, size = np.zeros(count, dtype=np.int64), np.bincount(component)[component]
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        rank[members] = _ranks(scores[members])
-    return RankIntervals(rank, 1 + above.sum(axis=0), size - above.sum(axis=1), above | above.T)
-
-
-def _reach(uncertainty: Uncertainty, errors: Matrix, rng: np.random.Generator) -> Vector:
-    """Return half the width of the 95% interval of each score, shape (K,); the scores' spread is uncertain, too."""
-    variances = np.diag(uncertainty.covariance)
-    share = np.divide(np.diag(uncertainty.shrinking), variances, out=np.zeros_like(variances), where=variances > 0.0)
-    more = uncertainty.spread.ratios(len(errors), rng)[:, None] - 1.0
-    return np.asarray(np.quantile(np.abs(errors) * np.sqrt(1.0 + share * more), CONFIDENCE, axis=0))
-
-
-def _best(posterior: tuple[Vector, Matrix], component: Codes, draws: int, rng: np.random.Generator) -> Vector:
-    """Return how often each item is the best of its component among ``draws`` of the posterior, shape (K,)."""
-    mean, covariance = posterior
-    drawn = mean + rng.normal(size=(draws, len(mean))) @ half(covariance)
-    best = np.zeros(len(mean))
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        best[members] = np.bincount(np.argmax(drawn[:, members], axis=1), minlength=len(members)) / draws
-    return best
-
-
-def _quantile(errors: Matrix, scales: Matrix, pairs: Mask) -> float:
-    """Return the 95% quantile of the largest (e_i − e_j)·scale_ij among ordered ``pairs`` (K, K), for draws of e."""
-    largest, columns = np.zeros(len(errors), np.float32), np.ascontiguousarray(errors.T, dtype=np.float32)
-    scales = scales.astype(np.float32)
-    for item in range(len(scales)):
-        others = np.flatnonzero(pairs[item, item + 1 :] | pairs[item + 1 :, item]) + item + 1
-        if others.size:
-            ratios = (columns[item] - columns[others]) * scales[item, others, None]
-            for chosen, values in ((pairs[item, others], ratios), (pairs[others, item], -ratios)):
-                if chosen.any():
-                    np.maximum(largest, values[chosen].max(axis=0), out=largest)
-    return float(np.quantile(largest, CONFIDENCE))
-
-
 def _fit(
     votes: Votes, counts: Vector, features: Features | None, reliability: Vector | None, **fitting: Any
 ) -> tuple[Fit, Mask]:
@@ -332,16 +251,6 @@ def _fit(
         posterior = scores @ mean, scores @ covariance @ scores.T
         fit = replace(fit, theta=scores @ fit.theta, uncertainty=mapped, posterior=posterior)
     return fit, chosen
-
-
-def _steepness(likelihood: Likelihood) -> Steepness:
-    def factors(above: Indices, below: Indices, needed: Vector) -> Vector:
-        contrasts = np.zeros((len(above), len(likelihood.theta)))
-        contrasts[np.arange(len(above)), above] = 1.0
-        contrasts[np.arange(len(above)), below] = -1.0
-        return likelihood.steepness(contrasts, needed)
-
-    return factors
 
 
 def _groups(votes: Votes, chosen: Mask) -> dict[str, Codes]:
@@ -390,17 +299,14 @@ def _standings(
     draws: int,
 ) -> tuple[Standing, ...]:
     """Return the standings, component by component; ``columns`` holds fields of :class:`Standing`, each (K,)."""
-    plain_rank = np.zeros(len(names), dtype=np.int64)
-    for number in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == number)
-        plain_rank[members] = _ranks(columns["plain_score"][members])
     scores = columns["score"]
+    rank, plain_rank = (ranks_within(columns[name], component) for name in ("score", "plain_score"))
     return tuple(
         Standing(
             item=names[item],
             component=int(component[item]) + 1,
             group=groups[component[item]],
-            rank=int(found.rank[item]),
+            rank=int(rank[item]),
             rank_low=int(found.low[item]),
             rank_high=int(found.high[item]),
             error=float(errors[item]),
@@ -409,15 +315,8 @@ def _standings(
             plain_rank=int(plain_rank[item]),
             **{name: float(values[item]) for name, values in columns.items()},
         )
-        for item in np.lexsort((found.rank, component))
+        for item in np.lexsort((rank, component))
     )
-
-
-def _ranks(scores: Vector) -> Indices:
-    """Rank from 1 for the highest; ties keep their order."""
-    result = np.empty(len(scores), dtype=np.int64)
-    result[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    return result
 
 
 def _vote_shares(votes: Votes, won: Matrix, counts: Vector, weights: Vector) -> dict[str, Vector]:

@@ -29,7 +29,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows
-from fairduel.votes.uncertainty import Likelihood, Uncertainty, shrunken_fit
+from fairduel.votes.uncertainty import ShrunkenFit, shrunken_fit
 from fairduel.votes.votes import Codes, Indices, sums
 
 Weights = Literal["none", "sequential", "fixed-point"]
@@ -38,19 +38,9 @@ _MOST_ITERATIONS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """An estimate, and how it was made."""
+class Fit(ShrunkenFit):
+    """An estimate from weighted votes."""
 
-    theta: Vector
-    """Shape (d,)."""
-    ridge: float
-    """λ."""
-    spread: float
-    """σ, the standard deviation of the scores behind the ridge."""
-    uncertainty: Uncertainty
-    posterior: tuple[Vector, Matrix]
-    """E[θ | θ̂], shape (d,), and its covariance, shape (d, d)."""
-    likelihood: Likelihood
     weights: Vector
     """w of each vote, shape (n,)."""
     trust: float
@@ -88,7 +78,7 @@ def robust_fit(
         weight = weight * reliability
     with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
-    return Fit(*fit[:6], weight, trust, residual)
+    return Fit(**vars(fit), weights=weight, trust=trust, residual=residual)
 
 
 def one_thread() -> AbstractContextManager[object]:

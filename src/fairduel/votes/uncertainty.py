@@ -212,7 +212,8 @@ class Likelihood:
         return np.asarray(losses + 0.5 * self.ridge * (theta**2).sum(axis=1))
 
 
-class ShrunkenFit(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ShrunkenFit:
     """An estimate."""
 
     theta: Vector
@@ -220,7 +221,7 @@ class ShrunkenFit(NamedTuple):
     ridge: float
     """λ."""
     spread: float
-    """σ."""
+    """σ, the standard deviation of the scores behind the ridge."""
     uncertainty: Uncertainty
     posterior: tuple[Vector, Matrix]
     """E[θ | θ̂], shape (d,), and its covariance, shape (d, d)."""
