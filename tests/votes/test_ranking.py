@@ -9,7 +9,8 @@ from fairduel.votes import Votes, rank, read_features
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.features import scaled
 from fairduel.votes.intervals import chances_of_best, rank_intervals, score_reach
-from fairduel.votes.ranking import _fit, summarise
+from fairduel.votes.ranking import summarise
+from fairduel.votes.score_fit import fitted_scores
 from fairduel.votes.uncertainty import Moments, Spread, Uncertainty
 
 
@@ -87,7 +88,7 @@ def test_the_chance_of_being_best_is_that_of_the_posterior():
     second = (first + rng.integers(1, 6, size=1000)) % 6
     won = (rng.random(1000) < special.expit(own[voter, first] - own[voter, second])).astype(float)
     votes = Votes.from_arrays("abcdef", first, second, won, voter=voter, voters="wxyz")
-    fit, _ = _fit(votes, votes.counts("half"), None, None)
+    fit, *_ = fitted_scores(votes, votes.counts("half"), None, None)
     everything = np.zeros(6, np.int32)
     expected = chances_of_best(fit.posterior, everything, 100_000, rng)
     best = {standing.item: standing.best for standing in rank(votes, draws=100_000).standings}

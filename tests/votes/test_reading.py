@@ -275,7 +275,8 @@ def test_a_file_with_a_header_alone_has_no_votes(tmp_path):
         ("votes.parquet", b"PAR1torn", "cannot read"),
         ("votes.parquet", b"", "cannot read"),
         ("votes.csv.gz", b"\x1f\x8b\x08torn", "cannot read"),
-        ("votes.xlsx", b"", "unsupported file type"),
+        ("votes.xlsx", b"", "cannot read"),
+        ("votes.docx", b"", "unsupported file type: votes.docx .votes can be .csv, .*, .parquet; text also as .gz"),
     ],
 )
 def test_a_file_that_is_none_is_one_sentence(tmp_path, name, content, reason):

@@ -26,6 +26,7 @@ def audit_command(
     context: recorded.Context = None,
     time: recorded.Time = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
@@ -46,7 +47,7 @@ def audit_command(
     from fairduel.report.audit_page import audit_sections  # noqa: PLC0415  # plotting is slow
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading, folder = recorded.read_into(votes, "audit", out, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "audit", out, where, strict=strict, **columns, time=time, weight=weight)
     steps = 2 + tops(reading.votes, ties=ties.value, top=top)
     with output.progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = audit(

@@ -15,7 +15,7 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.report.page import Section
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_tables import standing_cells
+from fairduel.report.votes_tables import effects_table, standing_cells
 from fairduel.votes.care import trusted_weights
 from fairduel.votes.features import read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
@@ -73,6 +73,18 @@ FeaturesFile = Annotated[
 Array = Annotated[
     str | None, typer.Option(metavar="NAME", help="Array of an .npz file to use.", show_default="features or phi")
 ]
+VoteFeature = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN or A:B",
+        help="Fit a number per vote too, or (A − B)/(A + B) of two columns; may be repeated.",
+        show_default=False,
+    ),
+]
+Style = Annotated[
+    bool,
+    typer.Option("--style", help="Fit LMArena's length, header, list and bold counts (conv_metadata) too."),
+]
 
 
 def rank_command(
@@ -84,8 +96,11 @@ def rank_command(
     context: recorded.Context = None,
     time: recorded.Time = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     features: FeaturesFile = None,
     array: Array = None,
+    vote_feature: VoteFeature = None,
+    style: Style = False,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     weights: Weights = WeightsOption.FIXED_POINT,
     lies: Lies = None,
@@ -108,10 +123,13 @@ def rank_command(
     from fairduel.report.votes_page import ranking_sections  # noqa: PLC0415  # plotting is slow
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading, folder = recorded.read_into(votes, "rank", out, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(
+        *(votes, "rank", out, where, vote_feature, style), strict=strict, **columns, time=time, weight=weight
+    )
     if model not in (ModelOption.EVERYONE, ModelOption.OURS):
-        if features is not None:
-            raise BadInputError(f"--features needs --model everyone or ours: {model} knows only items.")
+        for option, given in (("--features", features), ("--vote-feature", vote_feature), ("--style", style)):
+            if given:
+                raise BadInputError(f"{option} needs --model everyone or ours: {model} knows only items.")
         return _rank_by_rival(reading, votes, folder, model, ties.value)
     table = None if features is None else read_features(features, reading.votes, array=array)
     trusted = _trusted(reading.votes, ties.value) if model is ModelOption.OURS else None
@@ -123,10 +141,13 @@ def rank_command(
     settings = {**recorded.file_settings(votes, reading), "model": model.value, **ranking.settings}
     summary = summarise(ranking)
     found = {"settings": settings, "summary": summary, "notes": ranking.notes, "ranking": ranking.records()}
+    found |= {"vote_features": [effect._asdict() for effect in ranking.effects]} if ranking.effects else {}
     sections = ranking_sections(ranking, reading.votes)
     written = recorded.write_report(folder, "ranking", f"Ranking of {votes.name}", reading, sections, found)
     output.say(*summary)
     _print_ranking(ranking, folder / "ranking.csv")
+    if ranking.effects:
+        output.print_table(effects_table(ranking), text=["feature"])
     output.say_report(written["report"], *recorded.problem_sentences(reading), *ranking.notes)
     return written
 

@@ -13,8 +13,9 @@ from fairduel.cli.output import PANEL, Record, record, typed_command, write_reco
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.text import FORMULA, NUMBER, cell_text
-from fairduel.votes.file_readers import READERS
+from fairduel.votes.file_readers import READERS, STDIN, supported
 from fairduel.votes.reading import EMPTY_ROW, Reading, read_votes
+from fairduel.votes.shapes import UNANSWERED
 
 if TYPE_CHECKING:
     from fairduel.report.page import Section
@@ -34,7 +35,13 @@ def _column(role: str) -> Any:
     return typer.Option(metavar="COLUMN", rich_help_panel="Columns", help=role, show_default="by name")
 
 
-VotesFile = Annotated[Path, typer.Argument(metavar="FILE", help=f"Vote file: {', '.join(READERS)}.")]
+def _file(name: str) -> Path:
+    return STDIN if name == "-" else Path(name)
+
+
+VotesFile = Annotated[
+    Path, typer.Argument(metavar="FILE", parser=_file, help=f"Vote file: {supported()}; or - for stdin.")
+]
 First = Annotated[str | None, _column("First item.")]
 Second = Annotated[str | None, _column("Second item.")]
 Winner = Annotated[str | None, _column("Winner.")]
@@ -42,6 +49,15 @@ Voter = Annotated[str | None, _column('Voter ("none" if there is none).')]
 Context = Annotated[str | None, _column('Context, such as the prompt ("none" if there is none).')]
 Time = Annotated[str | None, _column('Time of the vote ("none" if there is none).')]
 Weight = Annotated[str | None, _column("How many votes the row stands for.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        rich_help_panel="Columns",
+        help="Keep only rows with this value; may be repeated, and COLUMN may be nested (a.b).",
+        show_default=False,
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on unusable rows instead of skipping them.")]
 Ties = Annotated[TiesOption, typer.Option(metavar="half|drop", help="Count a tie as half a win for each, or drop it.")]
 Level = Annotated[
@@ -73,15 +89,25 @@ def default_folder(command: str, file: Path) -> Path:
 
 
 def read_into(
-    path: Path, command: str, out: Path | None, *, strict: bool, **columns: str | None
+    path: Path,
+    command: str,
+    out: Path | None,
+    where: Sequence[str] | None = None,
+    vote_features: Sequence[str] | None = None,
+    style: bool = False,
+    /,
+    *,
+    strict: bool,
+    **columns: str | None,
 ) -> tuple[Reading, Path]:
     """Read votes; return them and the output folder, which is not touched unless most rows are unusable.
 
     ``out`` is None for the default folder. Each of the ``columns`` is a name, ``"none"`` if there is no such column, or
-    None to find it.
+    None to find it. ``where`` are conditions COLUMN=VALUE.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
-    reading = read_votes(path, columns=named, strict=strict)
+    conditions, features = _conditions(where or ()), vote_features or ()
+    reading = read_votes(path, columns=named, where=conditions, vote_features=features, style=style, strict=strict)
     folder = out or default_folder(command, path)
     check_folder(folder, command)
     refusal = _refusal(reading, path.name, folder / _SET_ASIDE)
@@ -93,9 +119,24 @@ def read_into(
     return reading, folder
 
 
+def _conditions(where: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values wanted in each column; a row needs one of them.
+
+    >>> _conditions(["language=English", "turn=1", "language=German"])
+    {'language': ['English', 'German'], 'turn': ['1']}
+    """
+    conditions = dict[str, list[str]]()
+    for condition in where:
+        column, equals, value = condition.partition("=")
+        if not equals or not column:
+            raise BadInputError(f"--where {condition} must have the form COLUMN=VALUE.")
+        conditions.setdefault(column, []).append(value)
+    return conditions
+
+
 def _refusal(reading: Reading, name: str, file: Path) -> str:
     """Say why the votes allow no result: there are none, most rows are unusable, or no vote counts."""
-    unusable = {reason: count for reason, count in reading.problems.items() if reason != EMPTY_ROW}
+    unusable = {reason: count for reason, count in reading.problems.items() if reason not in (EMPTY_ROW, UNANSWERED)}
     lost, kept = sum(unusable.values()), len(reading.votes)
     why = "".join(f"; main reason: {reason} ({count:,})" for reason, count in list(unusable.items())[:1])
     if not kept:
@@ -131,10 +172,13 @@ def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
     return {
         "file": str(path),
         "columns": dict(reading.columns),
+        "where": {column: list(values) for column, values in reading.where.items()} or None,
         "rows": reading.rows,
+        "rows_left_out": reading.left_out,
         "votes": len(votes),
         "items": len(votes.items),
         "voters": len(votes.voters) or None,
+        "sides_known": votes.sides_known,
         "tied_votes": int(votes.is_tie.sum()),
         "both_bad": reading.both_bad,
         "set_aside": dict(reading.problems),
@@ -145,6 +189,9 @@ def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
 def problem_sentences(reading: Reading) -> list[str]:
     """What a reader should know about the file."""
     sentences = list(reading.warnings)
+    if reading.left_out:
+        conditions = ", ".join(f"{column}={' or '.join(values)}" for column, values in reading.where.items())
+        sentences.append(f"{reading.left_out:,} of {reading.rows:,} rows were left out (--where {conditions}).")
     if reading.problems:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in reading.problems.items())
         sentences.append(

@@ -62,6 +62,7 @@ def stress_command(
     voter: recorded.Voter = None,
     context: recorded.Context = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
@@ -86,7 +87,9 @@ def stress_command(
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     # No attack needs times, so an unreadable time column does not matter.
-    reading, folder = recorded.read_into(votes, "stress", out, strict=strict, **columns, time="none", weight=weight)
+    reading, folder = recorded.read_into(
+        votes, "stress", out, where, strict=strict, **columns, time="none", weight=weight
+    )
     sizes = np.unique(np.linspace(0, fake_votes, _SIZES).round().astype(int)).tolist()
     with output.progress_bar("Stress", len(sizes), unit="sizes", on_stop=recorded.NO_REPORT) as done:
         frame = stress(

@@ -10,7 +10,7 @@ from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import MAX_ITEMS, MAX_SCORES, draw_standings, draw_win_matrix
-from fairduel.report.votes_tables import standing_cells
+from fairduel.report.votes_tables import effects_table, standing_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.votes import Votes
@@ -73,6 +73,18 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
     return Section("Ranking", [explained, *ranking.notes], tables, [figure])
 
 
+def effects_section(ranking: Ranking, _: Votes) -> Section | None:
+    """Build the effects of features per vote, or None without any."""
+    if not ranking.effects:
+        return None
+    explained = (
+        "These numbers of each vote were fitted together with the scores, so the ranking holds for equal features. "
+        "Effect: log-odds in favour of an item whose feature is larger by one root mean square; error: its standard "
+        "error. Plain ranks and the win matrix do not allow for them."
+    )
+    return Section("Features per vote", [explained], [effects_table(ranking)])
+
+
 def win_matrix_section(ranking: Ranking, votes: Votes) -> Section:
     """Build the win matrix."""
     groups = list(ranking.components())
@@ -94,13 +106,17 @@ def _caption(groups: Sequence[Sequence[Standing]], text: str, most: int) -> str:
     return text.format(which=which) + note
 
 
-RANKING_SECTIONS: list[Callable[[Ranking, Votes], Section]] = [ranking_section, win_matrix_section]
+RANKING_SECTIONS: list[Callable[[Ranking, Votes], Section | None]] = [
+    ranking_section,
+    effects_section,
+    win_matrix_section,
+]
 """The sections of a ranking's page, in order."""
 
 
 def ranking_sections(ranking: Ranking, votes: Votes) -> list[Section]:
-    """Build all sections of the page; figures show the largest group of items."""
-    return [build(ranking, votes) for build in RANKING_SECTIONS]
+    """Build all sections of the page that have content; figures show the largest group of items."""
+    return [section for build in RANKING_SECTIONS if (section := build(ranking, votes)) is not None]
 
 
 def _terms(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ import polars as pl
 from fairduel.report.text_table import TextTable
 from fairduel.votes.audit import Audit
 from fairduel.votes.fragility import Fragility
-from fairduel.votes.ranking import Standing
+from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.voters import evidence_text
 
 NOT_COMPARED = "not compared"
@@ -44,6 +44,12 @@ def standing_cells(standing: Standing, *, digits: int) -> dict[str, str]:
         **dict.fromkeys(("weight", "mean weight"), f"{standing.mean_weight:.2f}"),
         **dict.fromkeys(("plain", "plain rank"), f"{standing.plain_rank}"),
     }
+
+
+def effects_table(ranking: Ranking) -> TextTable:
+    """Tabulate how much the features per vote decide."""
+    rows = [[each.feature, f"{each.coefficient:+.3f}", f"{each.error:.3f}"] for each in ranking.effects]
+    return TextTable(["feature", "effect", "error"], rows, "Features per vote")
 
 
 def rank_range(standing: Standing) -> str:

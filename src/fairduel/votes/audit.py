@@ -144,13 +144,13 @@ def audit(
     """Audit the votes: evidence on voters, rankings before and after, and how fragile the result is.
 
     Fragility is computed for the leader, the top 2, … up to ``top``. ``progress`` is called with 1 after each of two
-    steps and each of the ``tops``.
+    steps and each of the ``tops``. Features per vote are ignored.
 
     >>> from fairduel.votes.synthetic import arena
     >>> print(audit(arena(seed=4)[0], top=1).summary()[0])
     Without the 8 flagged voters, Birch is first; with all votes, Maple is.
     """
-    done = progress or (lambda _: None)
+    done, votes = progress or (lambda _: None), votes.without_features()
     everyone = rank(votes, ties=ties)
     done(1)
     evidence, trusted, without = None, everyone, list[Fragility]()

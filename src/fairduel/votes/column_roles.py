@@ -8,6 +8,9 @@ from fairduel.votes.words import listed as joined
 _A_AND_B = tuple((f"{kind}_a", f"{kind}_b") for kind in ("model", "item", "arm", "arg", "option"))
 PAIRS = (("first", "second"), *_A_AND_B, ("left", "right"), ("a", "b"))
 """Names of the columns of the two items, which also name a winner by position."""
+_TEXTS = ("response", "answer", "text", "completion", "generation", "output", "candidate", "summary", "image")
+TEXT_PAIRS = tuple((f"{kind}{a}", f"{kind}{b}") for kind in _TEXTS for a, b in (("_a", "_b"), ("_1", "_2"), ("1", "2")))
+"""Names of columns with the two answers, which are the items if nothing else is."""
 _NAMES = {
     "winner": ("winner", "outcome", "result", "choice"),
     "voter": ("voter", "worker", "judge", "user", "annotator", "rater"),
@@ -15,13 +18,25 @@ _NAMES = {
     "time": ("time", "timestamp", "tstamp", "minute", "response_time"),
     "weight": ("weight",),
 }
+_LAST_CHOICES = {
+    "voter": (
+        *("judge_hash", "visitor_id", "session_hash", "evaluation_session_id", "session_identifier"),
+        *("session_id", "session", "completed_by"),
+    ),
+    "context": ("item_id", "conversation_pair_id", "instruction"),
+    "time": ("created_at", "response_time_(s)", "lead_time"),
+}
+"""Names that count only if there is no other, the best first."""
 _REQUIRED = {"first": "the first item", "second": "the second item", "winner": "the winner"}
 _MOST_LISTED = 30  # columns
 ROLES = ("first", "second", *_NAMES)
+Columns = Mapping[str, str | None]
 
 
-def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: str) -> dict[str, str]:
+def find_columns(names: Sequence[str], given: Columns, file: str, *, complete: bool = True) -> dict[str, str]:
     """Map each role to one of the columns ``names``: as ``given``, otherwise by common names.
+
+    Unless ``complete``, the items and the winner may be missing.
 
     >>> find_columns(["arm_a", "arm_b", "winner", "judge_id", "judge"], {}, "votes.csv")
     {'first': 'arm_a', 'second': 'arm_b', 'winner': 'winner', 'voter': 'judge_id'}
@@ -31,7 +46,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
             raise unknown_name("column role", role, ROLES)
         if column is not None and column not in names:
             raise BadInputError(f"{file} has no column {column!r}{suggestion(column, names, 'its columns')}.")
-    plain = _plain_names(names)
+    plain = plain_names(names)
     shown = ", ".join(name if name.isprintable() else repr(name) for name in names[:_MOST_LISTED])
     more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
     listed = f"the columns of {file} are {shown}{more}"
@@ -40,7 +55,7 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
         found |= _common_pair(plain, listed)
     for role in set(_NAMES) - set(given):
         found |= _common_column(role, plain, listed)
-    if missing := [role for role in _REQUIRED if role not in found]:
+    if complete and (missing := [role for role in _REQUIRED if role not in found]):
         what, options = joined([_REQUIRED[role] for role in missing]), joined([f"--{role}" for role in missing])
         raise BadInputError(
             f"no column found for {what}: name {'it' if len(missing) == 1 else 'them'} with {options}; {listed}."
@@ -53,8 +68,12 @@ def find_columns(names: Sequence[str], given: Mapping[str, str | None], file: st
     return {role: found[role] for role in ROLES if role in found}
 
 
-def _plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Columns by normalised name; two with the same normalised name become "Winner or winner"."""
+def plain_names(names: Sequence[str]) -> dict[str, str]:
+    """Columns by normalised name; two with the same normalised name become "Winner or winner".
+
+    >>> plain_names(["Winner ID", "model-a"])
+    {'winner_id': 'Winner ID', 'model_a': 'model-a'}
+    """
     plain: dict[str, str] = {}
     for name in names:
         usual = name.strip().lower().replace(" ", "_").replace("-", "_")
@@ -64,6 +83,7 @@ def _plain_names(names: Sequence[str]) -> dict[str, str]:
 
 def _common_pair(plain: Mapping[str, str], listed: str) -> dict[str, str]:
     pairs = [pair for pair in PAIRS if set(pair) <= set(plain)]
+    pairs = pairs or [pair for pair in TEXT_PAIRS if set(pair) <= set(plain)]
     if len(pairs) > 1:
         either = " or ".join(f"{plain[a]} and {plain[b]}" for a, b in pairs)
         raise BadInputError(f"the items could be {either}: name the columns (--first, --second); {listed}.")
@@ -75,5 +95,6 @@ def _common_column(role: str, plain: Mapping[str, str], listed: str) -> dict[str
     if len(words) > 1:
         raise BadInputError(f"the {role} column could be {' or '.join(words)}: name it (--{role}); {listed}.")
     if not words:
-        return {}
+        last = next((name for name in _LAST_CHOICES.get(role, ()) if name in plain), None)
+        return {role: plain[last]} if last else {}
     return {role: plain.get(f"{words[0]}_id") or plain[words[0]]}  # judge_id next to judge is the same person

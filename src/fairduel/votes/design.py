@@ -1,7 +1,7 @@
-"""The distinct differences φ among many votes: rows of numbers, or pairs of items.
+"""The distinct differences φ among many votes: rows of numbers, pairs of items, or pairs with numbers of each vote.
 
-:class:`Rows` and :class:`Pairs` share an interface, so weights, estimate and covariance are written once. Votes on the
-same difference share a row, so sums over votes become sums over rows.
+:class:`Rows`, :class:`Pairs` and :class:`PairsAndNumbers` share an interface, so weights, estimate and covariance are
+written once. Votes on the same difference share a row, so sums over votes become sums over rows.
 """
 
 from dataclasses import dataclass
@@ -9,16 +9,18 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg, sparse, special
 
 from fairduel.core.likelihood import problem_of, solved
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
+from fairduel.errors import ConvergenceError
 from fairduel.votes.bradley_terry import ridge_scores
 from fairduel.votes.sequential_weights import weigh_pairs, weigh_rows
-from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels, sums
+from fairduel.votes.votes import Codes, Indices, Mask, distinct_duels, pair_sums, sums
 
 _BLOCK = 4096
+_SMALL_STEP, _MOST_STEPS = 1e-9, 100  # of Newton's method
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,111 @@ class Pairs:
         return ridge_scores(np.maximum(won, 0.0), ridge, start)
 
 
-Design = tuple[Rows | Pairs, Indices, Mask]
+@dataclass(frozen=True, eq=False)
+class PairsAndNumbers:
+    """Differences of the unit vectors of two items, with numbers of the vote appended: d = K + p.
+
+    The numbers seldom repeat, so every vote has a row of its own.
+
+    >>> codes = np.array([2, 0], np.int32), np.array([0, 1], np.int32)
+    >>> PairsAndNumbers(*codes, np.array([[0.5], [-0.25]]), items=3).of_votes(np.arange(2)).toarray().tolist()
+    [[-1.0, 0.0, 1.0, 0.5], [1.0, -1.0, 0.0, -0.25]]
+    """
+
+    first: Codes
+    """Shape (r,)."""
+    second: Codes
+    """Shape (r,)."""
+    numbers: Matrix
+    """Shape (r, p)."""
+    items: int
+    """K."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def dimension(self) -> int:
+        """K + p."""
+        return self.items + int(self.numbers.shape[1])
+
+    def of_votes(self, row: Indices) -> sparse.csr_array:
+        """See :meth:`Rows.of_votes`."""
+        units = Pairs(self.first, self.second, self.items).of_votes(row)
+        return sparse.csr_array(sparse.hstack([units, sparse.csr_array(self.numbers[row])]))
+
+    def information(self, coefficients: Vector) -> Matrix:
+        """See :meth:`Rows.information`."""
+        total, count = np.zeros((self.dimension, self.dimension)), self.items
+        total[:count, :count] = -pair_sums(self.first, self.second, count, coefficients)
+        total[:count, :count] += total[:count, :count].T
+        total[np.arange(count), np.arange(count)] = -total[:count, :count].sum(axis=1)
+        for place, column in enumerate(self.numbers.T, start=count):
+            total[place, :count] = self._per_item(coefficients * column)
+            total[place, count:] = (coefficients * column) @ self.numbers
+        total[:count, count:] = total[count:, :count].T
+        return total
+
+    def _per_item(self, values: Vector) -> Vector:
+        return sums(self.first, self.items, values) - sums(self.second, self.items, values)
+
+    def widths(self, matrix: Matrix) -> Vector:
+        """See :meth:`Rows.widths`."""
+        inverse = linalg.inv(matrix)
+        own, across = np.diag(inverse), inverse[: self.items, self.items :]
+        squared = own[self.first] + own[self.second] - 2.0 * inverse[self.first, self.second]
+        squared += 2.0 * np.einsum("ij,ij->i", across[self.first] - across[self.second], self.numbers)
+        squared += np.einsum("ij,ij->i", self.numbers @ inverse[self.items :, self.items :], self.numbers)
+        return np.sqrt(np.maximum(squared, 0.0))
+
+    def in_order(self, row: Indices, counts: Vector, trust: float, matrix: Matrix) -> Vector:
+        """See :meth:`Rows.in_order`."""
+        inverse, weights = np.ascontiguousarray(linalg.inv(matrix)), np.empty(len(row))
+        for start in range(0, len(row), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            values = self.of_votes(row[part]).toarray()
+            weights[part] = weigh_rows(values, np.arange(len(values)), counts[part], trust, matrix, inverse)
+        return weights
+
+    def margins(self, theta: Vector) -> Vector:
+        """See :meth:`Rows.margins`."""
+        return theta[..., self.first] - theta[..., self.second] + theta[..., self.items :] @ self.numbers.T
+
+    def total(self, coefficients: Vector) -> Vector:
+        """See :meth:`Rows.total`."""
+        return np.concatenate([self._per_item(coefficients), coefficients @ self.numbers])
+
+    def estimate(self, totals: Vector, wins: Vector, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
+        """See :meth:`Rows.estimate`."""
+        theta = np.zeros(self.dimension) if start is None else start
+        loss = self._loss(theta, totals, wins, ridge)
+        for steps in range(1, _MOST_STEPS + 1):
+            chance = special.expit(self.margins(theta))
+            gradient = self.total(totals * chance - wins) + ridge * theta
+            hessian = self.information(totals * chance * (1.0 - chance)) + ridge * np.eye(self.dimension)
+            step = (
+                linalg.lstsq(hessian, gradient)[0] if ridge == 0.0 else linalg.solve(hessian, gradient, assume_a="pos")
+            )
+            size, decrement = 1.0, float(step @ gradient)
+            after = self._loss(theta - step, totals, wins, ridge)
+            while after > loss - 1e-4 * size * decrement and decrement > 1e-8 and size > 1e-10:
+                size *= 0.5
+                after = self._loss(theta - size * step, totals, wins, ridge)
+            theta, loss = theta - size * step, after
+            if np.abs(step).max() <= _SMALL_STEP:
+                return theta, steps
+        raise ConvergenceError(
+            f"scores did not converge in {_MOST_STEPS} Newton steps: use a ridge above 0, or check the features per "
+            "vote and the weights for extreme values."
+        )
+
+    def _loss(self, theta: Vector, totals: Vector, wins: Vector, ridge: float) -> float:
+        margins = self.margins(theta)
+        return float(np.logaddexp(0.0, margins) @ totals - margins @ wins + 0.5 * ridge * theta @ theta)
+
+
+Differences = Rows | Pairs | PairsAndNumbers
+Design = tuple[Differences, Indices, Mask]
 """The distinct differences, the row of each vote (n,), and whether its sign is reversed there (n,)."""
 
 

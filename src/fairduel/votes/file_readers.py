@@ -1,8 +1,9 @@
-"""Read CSV, JSON Lines and Parquet files into tables; broken lines keep their row, with what is wrong.
+"""Read CSV, JSON, JSON Lines, Excel and Parquet files into tables; broken lines keep their row, with what is wrong.
 
-A reader takes the path and the named columns (see :func:`fairduel.votes.read_votes`). It returns the table, the number
-of its first row, as a text editor counts, and a sentence about anything that it had to assume. ``READERS`` maps file
-extensions to readers.
+A reader takes the path, and a function that says which of the file's columns are needed. It returns the table, the
+number of its first row, as a text editor counts, and a sentence about anything that it had to assume. Values of JSON
+are text; objects and lists are JSON text (see :mod:`fairduel.votes.fields`). ``READERS`` maps file extensions to
+readers.
 """
 
 import codecs
@@ -11,21 +12,26 @@ import io
 import itertools
 import json
 import re
+import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
+from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError
-from fairduel.votes.column_roles import find_columns
+from fairduel.votes.records import FAULT, HALF_A_CHARACTER, LINE, Wanted, readable, records_table
 
-FAULT, LINE = "\x00fault", "\x00line"
-"""Columns that a reader may add for broken lines: what is wrong, and the original line."""
 _NOT_UTF8 = "not UTF-8"
-Columns = Mapping[str, str | None]
+STDIN = Path("/dev/stdin")
+"""Stands for standard input."""
 Read = tuple[pl.DataFrame, int, *tuple[str, ...]]
 _LONGEST_VALUE = 100  # lines within quotes; if longer, a closing quote is missing
 UNPACKED_BYTES, UNPACKED_RATIO = 2**28, 100
@@ -37,6 +43,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 _UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_DAMAGE = (UnicodeError, json.JSONDecodeError, BadZipFile, zlib.error)
 _SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?\r?\n?', re.IGNORECASE)  # Excel's own first line
 _JSON_START = 2**16  # bytes in which to look for keys that a line has twice
 _LONE_SURROGATE = re.compile(
@@ -44,15 +51,43 @@ _LONE_SURROGATE = re.compile(
 )  # may also match an escaped backslash
 
 
-def read_table(path: Path, columns: Columns) -> Read:
-    """Read a file with the reader for its extension."""
+def read_table(path: Path, wanted: Wanted) -> Read:
+    """Read a file with the reader for its extension, or standard input with the reader for its content."""
+    if path == STDIN:
+        content = sys.stdin.buffer.read()
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / f"stdin{_ending(content)}"
+            copy.write_bytes(content)
+            return _read(copy, wanted, "stdin")
+    return _read(path, wanted, str(path))
+
+
+def _read(path: Path, wanted: Wanted, shown: str) -> Read:
     read = next((reader for ending, reader in READERS.items() if path.name.lower().endswith(ending)), None)
     if read is None:
-        raise BadInputError(f"unsupported file type: {path.name} (votes can be {', '.join(READERS)}).")
+        raise BadInputError(f"unsupported file type: {path.name} (votes can be {supported()}).")
     try:
-        return read(path, columns)
-    except (OSError, EOFError, MemoryError, zlib.error, PanicException, PolarsError) as error:
-        raise BadInputError(f"cannot read {path}: {damage(error)}.") from error
+        return read(path, wanted)
+    except (*_DAMAGE, OSError, EOFError, MemoryError, PanicException, PolarsError) as error:
+        raise BadInputError(f"cannot read {shown}: {damage(error)}.") from error
+
+
+def supported() -> str:
+    """List the supported file extensions."""
+    kinds = ", ".join(ending for ending in READERS if not ending.endswith(".gz"))
+    return f"{kinds}; text also as .gz"
+
+
+def _ending(content: bytes) -> str:
+    """Guess the file extension of content without a name."""
+    if content.startswith(b"\x1f\x8b"):
+        start = b""
+        with suppress(zlib.error):  # the reader will say so
+            start = zlib.decompressobj(wbits=31).decompress(content, _JSON_START)
+        return ".csv.gz" if start.startswith(b"\x1f\x8b") else f"{_ending(start)}.gz"
+    start = content.lstrip(codecs.BOM_UTF8 + codecs.BOM_UTF16_LE + b"\0 \t\r\n")
+    known = {b"PAR1": ".parquet", b"PK\3\4": ".xlsx", b"[": ".json", b"{": ".json"}
+    return next((ending for sign, ending in known.items() if start.startswith(sign)), ".csv")
 
 
 def damage(error: BaseException) -> str:
@@ -132,7 +167,7 @@ def _decodes(content: bytes, encoding: str) -> bool:
     return True
 
 
-def read_csv(path: Path, _: Columns) -> Read:
+def read_csv(path: Path, _: Wanted) -> Read:
     """Read values separated by commas, semicolons or tabs, gzipped or not."""
     content, guesses = read_text(path)
     content, separator, above = csv_layout(content, path.name)
@@ -183,18 +218,13 @@ def _careful_csv(content: bytes, separator: str, name: str) -> pl.DataFrame:
     for values, line in _records(lines[1:], separator, width):
         fault = _csv_fault(values, line, width)
         known = [] if values is None else values[:width]
-        rows.append([*map(_readable, known), *[None] * (width - len(known))])
+        rows.append([*map(readable, known), *[None] * (width - len(known))])
         faults.append(fault)
-        broken.append(_readable(line) if fault else None)
+        broken.append(readable(line) if fault else None)
     columns = list(zip(*rows, strict=True)) or [()] * width
-    unique = [f"column {place}" if not name.strip() else name for place, name in enumerate(map(_readable, header))]
+    unique = [f"column {place}" if not name.strip() else name for place, name in enumerate(map(readable, header))]
     table = dict(zip([*unique, FAULT, LINE], [*columns, faults, broken], strict=True))
     return pl.DataFrame({name: pl.Series(column, dtype=pl.String) for name, column in table.items()})
-
-
-def _readable(text: str) -> str:
-    """Return a text with a question mark for each invalid byte."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _records(lines: Sequence[str], separator: str, width: int) -> Iterator[tuple[list[str] | None, str]]:
@@ -224,44 +254,44 @@ def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | Non
         return "misplaced quote"
     if any(value.strip() for value in values[width:]):
         return "more values than columns"
-    return _NOT_UTF8 if not line.isascii() and _readable(line) != line else None
+    return _NOT_UTF8 if not line.isascii() and readable(line) != line else None
 
 
-def read_json_lines(path: Path, columns: Columns) -> Read:
+def read_json_lines(path: Path, wanted: Wanted) -> Read:
     """Read one JSON object per line."""
     content, guesses = read_text(path)
     names = _json_names(content, path.name)
     if not names:
         raise BadInputError(f'{path.name} is empty or not JSON Lines: each line must be an object like {{"first": …}}.')
-    wanted = list(find_columns(names, columns, path.name).values())
+    columns = wanted(names)
     lone = b"\\u" in content and _LONE_SURROGATE.search(content)
     try:
-        frame = pl.read_ndjson(content, schema=dict.fromkeys(wanted, pl.String))
+        frame = pl.read_ndjson(content, schema=dict.fromkeys(columns, pl.String))
         if not lone and len(frame) == content.count(b"\n") + (not content.endswith(b"\n")):
             return frame, 1, *guesses  # otherwise some lines are empty, and row numbers would be wrong
     except PolarsError:
         pass
     text = content.decode(errors="surrogateescape").removesuffix("\n")
     original = [line.removesuffix("\r") for line in text.split("\n")]
-    lines = pl.Series("line", map(_readable, original), dtype=pl.String)
+    lines = pl.Series("line", map(readable, original), dtype=pl.String)
     not_text = pl.Series([_json_fault(line) for line in original], dtype=pl.String)
     is_object = pl.col("line").str.json_path_match("$").str.starts_with("{").fill_null(value=False)
     fault = pl.when(pl.col("line") == "").then(None).when(not_text.is_not_null()).then(not_text)
     fault = fault.when(~is_object).then(pl.lit("not JSON"))
-    values = [pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in wanted]
+    values = [pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in columns]
     broken = pl.when(fault.is_not_null()).then(pl.col("line"))
     return lines.to_frame().select(*values, fault.alias(FAULT), broken.alias(LINE)), 1, *guesses
 
 
 def _json_fault(line: str) -> str | None:
-    if not line.isascii() and _readable(line) != line:
+    if not line.isascii() and readable(line) != line:
         return _NOT_UTF8
     if "\\u" not in line or not _LONE_SURROGATE.search(line.encode()):
         return None
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return "half a character (lone surrogate)"
+        return HALF_A_CHARACTER
     except (ValueError, RecursionError):
         pass
     return None
@@ -292,20 +322,82 @@ class _Pairs(list[tuple[str, object]]):
     """The keys and values of a JSON object, in which keys may repeat."""
 
 
-def read_parquet(path: Path, columns: Columns) -> Read:
+def read_json(path: Path, wanted: Wanted) -> Read:
+    """Read a list of JSON objects, an object with one such list, or JSON Lines under another name."""
+    content, guesses = read_text(path)
+    try:
+        found = json.loads(content, object_pairs_hook=_object)
+    except _RepeatedKeyError as error:
+        raise BadInputError(
+            f"{path.name} has two values named {str(error)!r} in one object: rename or remove one."
+        ) from error
+    except RecursionError as error:
+        raise BadInputError(f"cannot read {path.name}: its values are nested too deeply.") from error
+    except json.JSONDecodeError:
+        if content.lstrip().startswith(b"["):
+            raise
+        return read_json_lines(path, wanted)
+    if isinstance(found, dict):
+        lists = {name: value for name, value in found.items() if isinstance(value, list)}
+        if len(lists) > 1:
+            raise BadInputError(f"{path.name} has several lists ({', '.join(lists)}): save the one with the votes.")
+        found = next(iter(lists.values()), found)
+    return records_table(found if isinstance(found, list) else [found], wanted, path.name), 1, *guesses
+
+
+class _RepeatedKeyError(ValueError):
+    """A JSON object has a key twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedKeyError(_repeated(key for key, _ in pairs))
+    return found
+
+
+def read_excel(path: Path, _: Wanted) -> Read:
+    """Read the first sheet of an Excel file, as text."""
+    with needs_extra("excel"):
+        import fastexcel  # noqa: PLC0415  # an optional dependency
+    with ZipFile(path) as archive:
+        check_unpacked(sum(member.file_size for member in archive.infolist()), path)
+    try:
+        book = fastexcel.read_excel(path)
+        sheet = book.load_sheet(0, header_row=None, skip_rows=0, dtypes="string").to_polars()
+    except fastexcel.FastExcelError as error:
+        raise BadInputError(f"cannot read {path.name}: {damage(error)}.") from error
+    filled = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    if not len(filled):
+        raise BadInputError(f"{path.name} is empty: it needs a header and rows.")
+    header = [name if name is None else str(name) for name in sheet.row(int(filled[0]))]
+    if twice := _repeated(name for name in header if name and name.strip()):
+        raise BadInputError(f"{path.name} has two columns named {twice!r}: rename or remove one.")
+    names = [name or f"column {place}" for place, name in enumerate(header)]
+    others = f"{path.name} has {len(book.sheet_names)} sheets; only the first, {book.sheet_names[0]}, was read."
+    above = int(filled[0]) + 1
+    frame = sheet[above:].rename(dict(zip(sheet.columns, names, strict=True)))
+    return frame, above + 1, *([others] if len(book.sheet_names) > 1 else [])
+
+
+def read_parquet(path: Path, wanted: Wanted) -> Read:
     """Read the needed columns, with their types."""
-    names = list(pl.read_parquet_schema(path))
-    wanted = list(find_columns(names, columns, path.name).values())
-    check_unpacked(8 * len(wanted) * int(pl.scan_parquet(path).select(pl.len()).collect().item()), path)
-    return pl.read_parquet(path, columns=wanted), 1
+    columns = wanted(list(pl.read_parquet_schema(path)))
+    check_unpacked(8 * len(columns) * int(pl.scan_parquet(path).select(pl.len()).collect().item()), path)
+    return pl.read_parquet(path, columns=columns), 1
 
 
-READERS: dict[str, Callable[[Path, Columns], Read]] = {
+_TEXT_READERS = {
     ".csv": read_csv,
-    ".csv.gz": read_csv,
     ".tsv": read_csv,
+    ".json": read_json,
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
+}
+READERS: dict[str, Callable[[Path, Wanted], Read]] = {
+    **_TEXT_READERS,
+    **{f"{ending}.gz": reader for ending, reader in _TEXT_READERS.items()},
+    ".xlsx": read_excel,
     ".parquet": read_parquet,
 }
 """The reader for each supported file extension (lower case)."""

@@ -49,7 +49,7 @@ def rank_intervals(
             pairs = np.argwhere(close)
             nearest = np.argsort(-ratios[close], kind="stable")[: int(_MOST_COMPARED / count**2) + 1]
             one, other = pairs[nearest].T
-            units = np.eye(count)
+            units = np.eye(count, len(likelihood.theta))  # features per vote come after the scores
             factors = likelihood.steepness(units[one] - units[other], quantile / ratios[one, other])
             found[one, other] = factors * ratios[one, other] > quantile
         if (found == above).all():

@@ -18,10 +18,10 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows, with_features
-from fairduel.votes.reading import FIRST_WORDS, SECOND_WORDS
 from fairduel.votes.robust_fit import Weights, one_thread, trust_for, vote_weights
 from fairduel.votes.uncertainty import shrunken_fit
 from fairduel.votes.votes import Indices, Mask, Ties, counted, ensure_some_count
+from fairduel.votes.winners import FIRST_WORDS, SECOND_WORDS
 
 Inputs = Literal["differences", "pairs"]
 

@@ -14,7 +14,6 @@ from fairduel.checks import at_least_zero, integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, wins
-from fairduel.votes.design import Design, Pairs, with_features
 from fairduel.votes.features import Features
 from fairduel.votes.intervals import (
     CONFIDENCE,
@@ -24,7 +23,9 @@ from fairduel.votes.intervals import (
     ranks_within,
     score_reach,
 )
-from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
+from fairduel.votes.robust_fit import Weights, one_thread
+from fairduel.votes.score_fit import Effect, fitted_scores
+from fairduel.votes.uncertainty import FOR_FEATURES
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
@@ -92,6 +93,7 @@ class Ranking:
         weights: Weight w of each vote, shape ``(n,)``.
         settings: All settings, as given and as resolved.
         notes: Caveats: items never compared, infinite scores, a single voter.
+        effects: How much each feature per vote decides; scores are those at equal features.
 
     >>> ranking = rank(Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10))
     >>> ranking.standings[0].item, ranking.tells_apart("tea", "milk")
@@ -106,6 +108,7 @@ class Ranking:
     weights: Vector
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
+    effects: tuple[Effect, ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
         """Return the standings as plain values, for JSON."""
@@ -139,7 +142,8 @@ def rank(
 ) -> Ranking:
     """Rank the items of ``votes``, with uncertainty.
 
-    With ``features``, an item's score includes its features, averaged over contexts.
+    With ``features``, an item's score includes its features, averaged over contexts. If the votes have features of
+    their own (``Votes.features``), these are fitted together with the scores, which are then scores at equal features.
 
     :mod:`fairduel.votes.uncertainty` describes the estimate and its covariance: scores are shrunken towards 0, the more
     the less is known about them, and errors allow for voters and contexts that differ. Ranks, errors and probabilities
@@ -186,7 +190,9 @@ def rank(
     component = votes.components(ties)
     with one_thread():
         plain = fit_scores(won)
-        fit, chosen = _fit(votes, counts, features, reliability, weights=weights, lies=lies, ridge=ridge)
+        fit, chosen, effects = fitted_scores(
+            votes, counts, features, reliability, weights=weights, lies=lies, ridge=ridge
+        )
         uncertainty = fit.uncertainty.mapped(lambda matrix: _centred(matrix, component))
         draws = min(draws, max(400, int(_MOST_DRAWN / len(component) ** 2)))
         rng = np.random.default_rng(seed)
@@ -216,47 +222,20 @@ def rank(
         "spread_of_scores": fit.spread,
         **{f"taste_of_{source.name}": math.sqrt(source.variance) for source in uncertainty.sources},
         "features": None if features is None else f"{features.source}, divided by {features.factor:g}",
+        "vote_features": list(votes.feature_names) or None,
         "draws": draws,
         "seed": seed,
         "alpha": fit.trust if weights != "none" else None,
         "fixed_point_residual": fit.residual,
     }
-    notes = _notes(votes, component, plain, [source.name for source in uncertainty.sources])
+    sources = dict.fromkeys(source.name.removesuffix(FOR_FEATURES) for source in uncertainty.sources)
+    notes = _notes(votes, component, plain, list(sources))
     return Ranking(
-        standings, votes.items, scores, covariance, found.apart, vote_weights, settings=settings, notes=notes
+        *(standings, votes.items, scores, covariance, found.apart, vote_weights),
+        settings=settings,
+        notes=notes,
+        effects=effects,
     )
-
-
-def _fit(
-    votes: Votes, counts: Vector, features: Features | None, reliability: Vector | None, **fitting: Any
-) -> tuple[Fit, Mask]:
-    """Fit the votes that count; return the fit, whose θ are scores (K,), and which votes these are (n,)."""
-    chosen, count = counts > 0.0, len(votes.items)
-    first, second = votes.first[chosen], votes.second[chosen]
-    design: Design
-    if features is None:
-        design = Pairs.collapse(first, second, count)
-    else:
-        context = None if votes.context is None else votes.context[chosen]
-        design = with_features(first, second, features.values, context)
-    differences, row, turned = design
-    won = np.where(turned, 1.0 - votes.result[chosen], votes.result[chosen])
-    trusted = None if reliability is None else reliability[chosen]
-    groups = _groups(votes, chosen)
-    fit = robust_fit(differences, row, won, counts[chosen], groups=groups, reliability=trusted, **fitting)
-    if features is not None:
-        scores = np.hstack([np.eye(count), features.average()])
-        mapped = fit.uncertainty.mapped(lambda matrix: scores @ matrix @ scores.T)
-        mean, covariance = fit.posterior
-        posterior = scores @ mean, scores @ covariance @ scores.T
-        fit = replace(fit, theta=scores @ fit.theta, uncertainty=mapped, posterior=posterior)
-    return fit, chosen
-
-
-def _groups(votes: Votes, chosen: Mask) -> dict[str, Codes]:
-    """Return the voter and the context of each chosen vote, if known."""
-    known = {"voters": votes.voter, "contexts": votes.context}
-    return {name: codes[chosen] for name, codes in known.items() if codes is not None}
 
 
 def _centred_scores(theta: Vector, component: Codes) -> Vector:
@@ -356,7 +335,16 @@ def _population(votes: Votes, sources: Sequence[str]) -> str:
 def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     shown = list(ranking.components())[:_MOST_SUMMARISED]
-    return verdicts(ranking) + (_details(shown[0], ranking) if len(shown) == 1 else [])
+    details = _details(shown[0], ranking) if len(shown) == 1 else []
+    return verdicts(ranking) + details + _equal_features(ranking)
+
+
+def _equal_features(ranking: Ranking) -> list[str]:
+    """Say what features per vote decide."""
+    if not ranking.effects:
+        return []
+    effects = [f"{each.feature} {each.coefficient:+.2f} ± {each.error:.2f}" for each in ranking.effects]
+    return [f"Scores hold for equal features per vote. Log-odds that these add: {listed(effects)}."]
 
 
 def verdicts(ranking: Ranking) -> list[str]:

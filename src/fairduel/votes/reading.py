@@ -1,11 +1,10 @@
 """Turn a table into votes; unusable rows are set aside, each with the reason."""
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,21 +13,20 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes.column_roles import PAIRS, find_columns
-from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
+from fairduel.votes import fields
+from fairduel.votes.column_roles import PAIRS, Columns, find_columns, plain_names
+from fairduel.votes.file_readers import STDIN, read_table
+from fairduel.votes.names import coded, item_codes, keep_used, look_alikes, sorted_names
+from fairduel.votes.records import FAULT, LINE, table_in_memory
+from fairduel.votes.shapes import ROW, Shaped, columns_of, shape_of
+from fairduel.votes.vote_features import STYLE, scaled_features, vote_features_of
 from fairduel.votes.votes import Codes, Indices, Mask, Votes, check_weights
+from fairduel.votes.winners import BOTH_BAD, UNKNOWN, read_winners
 from fairduel.votes.words import shortened
 
-FIRST_WORDS, SECOND_WORDS = zip(*PAIRS, ("1", "2"), strict=True)
-"""Words for a winner by position, in upper or lower case."""
-_TIE_WORDS = ("tie", "draw", "equal", "both", "both good", "0.5")
-_BOTH_BAD_WORDS = ("both-bad", "both bad", "both_bad", "bothbad", "tie (bothbad)", "tie (both bad)", "neither")
 EMPTY_ROW = "empty row"
 """The reason why a row without any value is set aside."""
-_UNKNOWN, _FIRST, _SECOND, _TIE, _BOTH_BAD = -1, 1, 0, 2, 3
-_SIGNS = {"1": _FIRST, "-1": _SECOND, "0": _TIE}
-_WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a whole number that a table has turned into 1.0
-_STRAY = 0.05  # share of rows below which a spelling does not decide how the others are read
+_USUAL_FILTERS = ("anony", "dedup_tag.sampled")  # columns by which LMArena's own ranking leaves rows out
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +43,8 @@ class Reading:
         columns: The column used for each role (``first``, ``second``, ``winner``, …).
         both_bad: Number of ties marked "both bad".
         warnings: One sentence about each thing that was read but may not mean what it seems to.
+        left_out: Number of rows left out by ``where``; they are not in ``set_aside``.
+        where: The filter.
 
     >>> table = pl.DataFrame({"left": ["tea", "tea"], "right": ["milk", "milk"], "winner": ["tea", "cola"]})
     >>> reading = votes_of(table)
@@ -59,17 +59,35 @@ class Reading:
     columns: Mapping[str, str]
     both_bad: int
     warnings: tuple[str, ...]
+    left_out: int = 0
+    where: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool = False) -> Reading:
-    r"""Read votes from a CSV, JSON Lines or Parquet file.
+def read_votes(
+    source: Any,
+    *,
+    columns: Columns | None = None,
+    where: Mapping[str, Any] | None = None,
+    vote_features: Sequence[str] = (),
+    style: bool = False,
+    strict: bool = False,
+) -> Reading:
+    r"""Read votes from a file or a table.
 
     Args:
-        path: A ``.csv``, ``.csv.gz``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file. The winner is first,
-            second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2, 1/-1), or the winning item's name. Text
-            is UTF-8 or UTF-16, otherwise Windows-1252 with a warning.
+        source: The path of a CSV, TSV, JSON, JSON Lines (all also gzipped), Excel or Parquet file, or ``"-"`` for
+            standard input. Or a table of pandas, polars, Arrow or Hugging Face datasets, or a list of dicts. The winner
+            is first, second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2, 1/-1), or the winning item's
+            name; tables of other tools are known by their columns (:mod:`fairduel.votes.shapes`). Text is UTF-8 or
+            UTF-16, otherwise Windows-1252 with a warning.
         columns: Column names by role: ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time``, ``weight``.
-            Roles not listed are found by common column names; None means that there is no such column.
+            Roles not listed are found by common column names; None means that there is no such column. A name with dots
+            is a value inside of a column.
+        where: Keep only rows with these values, such as ``{"language": "English"}``; a list means any of them.
+        vote_features: Columns with a number for each vote that may also have decided it (positive: in favour of the
+            first item), or two columns ``"A:B"`` with numbers of the two items, which become (A − B)/(A + B). Each is
+            divided by its root mean square.
+        style: Also use LMArena's counts of tokens, headers, lists and bold text in ``conv_metadata``.
         strict: Raise an error if any row is unusable, instead of setting it aside.
 
     Returns:
@@ -87,16 +105,39 @@ def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool
     >>> reading.set_aside["row"].to_list()
     [4]
     """
-    path = Path(path)
-    frame, first_row, *guesses = read_table(path, columns or {})
-    reading = votes_of(frame, columns=columns, strict=strict, first_row=first_row, name=path.name)
+    given, filters = columns or {}, where or {}
+    features = {**{spec: spec for spec in vote_features}, **(STYLE if style else {})}
+    paths = [*filters, *(path for spec in features.values() for path in (spec, *spec.split(":")))]
+    settings: dict[str, Any] = {"columns": given, "where": filters, "vote_features": features, "strict": strict}
+    if not isinstance(source, (str, Path)):
+        frame = table_in_memory(source, lambda names: _needed(names, given, paths, "the list"))
+        return votes_of(frame, **settings, first_row=0)
+    path = STDIN if str(source) == "-" else Path(source)
+    frame, first_row, *guesses = read_table(path, lambda names: _needed(names, given, paths, path.name))
+    reading = votes_of(frame, **settings, first_row=first_row, name=path.name)
     return replace(reading, warnings=(*guesses, *reading.warnings))
+
+
+def _needed(names: Sequence[str], given: Columns, paths: Sequence[str], file: str) -> list[str]:
+    """Return the columns to read: those with a role, and those that hold the values at ``paths``."""
+    shape = shape_of(names, given, file)
+    roots = {role: path and fields.column_of(path, names) for role, path in given.items()}
+    here = {role: path for role, path in given.items() if path is None or path in names}
+    if shape is None:
+        here = {role: root or path for (role, path), root in zip(given.items(), roots.values(), strict=True)}
+        needed = list(find_columns(names, here, file).values())
+    else:
+        needed = [*columns_of(shape, names), *find_columns(names, here, file, complete=False).values()]
+    found = (fields.column_of(path, names) for path in (*paths, *_USUAL_FILTERS))
+    return list(dict.fromkeys(name for name in (*needed, *roots.values(), *found) if name))
 
 
 def votes_of(
     frame: pl.DataFrame,
     *,
     columns: Columns | None = None,
+    where: Mapping[str, Any] | None = None,
+    vote_features: Mapping[str, str] | None = None,
     strict: bool = False,
     first_row: int = 2,
     name: str = "the table",
@@ -107,28 +148,37 @@ def votes_of(
     >>> votes_of(table).votes.result.tolist()
     [1.0, 0.0]
     """
-    found = find_columns([column for column in frame.columns if column not in (FAULT, LINE)], columns or {}, name)
-    warnings: list[str] = []
+    hints = _filter_hints(frame, where or {}, name)
+    frame, left_out = _filtered(frame, where or {}, name)
+    frame, roles, sides_known, guesses = _shaped(frame, columns or {}, name)
+    found = find_columns([c for c in frame.columns if c not in (FAULT, LINE, ROW)], {**roles, **(columns or {})}, name)
+    warnings = [*hints, *guesses, *_pair_guess(found, roles)]
     frame = frame.with_columns([_plain_column(frame[column], role, name) for role, column in found.items()])
-    first, second, items = _item_codes(frame[found["first"]].cast(pl.String), frame[found["second"]].cast(pl.String))
-    winner, no_winner = _read_winners(frame[found["winner"]].cast(pl.String), first, second, items, name)
-    weight = _numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
-    faults, reasons = _faults(frame, first, second, winner, no_winner, weight)
+    first, second, items = item_codes(frame[found["first"]].cast(pl.String), frame[found["second"]].cast(pl.String))
+    sides = found["first"], found["second"]
+    winner, no_winner = read_winners(frame[found["winner"]].cast(pl.String), first, second, items, name, sides=sides)
+    weight = fields.numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
+    features = vote_features_of(frame, vote_features or {}, name)
+    faults, reasons = _faults(frame, first, second, winner, no_winner, weight, features)
     good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
-    set_aside = _set_aside(frame, faults, reasons, first_row)
+    rows = first_row + (frame[ROW].to_numpy().astype(np.int64) if ROW in frame.columns else np.arange(len(frame)))
+    set_aside = _set_aside(frame, faults, reasons, rows)
     problems = dict(set_aside["reason"].value_counts(sort=True).iter_rows())
     if strict and problems:
         raise BadInputError(_strict_sentence(name, problems, set_aside))
-    warnings += _look_alikes("items", items)
+    warnings += look_alikes("items", items)
     first, second, winner, weight = first[good], second[good], winner[good], weight[good]
     check_weights(weight, f"the votes in {name}")
-    used = _used(items, first, second) if problems else tuple(items.to_list())
+    used = keep_used(items, first, second) if problems else tuple(items.to_list())
     if lost := sorted(set(items) - set(used)) if len(used) < len(items) and used else []:
         them = "occurs only in unusable rows and is" if len(lost) == 1 else "occur only in unusable rows and are"
         warnings.append(f"{shortened(lost)} {them} not ranked.")
-    row = np.arange(first_row, len(frame) + first_row)[good]
+    row = rows[good]
     voter, voters = _voters(frame[found["voter"]], good, row, warnings) if "voter" in found else (None, ())
     context, contexts = _contexts(frame[found["context"]], good) if "context" in found else (None, ())
+    if len(contexts) == len(row) > 1 and "context" not in (columns or {}):
+        context, contexts = None, ()
+        warnings.append(f"every vote has its own {found.pop('context')}, so it is not used as the context.")
     votes = Votes(
         items=used,
         first=first,
@@ -141,9 +191,64 @@ def votes_of(
         context=context,
         contexts=contexts,
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
+        features=scaled_features({n: values[good] for n, values in features.items()}, name) if features else None,
+        feature_names=tuple(features),
+        sides_known=sides_known,
     )
-    both_bad, told = int((winner == _BOTH_BAD).sum()), tuple(warnings)
-    return Reading(votes, problems, set_aside, rows=len(frame), columns=found, both_bad=both_bad, warnings=told)
+    return Reading(
+        votes,
+        problems,
+        set_aside,
+        rows=len(frame) + left_out,
+        columns=found,
+        both_bad=int((winner == BOTH_BAD).sum()),
+        warnings=tuple(warnings),
+        left_out=left_out,
+        where=where or {},
+    )
+
+
+def _filter_hints(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> list[str]:
+    """Say if the file has a column by which its authors leave rows out."""
+    hints = []
+    for path in _USUAL_FILTERS:
+        if path in where or fields.column_of(path, frame.columns) is None:
+            continue
+        false = int((~fields.truth(fields.field(frame, path, name))).sum() or 0)
+        if false:
+            hints.append(
+                f"{false:,} of {len(frame):,} rows have {path} = false; LMArena's own ranking leaves them out: do so "
+                f"with --where {path}=true."
+            )
+    return hints
+
+
+def _filtered(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> tuple[pl.DataFrame, int]:
+    """Keep the rows that ``where`` asks for, and broken ones; return them, and the number of others."""
+    if not where:
+        return frame, 0
+    kept = fields.kept_rows(frame, where, name)
+    if FAULT in frame.columns:
+        kept = kept | frame[FAULT].is_not_null().to_numpy()
+    return frame.with_row_index(ROW).filter(kept), int((~kept).sum())
+
+
+def _shaped(frame: pl.DataFrame, given: Columns, name: str) -> Shaped:
+    """Return a table that names two items and a winner, if its shape is known."""
+    paths = [path for path in given.values() if path and path not in frame.columns]
+    inside = [path for path in paths if fields.column_of(path, frame.columns)]
+    frame = frame.with_columns([fields.field(frame, path, name) for path in inside])
+    names = [column for column in frame.columns if column not in (FAULT, LINE, ROW)]
+    shape = shape_of(names, given, name)
+    return Shaped(frame, {}) if shape is None else shape.convert(frame, plain_names(names))
+
+
+def _pair_guess(found: Mapping[str, str], roles: Columns) -> list[str]:
+    """Say if the items are taken from columns that hold texts rather than names."""
+    pair = found["first"], found["second"]
+    if "first" in roles or tuple(plain_names(pair)) in PAIRS:
+        return []
+    return [f"the items were read from the columns {pair[0]} and {pair[1]}."]
 
 
 def as_table(votes: Votes) -> pl.DataFrame:
@@ -174,95 +279,14 @@ def _plain_column(column: pl.Series, role: str, name: str) -> pl.Series:
     raise BadInputError(f"{name}: column {column.name!r} holds {kind}, not {wanted}: store it as text.")
 
 
-def _coded(text: pl.Series, names: pl.Series) -> Codes:
-    """Return the index of each text in ``names``, or −1."""
-    codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
-    return codes.to_numpy(writable=True)
-
-
-def _names(text: pl.Series) -> pl.Series:
-    """Return the distinct texts, without blank ones."""
-    names = text.unique().drop_nulls()
-    return names.filter(names.str.strip_chars() != "")
-
-
-def _sorted_names(text: pl.Series) -> pl.Series:
-    """Return the distinct texts, sorted: numerically if all are whole numbers, otherwise alphabetically."""
-    names = _names(text)
-    numbers = names.cast(pl.Int64, strict=False)
-    are_numbers = len(names) > 0 and (numbers.cast(pl.String) == names).fill_null(value=False).all()
-    return names.gather(numbers.arg_sort()) if are_numbers else names.sort()
-
-
-def _item_codes(first: pl.Series, second: pl.Series) -> tuple[Codes, Codes, pl.Series]:
-    items = _sorted_names(pl.concat([first.unique().alias("item"), second.unique().alias("item")]))
-    return _coded(first, items), _coded(second, items), items
-
-
-def _read_winners(
-    text: pl.Series, first: Codes, second: Codes, items: pl.Series, name: str
-) -> tuple[NDArray[np.int8], Mask]:
-    """Return who won each row, and which rows name no winner.
-
-    The winner is ``_FIRST``, ``_SECOND``, ``_TIE``, ``_BOTH_BAD`` or ``_UNKNOWN``, read from a word or an item's name.
-    """
-    values = _names(text)
-    codes = _coded(text, values)  # −1 (no winner) selects the last entry of the tables below
-    words = dict.fromkeys(FIRST_WORDS, _FIRST) | dict.fromkeys(SECOND_WORDS, _SECOND)
-    words |= dict.fromkeys(_TIE_WORDS, _TIE) | dict.fromkeys(_BOTH_BAD_WORDS, _BOTH_BAD)
-    whole = values.str.strip_chars().str.replace(_WHOLE.pattern, "${1}")
-    plain = whole.str.to_lowercase()
-    if _are_signs(plain, items):
-        words |= _SIGNS
-    meant = plain.replace_strict(words, default=_UNKNOWN, return_dtype=pl.Int8).to_numpy()
-    item_of = _coded(values, items)
-    item_of = np.where((item_of < 0) & (whole != values.str.strip_chars()).to_numpy(), _coded(whole, items), item_of)
-    by_word: NDArray[np.int8] = np.append(meant, np.int8(_UNKNOWN))[codes]
-    item = np.append(item_of, np.int32(-1))[codes]
-    by_name = np.where(item == first, _FIRST, np.where(item == second, _SECOND, _UNKNOWN)).astype(np.int8)
-    by_name[item < 0] = _UNKNOWN
-    zeros = np.append((plain == "0").to_numpy() & (meant == _UNKNOWN), [False])[codes]
-    unknown_zeros = (zeros & (by_name == _UNKNOWN)).sum()
-    if 2 * unknown_zeros > zeros.sum() and unknown_zeros >= _STRAY * (codes >= 0).sum():
-        raise BadInputError(f"winner 0 in {name} could mean the first or the second item: write first or second.")
-    _ensure_both_sides(text, by_word, by_name, name)
-    # Items may be called a and b, or 1 and 2. Then winners are either all names or all positions: what fits more rows.
-    named = (item >= 0) & (first != second)
-    with_places = int((by_word[named] != _UNKNOWN).sum())
-    if with_places == 0:
-        return np.maximum(by_word, by_name), codes < 0
-    with_names = int((by_name[named] != _UNKNOWN).sum())
-    differ = ((by_word != by_name) & (by_word != _UNKNOWN) & (by_name != _UNKNOWN) & named).any()
-    if differ and abs(with_places - with_names) <= _STRAY * max(with_places, with_names):
-        raise BadInputError(
-            f"winners in {name} could be positions or item names, with different results: write first or second."
-        )
-    return np.where(item < 0, by_word, by_word if with_places > with_names else by_name), codes < 0
-
-
-def _are_signs(plain: pl.Series, items: pl.Series) -> bool:
-    """Whether winners are 1 and −1, for first and second, with 0 for a tie, and no item has such a name."""
-    found = set(plain)
-    return {"1", "-1"} <= found and "2" not in found and not {"1", "-1", "0"} & set(items)
-
-
-def _ensure_both_sides(text: pl.Series, by_word: NDArray[np.int8], by_name: NDArray[np.int8], name: str) -> None:
-    """Raise an error if only one position ever wins because the other is written in an unknown way."""
-    first, second = (int(np.count_nonzero(by_word == side)) for side in (_FIRST, _SECOND))
-    if bool(first) == bool(second):
-        return
-    unknown = text.filter(pl.Series((by_word == _UNKNOWN) & (by_name == _UNKNOWN))).drop_nulls()
-    for word, count in unknown.value_counts(sort=True).head(1).iter_rows():
-        if count >= max(_STRAY * (first + second), 2):
-            only = "first" if first else "second"
-            raise BadInputError(
-                f"all readable winners in {name} are the {only} item, but {count:,} rows say {word!r}: write first, "
-                "second or tie."
-            )
-
-
 def _faults(
-    frame: pl.DataFrame, first: Codes, second: Codes, winner: NDArray[np.int8], no_winner: Mask, weight: Vector
+    frame: pl.DataFrame,
+    first: Codes,
+    second: Codes,
+    winner: NDArray[np.int8],
+    no_winner: Mask,
+    weight: Vector,
+    features: Mapping[str, Vector],
 ) -> tuple[Codes, list[str]]:
     """Return the index of the reason why each row is unusable, 0 if it is usable, shape (n,); and the reasons."""
     said = frame[FAULT] if FAULT in frame.columns else pl.Series([], dtype=pl.String)
@@ -272,9 +296,10 @@ def _faults(
         "no first item": first < 0,
         "no second item": second < 0,
         "no winner": no_winner,
-        "unknown winner": winner == _UNKNOWN,
+        "unknown winner": winner == UNKNOWN,
         "item compared with itself": first == second,
         "weight is not a number ≥ 0": ~(np.isfinite(weight) & (weight >= 0.0)),
+        **{f"{feature} is not a number": ~np.isfinite(values) for feature, values in features.items()},
     }
     faults = np.zeros(len(frame), dtype=np.int32)
     reasons = ["", *conditions]
@@ -283,15 +308,15 @@ def _faults(
     return faults, reasons
 
 
-def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], first_row: int) -> pl.DataFrame:
+def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], rows: Indices) -> pl.DataFrame:
     places = np.flatnonzero(faults)
-    values = frame.drop(FAULT, LINE, strict=False)[places]
+    values = frame.drop(FAULT, LINE, ROW, strict=False)[places]
     for name in {"row", "reason", "line"} & set(values.columns):
         other = name
         while other in values.columns:
             other += " (column)"
         values = values.rename({name: other})
-    row = pl.Series("row", places + first_row, dtype=pl.Int64)
+    row = pl.Series("row", rows[places], dtype=pl.Int64)
     reason = pl.Series("reason", [reasons[fault] for fault in faults[places]], dtype=pl.String)
     broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
     return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
@@ -303,26 +328,15 @@ def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataF
     return f"{name}: row {row} is unusable ({reason}); unusable rows in all: {len(set_aside)} ({counts})."
 
 
-def _used(names: pl.Series, *codes: Codes) -> tuple[str, ...]:
-    """Drop names that no vote uses, and renumber the ``codes`` (n,) in place."""
-    used = np.zeros(len(names) + 1, dtype=bool)
-    for part in codes:
-        used[part] = True
-    place = np.append(np.cumsum(used[:-1]) - 1, -1).astype(np.int32)  # −1 stays −1
-    for part in codes:
-        part[:] = place[part]
-    return tuple(names.filter(pl.Series(used[:-1])).to_list())
-
-
 def _voters(
     column: pl.Series, good: Indices | slice, row: Indices, warnings: list[str]
 ) -> tuple[Codes | None, tuple[str, ...]]:
     """Return who cast the good votes; every vote without a voter gets its own."""
     text = column.cast(pl.String)
-    names = _sorted_names(text)
-    warnings += _look_alikes("voters", names)
-    codes = _coded(text, names)[good]
-    people = _used(names, codes)
+    names = sorted_names(text)
+    warnings += look_alikes("voters", names)
+    codes = coded(text, names)[good]
+    people = keep_used(names, codes)
     nobody = np.flatnonzero(codes < 0)
     if len(nobody) == len(codes):
         warnings.append(f"the voter column {column.name} is empty, so voters are unknown.")
@@ -335,54 +349,26 @@ def _voters(
 
 def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[str, ...]]:
     text = column.cast(pl.String)
-    names = _sorted_names(text)
-    codes = _coded(text, names)[good]
-    places = _used(names, codes)
+    names = sorted_names(text)
+    codes = coded(text, names)[good]
+    places = keep_used(names, codes)
     if (codes >= 0).all():
         return codes, places
     return np.where(codes < 0, np.int32(len(places)), codes), (*places, "(none)")
 
 
-def _numbers(column: pl.Series) -> Vector:
-    """Return the column as numbers, with NaN where it holds none."""
-    if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
-        column = column.cast(pl.String)
-    return column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy().astype(np.float64)
-
-
 def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
     """Return times in seconds: numbers as they are (or minutes, if so named), dates since 1970, hours since 0:00."""
-    if column.dtype == pl.String and not np.isfinite(_numbers(column)).any():
+    if column.dtype == pl.String and not np.isfinite(fields.numbers(column)).any():
         with suppress(PolarsError):  # none of them is a date
             column = column.str.to_datetime(strict=False, time_unit="us")
     if column.dtype in (pl.Duration, pl.Time):
-        seconds = _numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
+        seconds = fields.numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
     elif column.dtype.is_temporal():
-        seconds = _numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
+        seconds = fields.numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
     else:
-        seconds = _numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
+        seconds = fields.numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
     unknown = int((~np.isfinite(seconds)).sum())
     if unknown:
         warnings.append(f"{unknown:,} rows have no readable time.")
     return seconds
-
-
-def _look_alikes(kind: str, names: pl.Series) -> list[str]:
-    """Warn about names that look the same; they stay different."""
-    odd = names.filter(
-        (names.str.strip_chars() != names) | ~names.str.contains(r"^[\x00-\x7f]*$") | names.str.contains(_WHOLE.pattern)
-    )
-    groups: dict[str, list[str]] = {}
-    for name in odd:
-        clean = unicodedata.normalize("NFC", name.strip())
-        groups.setdefault(_WHOLE.sub(r"\1", clean), []).append(name)
-    plain = set(names.filter(names.is_in(list(groups)))) if groups else set()
-    for clean, group in groups.items():
-        if clean in plain and clean not in group:
-            group.append(clean)
-    same = [group for group in groups.values() if len(group) > 1]
-    return [
-        f"the {kind} {' and '.join(repr(name) for name in group)} differ only in spaces, accent encoding or a trailing "
-        ".0; they are kept separate."
-        for group in same
-    ]

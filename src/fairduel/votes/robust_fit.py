@@ -28,7 +28,7 @@ from fairduel.core.radius import rcdb_trust
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
-from fairduel.votes.design import Pairs, Rows
+from fairduel.votes.design import Differences
 from fairduel.votes.uncertainty import ShrunkenFit, shrunken_fit
 from fairduel.votes.votes import Codes, Indices, sums
 
@@ -50,7 +50,7 @@ class Fit(ShrunkenFit):
 
 
 def robust_fit(
-    differences: Rows | Pairs,
+    differences: Differences,
     row: Indices,
     won: Vector,
     counts: Vector,
@@ -66,6 +66,7 @@ def robust_fit(
     ``counts`` (n,) are the frequencies. C is ``lies``, by default √n with n the sum of ``counts``. ``reliability`` (n,)
     multiplies the weights.
 
+    >>> from fairduel.votes.design import Pairs
     >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
     >>> fit = robust_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), weights="none", ridge=0.0)
     >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
@@ -87,7 +88,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 
 def vote_weights(
-    differences: Rows | Pairs, row: Indices, counts: Vector, form: Weights, trust: float, sigma: Matrix
+    differences: Differences, row: Indices, counts: Vector, form: Weights, trust: float, sigma: Matrix
 ) -> tuple[Vector, float]:
     """Weight the votes; return w (n,) and the residual of a fixed point (0 for other forms).
 
@@ -111,11 +112,12 @@ def trust_for(lies: float | None, votes: float, dimension: int) -> float:
     return rcdb_trust(dimension, math.sqrt(votes) if lies is None else lies, kappa=1.0)
 
 
-def fixed_point(differences: Rows | Pairs, counts: Vector, trust: float, sigma: Matrix) -> tuple[Vector, float]:
+def fixed_point(differences: Differences, counts: Vector, trust: float, sigma: Matrix) -> tuple[Vector, float]:
     """Solve w = min(1, α/‖φ‖_Σ(w)⁻¹) for rows with ``counts`` (r,) votes, where Σ(0) = ``sigma`` (d, d).
 
     Returns w (r,) and a bound on max |log w − log w*| (see the module's docstring).
 
+    >>> from fairduel.votes.design import Rows
     >>> w, residual = fixed_point(Rows(np.array([[1.0]])), np.array([100.0]), 0.05, np.array([[1e-9]]))
     >>> w.round(6).tolist(), residual < 1e-7  # w = α²n
     ([0.25], True)

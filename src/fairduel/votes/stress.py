@@ -68,7 +68,7 @@ def inject(
         raise unknown_name("attack", str(attack), get_args(Attack))
     integer("the number of false votes", size)
     integer("the number of new voters", voters, least=1)
-    rng = np.random.default_rng(seed)
+    votes, rng = votes.without_features(), np.random.default_rng(seed)
     if attack in FLIPS:
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
     if attack in _CARE:

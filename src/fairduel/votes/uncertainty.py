@@ -32,7 +32,7 @@ import numpy as np
 from scipy import linalg, sparse, special
 
 from fairduel.duel import Matrix, Vector
-from fairduel.votes.design import Pairs, Rows
+from fairduel.votes.design import Differences, PairsAndNumbers
 from fairduel.votes.votes import Codes, Indices, sums
 
 _PRIOR_ITEMS, _PRIOR_VARIANCE = 0.1, 1.0  # a tenth of a further item with a score of ±1
@@ -41,12 +41,17 @@ _CLOSE = 1e-4  # in log λ
 _LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
 _MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 2, 200_000  # simulated residuals: fewer of many votes are as accurate
 _NEWTON_STEPS, _SMALL_STEP = 20, 1e-6
+_MOST_MARGINS = 50_000_000
 _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
 _NO_VARIANCE = 1e-10  # relative; the mean of a component has none, and its inverse would be rounding errors
 _POSTERIORS, _MOST_POSTERIORS = 30, 300  # draws of τ² to average over; one of more items than the second number
 _ENOUGH_FREEDOM = 1e5  # then draws of τ² are all close to its estimate
 _LEAST_FREEDOM = 1.0  # fewer degrees of freedom: the groups share too few items to be compared
+
+
+FOR_FEATURES = "_for_features"
+"""End of the name of a source of tastes for features per vote."""
 
 
 class Source(NamedTuple):
@@ -158,7 +163,7 @@ class Uncertainty:
 class Likelihood:
     """The penalised likelihood around an estimate, to compare items whose score is far from the others'."""
 
-    differences: Rows | Pairs
+    differences: Differences
     counted: Vector
     """Σ f w per row, (r,)."""
     wins: Vector
@@ -181,11 +186,15 @@ class Likelihood:
         steps = moved * (gap / variance)[:, None]
         quadratic = gap / np.sqrt(variance)
         result = np.concatenate(
-            [self._roots(self.theta - part) for part in np.array_split(steps, len(steps) // 100 + 1)]
+            [self._roots(self.theta - part) for part in np.array_split(steps, self._parts_of(len(steps)))]
         )
         for place in np.flatnonzero(result >= needed * quadratic):
             result[place] = self._roots(self._constrained(contrasts[place], self.theta - steps[place])[None])[0]
         return np.asarray(result / quadratic)
+
+    def _parts_of(self, count: int) -> int:
+        """Into how many parts to split so many contrasts, whose margins must fit into memory."""
+        return count // 100 + count * len(self.differences) // _MOST_MARGINS + 1
 
     def _constrained(self, contrast: Vector, theta: Vector) -> Vector:
         """Maximise the likelihood among all θ with cᵀθ = 0, by Newton steps from such a θ."""
@@ -231,7 +240,7 @@ class ShrunkenFit:
 
 
 def shrunken_fit(
-    differences: Rows | Pairs,
+    differences: Differences,
     row: Indices,
     won: Vector,
     frequency: Vector,
@@ -246,6 +255,7 @@ def shrunken_fit(
     occurred ``frequency[i]`` times and counts ``weight[i]`` each time. ``groups`` names the sources of shared tastes,
     each with the group of every vote (n,), numbered from 0.
 
+    >>> from fairduel.votes.design import Pairs
     >>> pairs = Pairs(np.array([0], np.int32), np.array([1], np.int32), 2)
     >>> fit = shrunken_fit(pairs, np.zeros(4, np.int64), np.array([1.0, 1, 1, 0]), np.ones(4), np.ones(4), ridge=0.0)
     >>> (fit.theta[0] - fit.theta[1]).round(6) == np.log(3.0).round(6)
@@ -280,7 +290,7 @@ class _Sums(NamedTuple):
 class _Told:
     """Votes by row and by entry: all votes of one voter on one row in one context."""
 
-    differences: Rows | Pairs
+    differences: Differences
     rows: _Sums
     """Shape (r,)."""
     entries: _Sums
@@ -295,7 +305,7 @@ class _Told:
     @classmethod
     def of(
         cls,
-        differences: Rows | Pairs,
+        differences: Differences,
         row: Indices,
         won: Vector,
         frequency: Vector,
@@ -315,7 +325,14 @@ class _Told:
             return _Sums(*(sums(place, count, values) for values in (counted, counted * won, counted * weight)))
 
         phi = differences.of_votes(row[some_vote] if groups else row[:0])
-        sources = {name: _cells(phi, group[some_vote]) for name, group in groups.items()}
+        sources = dict[str, tuple[sparse.csr_array, Indices]]()
+        for name, group in groups.items():
+            cells, item = _cells(phi, group[some_vote])
+            if isinstance(differences, PairsAndNumbers):  # tastes for features differ from those for items
+                last = item >= differences.items
+                sources[name + FOR_FEATURES] = cells[last], item[last]
+                cells, item = cells[~last], item[~last]
+            sources[name] = cells, item
         per_row = totals(row, len(differences))
         return cls(differences, per_row, totals(entry, len(some_vote)), row[some_vote], phi, sources)
 

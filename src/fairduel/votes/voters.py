@@ -1,10 +1,10 @@
 """Audit the voters: evidence that votes show patterns unlike honest voting, and flags based on it.
 
 Evidence is an e-value: for an honest voter (see ``null_model``) it is 1 on average, so E ≥ 1000 has a probability of at
-most 1 in 1000, however often one checks. Five patterns are tested, and a voter's evidence is the mean of the five:
+most 1 in 1000, however often one checks. Five patterns are tested, and a voter's evidence is their mean:
 
 - **inverts**: votes against the consensus (s < 0), beyond what tastes for items explain;
-- **one side**: votes for the item shown first, or second, nine times in ten or more;
+- **one side**: votes for the item shown first, or second, nine times in ten or more (only if the sides are known);
 - **taste**: votes for one item, or against it, nine times in ten or more (averaged over items and directions);
 - **campaign**: the same, times the evidence that the voter *sees* the item more often than others do around the same
   time and in the same context, but only if the votes alone suggest pushing (E > 2): choosing one's duels and voting
@@ -274,7 +274,9 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
         choosers=choosers,
         z=z,
         taste_for_items=for_items,
-        taste_for_a_side=taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]),
+        taste_for_a_side=(
+            taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]) if votes.sides_known else math.nan
+        ),
         variance=for_items**2 + consensus_variance(decisive, typical, for_items),
     )
 
@@ -286,7 +288,7 @@ def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> dict[
     pushes, sizes = np.concatenate([ups, downs]), {"voters": base.decisive.voters, "targets": 2 * items}
     return {
         "inverts": _inverts(base),
-        "one side": _one_side(base),
+        **({"one side": _one_side(base)} if base.votes.sides_known else {}),
         "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
         "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
         "group": shared_evidence(voter, target, pushes, **sizes),
@@ -337,7 +339,8 @@ def _settings(base: _Baseline, flags: _Flags, level: float) -> dict[str, Any]:
         "needed_votes_of_others": f"{LEAST_OF_OTHERS} per item",
         "duels_assigned": base.duels_assigned,
         "taste_for_items": base.taste_for_items,
-        "taste_for_a_side": base.taste_for_a_side,
+        "sides_known": base.votes.sides_known,
+        "taste_for_a_side": base.taste_for_a_side if base.votes.sides_known else None,
         "unevenness_of_exposure": base.meetings.unevenness,
         "voters_who_choose_their_duels": int(base.choosers.sum()),
     }

@@ -41,6 +41,10 @@ class Votes:
             there are no contexts.
         contexts: Names of the contexts.
         time: Seconds as recorded (a timestamp or a response time), shape ``(n,)``; NaN where unknown.
+        features: Numbers that may also have decided a vote, such as by how much the first answer is longer, shape
+            ``(n, p)``; positive numbers are in favour of the first item. None if there are none.
+        feature_names: Names of these ``p`` numbers.
+        sides_known: Whether ``first`` is the item that was shown first. Otherwise a vote for one side means nothing.
 
     >>> votes = Votes.from_arrays(["tea", "milk"], first=[0, 1], second=[1, 0], result=[1, 0.5])
     >>> len(votes), votes.is_tie.tolist()
@@ -58,6 +62,9 @@ class Votes:
     context: Codes | None = None
     contexts: tuple[str, ...] = ()
     time: Vector | None = None
+    features: Matrix | None = None
+    feature_names: tuple[str, ...] = ()
+    sides_known: bool = True
 
     @classmethod
     def from_arrays(
@@ -74,6 +81,9 @@ class Votes:
         context: ArrayLike | None = None,
         contexts: Sequence[str] = (),
         time: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        feature_names: Sequence[str] = (),
+        sides_known: bool = True,
     ) -> Self:
         """Create votes from arrays of indices, after checking them.
 
@@ -89,6 +99,9 @@ class Votes:
             context: Shape ``(n,)``.
             contexts: Unique names.
             time: Shape ``(n,)``.
+            features: Finite numbers, shape ``(n, p)``.
+            feature_names: ``p`` unique names.
+            sides_known: Whether ``first`` was shown first.
 
         Returns:
             The votes.
@@ -125,6 +138,9 @@ class Votes:
             context=None if context is None else _codes("context", context, count, len(places)),
             contexts=places,
             time=None if time is None else _floats("time", time, count),
+            features=None if features is None else _table("features", features, count, len(feature_names)),
+            feature_names=_names("feature", feature_names),
+            sides_known=sides_known,
         )
 
     def __len__(self) -> int:
@@ -141,6 +157,10 @@ class Votes:
     def without(self, left_out: Mask) -> Self:
         """Drop the votes where ``left_out`` (n,) is true."""
         return self.select(~np.asarray(left_out))
+
+    def without_features(self) -> Self:
+        """Drop the features per vote, for what counts votes between items only."""
+        return self if self.features is None else replace(self, features=None, feature_names=())
 
     def reweighted(self, factor: Vector) -> Self:
         """Multiply the weights by ``factor`` (n,), and drop votes with factor 0; the same object if all factors are 1.
@@ -168,7 +188,7 @@ class Votes:
                 "divide all weights by a common factor."
             )
         times = copies.astype(np.int64)
-        arrays = {n: np.repeat(each, times) for n, each in vars(self).items() if isinstance(each, np.ndarray)}
+        arrays = {n: np.repeat(each, times, axis=0) for n, each in vars(self).items() if isinstance(each, np.ndarray)}
         arrays["weight"] = arrays["weight"] / np.repeat(copies, times)
         written: dict[str, Any] = arrays
         return replace(self, **written)
@@ -301,4 +321,14 @@ def _floats(name: str, values: Any, count: int | None = None) -> Vector:
         numbers = np.empty((0, 0))
     if numbers.ndim != 1 or (count is not None and len(numbers) != count):
         raise BadInputError(f"{name} must be numbers, one per vote.")
+    return numbers
+
+
+def _table(name: str, values: Any, count: int, width: int) -> Matrix:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (count, width) or not np.isfinite(numbers).all():
+        raise BadInputError(f"{name} must be finite numbers of shape ({count}, {width}): one row per vote, with names.")
     return numbers
