@@ -33,8 +33,17 @@ def in_bytes(frame, write):
     return buffer.getvalue()
 
 
+def workbook():
+    buffer = io.BytesIO()
+    TABLE.write_excel(buffer)
+    return buffer.getvalue()
+
+
 FORMATS = {
     "votes.csv": TEXT.encode(),
+    "votes.json": json.dumps(TABLE.to_dicts()).encode(),
+    "votes.jsonl.gz": gzip.compress(in_bytes(TABLE, pl.DataFrame.write_ndjson), mtime=0),
+    "votes.xlsx": workbook(),
     "votes.csv.gz": gzip.compress(TEXT.encode(), mtime=0),
     "votes.tsv": TEXT.replace(",", "\t").encode(),
     "votes.jsonl": in_bytes(TABLE, pl.DataFrame.write_ndjson),

@@ -7,6 +7,7 @@ import pytest
 
 from fairduel import BadInputError
 from fairduel.votes.column_roles import find_columns
+from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import read_votes, votes_of
 
 HEADER = "first,second,winner\n"
@@ -43,15 +44,21 @@ CLEAN = pl.DataFrame(
 MEANT = [("tea", "milk", 1.0), ("milk", "Kakao", 0.0), ("Kakao", "tea", 0.5), ("tea", "Kakao", 0.5)]
 
 
-@pytest.mark.parametrize("name", ["v.csv", "v.csv.gz", "v.tsv", "v.jsonl", "v.ndjson", "v.parquet"])
-def test_every_kind_of_file_holds_the_same_votes(tmp_path, name):
+@pytest.mark.parametrize("ending", READERS)
+def test_every_kind_of_file_holds_the_same_votes(tmp_path, ending):
+    name = f"v{ending}"
     path = tmp_path / name
-    if name == "v.csv.gz":
-        path.write_bytes(gzip.compress(CLEAN.write_csv().encode()))
-    elif name == "v.tsv":
-        CLEAN.write_csv(path, separator="\t")
-    else:
-        {"csv": CLEAN.write_csv, "parquet": CLEAN.write_parquet}.get(name[2:], CLEAN.write_ndjson)(path)
+    writers = {
+        ".csv": CLEAN.write_csv,
+        ".tsv": lambda path: CLEAN.write_csv(path, separator="\t"),
+        ".json": CLEAN.write_json,
+        ".parquet": CLEAN.write_parquet,
+        ".xlsx": CLEAN.write_excel,
+    }
+    plain = path.with_name(name.removesuffix(".gz"))
+    writers.get(plain.suffix, CLEAN.write_ndjson)(plain)
+    if plain != path:
+        path.write_bytes(gzip.compress(plain.read_bytes()))
     reading = read_votes(path)
     votes = reading.votes
     assert named(votes) == MEANT
@@ -60,7 +67,7 @@ def test_every_kind_of_file_holds_the_same_votes(tmp_path, name):
     assert votes.contexts == ("9", "81", "82")  # by number, not by letter
     assert votes.time.tolist() == [1.5, 2.5, 4.0, 8.0]
     assert votes.weight.tolist() == [1.0, 2.0, 0.0, 0.5]
-    first = 2 if "sv" in name else 1
+    first = 2 if "sv" in name or "xls" in name else 1
     assert votes.row.tolist() == list(range(first, first + 4))
     assert (reading.problems, reading.both_bad, reading.rows, reading.warnings) == ({}, 1, 4, ())
     assert votes.items == ("Kakao", "milk", "tea")
