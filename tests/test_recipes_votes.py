@@ -1,4 +1,4 @@
-"""The recipes "Add a reader" and "Add a report section" of CONTRIBUTING.md, followed step by step."""
+"""The recipes "Add a reader", "Add a shape" and "Add a report section" of CONTRIBUTING.md, followed step by step."""
 
 import polars as pl
 import pytest
@@ -8,8 +8,9 @@ from fairduel.errors import BadInputError
 from fairduel.report import audit_page, votes_page
 from fairduel.report.votes_page import Section
 from fairduel.report.votes_tables import TextTable, fragility_cells, standing_cells
-from fairduel.votes import file_readers, read_votes
-from fairduel.votes.file_readers import FAULT, LINE
+from fairduel.votes import file_readers, read_votes, shapes
+from fairduel.votes.records import FAULT, LINE
+from fairduel.votes.shapes import Shape, Shaped
 
 LINES = ["tea > milk (Ann)", "milk > tea (Bob)", "tea > juice (Ann)", "juice or tea?", "juice > milk (Bob)"]
 
@@ -58,6 +59,28 @@ def test_a_reader_is_a_function_and_an_entry(votes_file):
     assert reading.votes.voters == ("Ann", "Bob")
     assert reading.votes.row.tolist() == [1, 2, 3, 5]
     assert reading.set_aside.select("row", "reason", "line").rows() == [(4, "no chevron", "juice or tea?")]
+
+
+def home_and_away(frame, column):
+    """Matches with the goals of both teams."""
+    home, away = pl.col(column["home_goals"]).cast(pl.Int64), pl.col(column["away_goals"]).cast(pl.Int64)
+    winner = (
+        pl.when(home > away).then(pl.lit("first")).when(home < away).then(pl.lit("second")).otherwise(pl.lit("tie"))
+    )
+    roles = {"first": column["home"], "second": column["away"], "winner": "goals"}
+    return Shaped(frame.with_columns(winner.alias("goals")), roles)
+
+
+def test_a_shape_is_a_function_and_an_entry(monkeypatch, tmp_path):
+    path = tmp_path / "matches.csv"
+    path.write_text("Home,Away,Home goals,Away goals\nAjax,Bari,2,1\nBari,Ajax,0,0\nBari,Ajax,0,3\n")
+    with pytest.raises(BadInputError, match="no column found"):
+        read_votes(path)
+    shape = Shape(("home", "away", "home_goals", "away_goals"), home_and_away)
+    monkeypatch.setattr(shapes, "SHAPES", [*shapes.SHAPES, shape])
+    votes = read_votes(path).votes
+    assert [votes.items[item] for item in votes.first] == ["Ajax", "Bari", "Bari"]
+    assert votes.result.tolist() == [1.0, 0.5, 0.0]
 
 
 @pytest.mark.usefixtures("reader")

@@ -172,7 +172,7 @@ def file_settings(path: Path, reading: Reading) -> dict[str, Any]:
     return {
         "file": str(path),
         "columns": dict(reading.columns),
-        "where": {column: list(values) for column, values in reading.where.items()} or None,
+        "where": dict(reading.where) or None,
         "rows": reading.rows,
         "rows_left_out": reading.left_out,
         "votes": len(votes),
@@ -190,7 +190,7 @@ def problem_sentences(reading: Reading) -> list[str]:
     """What a reader should know about the file."""
     sentences = list(reading.warnings)
     if reading.left_out:
-        conditions = ", ".join(f"{column}={' or '.join(values)}" for column, values in reading.where.items())
+        conditions = ", ".join(f"{column}={' or '.join(map(str, values))}" for column, values in reading.where.items())
         sentences.append(f"{reading.left_out:,} of {reading.rows:,} rows were left out (--where {conditions}).")
     if reading.problems:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in reading.problems.items())

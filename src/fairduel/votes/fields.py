@@ -100,7 +100,7 @@ def kept_rows(frame: pl.DataFrame, where: Mapping[str, Any], file: str) -> Mask:
     """
     kept = np.ones(len(frame), dtype=np.bool_)
     for path, value in where.items():
-        wanted = [_plain(each) for each in (value if isinstance(value, (list, tuple, set)) else [value])]
+        wanted = [_plain(each) for each in values_of(value)]
         column = field(frame, path, file)
         if column.dtype.is_nested():
             raise BadInputError(f"{file}: column {path!r} holds {column.dtype}: name a value in it ({path}.NAME).")
@@ -112,6 +112,11 @@ def kept_rows(frame: pl.DataFrame, where: Mapping[str, Any], file: str) -> Mask:
             raise BadInputError(f"no row of {file} has {path} = {' or '.join(wanted)}: {seen}.")
         kept &= holds
     return kept
+
+
+def values_of(value: Any) -> list[Any]:
+    """Return the values of a condition, which may be one or several."""
+    return list(value) if isinstance(value, (list, tuple, set)) else [value]
 
 
 def _plain(value: Any) -> str:

@@ -44,7 +44,7 @@ class Reading:
         both_bad: Number of ties marked "both bad".
         warnings: One sentence about each thing that was read but may not mean what it seems to.
         left_out: Number of rows left out by ``where``; they are not in ``set_aside``.
-        where: The filter.
+        where: The values that ``where`` asked for, by column.
 
     >>> table = pl.DataFrame({"left": ["tea", "tea"], "right": ["milk", "milk"], "winner": ["tea", "cola"]})
     >>> reading = votes_of(table)
@@ -60,7 +60,7 @@ class Reading:
     both_bad: int
     warnings: tuple[str, ...]
     left_out: int = 0
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
 def read_votes(
@@ -204,7 +204,7 @@ def votes_of(
         both_bad=int((winner == BOTH_BAD).sum()),
         warnings=tuple(warnings),
         left_out=left_out,
-        where=where or {},
+        where={path: fields.values_of(value) for path, value in (where or {}).items()},
     )
 
 
