@@ -194,7 +194,7 @@ def test_numbers_may_be_given_by_column_or_pair(tmp_path):
     for features, reason in {
         ("gaim",): "has no column 'gaim': did you mean 'gain'",
         ("gain:x",): "negative numbers in gain:x",
-        ("first",): "there are no votes|is not a number",
+        ("first",): r"votes\.csv has no numbers in first\.",
     }.items():
         with pytest.raises(BadInputError, match=reason):
             read_votes(path, vote_features=features, strict=True)
@@ -203,3 +203,10 @@ def test_numbers_may_be_given_by_column_or_pair(tmp_path):
         read_votes(path, vote_features=["gain"])
     with pytest.raises(BadInputError, match="has no column 'conv_metadata"):
         read_votes(path, style=True)
+
+
+def test_style_uses_the_counts_that_there_are():
+    table = [{**line, "conv_metadata": {"bold_count_a": {"**": 2}, "bold_count_b": {"**": 0}}} for line in LINES]
+    assert read_votes(table, style=True).votes.feature_names == ("bold",)
+    with pytest.raises(BadInputError, match="the table has none of the counts of LMArena's style control"):
+        read_votes([{**line, "conv_metadata": {"turns": 1}} for line in LINES], style=True)

@@ -122,14 +122,15 @@ def rank_command(
     """
     from fairduel.report.votes_page import ranking_sections  # noqa: PLC0415  # plotting is slow
 
+    rival = model not in (ModelOption.EVERYONE, ModelOption.OURS)
+    for option, given in (("--features", features), ("--vote-feature", vote_feature), ("--style", style)):
+        if rival and given:
+            raise BadInputError(f"{option} needs --model everyone or ours: {model} knows only items.")
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     reading, folder = recorded.read_into(
         *(votes, "rank", out, where, vote_feature, style), strict=strict, **columns, time=time, weight=weight
     )
-    if model not in (ModelOption.EVERYONE, ModelOption.OURS):
-        for option, given in (("--features", features), ("--vote-feature", vote_feature), ("--style", style)):
-            if given:
-                raise BadInputError(f"{option} needs --model everyone or ours: {model} knows only items.")
+    if rival:
         return _rank_by_rival(reading, votes, folder, model, ties.value)
     table = None if features is None else read_features(features, reading.votes, array=array)
     trusted = _trusted(reading.votes, ties.value) if model is ModelOption.OURS else None

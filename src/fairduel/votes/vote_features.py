@@ -30,17 +30,25 @@ def vote_features_of(frame: pl.DataFrame, columns: Mapping[str, str], file: str)
     >>> vote_features_of(table, {"length": "long_a:long_b"}, "votes.csv")["length"].tolist()
     [0.5, 0.0]
     """
-    found = {}
-    for name, spec in columns.items():
-        if ":" not in spec or spec in frame.columns:
-            found[name] = numbers(field(frame, spec, file))
-            continue
-        one, other = (numbers(field(frame, path, file)) for path in spec.split(":", 1))
-        if (one < 0.0).any() or (other < 0.0).any():
-            raise BadInputError(f"{file} has negative numbers in {spec}: give their difference as one column.")
-        total = one + other
-        found[name] = np.divide(one - other, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0.0)
+    found = {name: _values(frame, spec, file) for name, spec in columns.items()}
+    unknown = [name for name, values in found.items() if len(values) and np.isnan(values).all()]
+    for name in unknown:
+        if columns[name] != STYLE.get(name):
+            raise BadInputError(f"{file} has no numbers in {columns[name]}.")
+        del found[name]  # not every version of the file counts all of them
+    if unknown and not found:
+        raise BadInputError(f"{file} has none of the counts of LMArena's style control in conv_metadata.")
     return found
+
+
+def _values(frame: pl.DataFrame, spec: str, file: str) -> Vector:
+    if ":" not in spec or spec in frame.columns:
+        return numbers(field(frame, spec, file))
+    one, other = (numbers(field(frame, path, file)) for path in spec.split(":", 1))
+    if (one < 0.0).any() or (other < 0.0).any():
+        raise BadInputError(f"{file} has negative numbers in {spec}: give their difference as one column.")
+    total = one + other
+    return np.divide(one - other, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0.0)
 
 
 def scaled_features(features: Mapping[str, Vector], file: str) -> Matrix:
