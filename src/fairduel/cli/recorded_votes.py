@@ -12,7 +12,7 @@ from fairduel.cli.folders import check_folder, claim, make_folder
 from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
-from fairduel.text import FORMULA, NUMBER, cell_text
+from fairduel.votes.exporting import csv_bytes
 from fairduel.votes.file_readers import READERS
 from fairduel.votes.reading import EMPTY_ROW, Reading, read_votes
 
@@ -81,7 +81,7 @@ def read_into(
     None to find it.
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
-    reading = read_votes(path, columns=named, strict=strict)
+    reading = read_votes(path, columns=named, strict=strict, whole=command == "export")
     folder = out or default_folder(command, path)
     check_folder(folder, command)
     refusal = _refusal(reading, path.name, folder / _SET_ASIDE)
@@ -175,7 +175,4 @@ def write_report(
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
     """Write a table as CSV, completely or not at all; text that a spreadsheet would run gets an apostrophe."""
-    text = pl.col(pl.String)
-    runs = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
-    safe = frame.with_columns(pl.when(runs).then(pl.lit("'") + text).otherwise(text).name.keep())
-    write_atomically(path, safe.rename(cell_text).write_csv().encode())
+    write_atomically(path, csv_bytes(frame))

@@ -1,8 +1,8 @@
 """Read CSV, JSON Lines and Parquet files into tables; broken lines keep their row, with what is wrong.
 
-A reader takes the path and the named columns (see :func:`fairduel.votes.read_votes`). It returns the table, the number
-of its first row, as a text editor counts, and a sentence about anything that it had to assume. ``READERS`` maps file
-extensions to readers.
+A reader takes the path, and a function that says which of the file's columns are needed. It returns the table, the
+number of its first row, as a text editor counts, and a sentence about anything that it had to assume. ``READERS`` maps
+file extensions to readers.
 """
 
 import codecs
@@ -20,12 +20,13 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from fairduel.errors import BadInputError
-from fairduel.votes.column_roles import find_columns
 
 FAULT, LINE = "\x00fault", "\x00line"
 """Columns that a reader may add for broken lines: what is wrong, and the original line."""
 _NOT_UTF8 = "not UTF-8"
 Columns = Mapping[str, str | None]
+Wanted = Callable[[Sequence[str]], list[str]]
+"""Given the names of all columns, returns those that are needed."""
 Read = tuple[pl.DataFrame, int, *tuple[str, ...]]
 _LONGEST_VALUE = 100  # lines within quotes; if longer, a closing quote is missing
 UNPACKED_BYTES, UNPACKED_RATIO = 2**28, 100
@@ -44,13 +45,13 @@ _LONE_SURROGATE = re.compile(
 )  # may also match an escaped backslash
 
 
-def read_table(path: Path, columns: Columns) -> Read:
+def read_table(path: Path, wanted: Wanted) -> Read:
     """Read a file with the reader for its extension."""
     read = next((reader for ending, reader in READERS.items() if path.name.lower().endswith(ending)), None)
     if read is None:
         raise BadInputError(f"unsupported file type: {path.name} (votes can be {', '.join(READERS)}).")
     try:
-        return read(path, columns)
+        return read(path, wanted)
     except (OSError, EOFError, MemoryError, zlib.error, PanicException, PolarsError) as error:
         raise BadInputError(f"cannot read {path}: {damage(error)}.") from error
 
@@ -132,7 +133,7 @@ def _decodes(content: bytes, encoding: str) -> bool:
     return True
 
 
-def read_csv(path: Path, _: Columns) -> Read:
+def read_csv(path: Path, _: Wanted) -> Read:
     """Read values separated by commas, semicolons or tabs, gzipped or not."""
     content, guesses = read_text(path)
     content, separator, above = csv_layout(content, path.name)
@@ -227,16 +228,16 @@ def _csv_fault(values: Sequence[str] | None, line: str, width: int) -> str | Non
     return _NOT_UTF8 if not line.isascii() and _readable(line) != line else None
 
 
-def read_json_lines(path: Path, columns: Columns) -> Read:
+def read_json_lines(path: Path, wanted: Wanted) -> Read:
     """Read one JSON object per line."""
     content, guesses = read_text(path)
     names = _json_names(content, path.name)
     if not names:
         raise BadInputError(f'{path.name} is empty or not JSON Lines: each line must be an object like {{"first": …}}.')
-    wanted = list(find_columns(names, columns, path.name).values())
+    columns = wanted(names)
     lone = b"\\u" in content and _LONE_SURROGATE.search(content)
     try:
-        frame = pl.read_ndjson(content, schema=dict.fromkeys(wanted, pl.String))
+        frame = pl.read_ndjson(content, schema=dict.fromkeys(columns, pl.String))
         if not lone and len(frame) == content.count(b"\n") + (not content.endswith(b"\n")):
             return frame, 1, *guesses  # otherwise some lines are empty, and row numbers would be wrong
     except PolarsError:
@@ -248,7 +249,7 @@ def read_json_lines(path: Path, columns: Columns) -> Read:
     is_object = pl.col("line").str.json_path_match("$").str.starts_with("{").fill_null(value=False)
     fault = pl.when(pl.col("line") == "").then(None).when(not_text.is_not_null()).then(not_text)
     fault = fault.when(~is_object).then(pl.lit("not JSON"))
-    values = [pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in wanted]
+    values = [pl.col("line").str.json_path_match(f"$['{name}']").alias(name) for name in columns]
     broken = pl.when(fault.is_not_null()).then(pl.col("line"))
     return lines.to_frame().select(*values, fault.alias(FAULT), broken.alias(LINE)), 1, *guesses
 
@@ -292,15 +293,14 @@ class _Pairs(list[tuple[str, object]]):
     """The keys and values of a JSON object, in which keys may repeat."""
 
 
-def read_parquet(path: Path, columns: Columns) -> Read:
+def read_parquet(path: Path, wanted: Wanted) -> Read:
     """Read the needed columns, with their types."""
-    names = list(pl.read_parquet_schema(path))
-    wanted = list(find_columns(names, columns, path.name).values())
-    check_unpacked(8 * len(wanted) * int(pl.scan_parquet(path).select(pl.len()).collect().item()), path)
-    return pl.read_parquet(path, columns=wanted), 1
+    columns = wanted(list(pl.read_parquet_schema(path)))
+    check_unpacked(8 * len(columns) * int(pl.scan_parquet(path).select(pl.len()).collect().item()), path)
+    return pl.read_parquet(path, columns=columns), 1
 
 
-READERS: dict[str, Callable[[Path, Columns], Read]] = {
+READERS: dict[str, Callable[[Path, Wanted], Read]] = {
     ".csv": read_csv,
     ".csv.gz": read_csv,
     ".tsv": read_csv,

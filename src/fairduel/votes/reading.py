@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.column_roles import PAIRS, find_columns
 from fairduel.votes.file_readers import FAULT, LINE, Columns, read_table
+from fairduel.votes.results import Result
 from fairduel.votes.votes import Codes, Indices, Mask, Votes, check_weights
 from fairduel.votes.words import shortened
 
@@ -31,8 +33,8 @@ _WHOLE = re.compile(r"^(-?[0-9]+)\.0+$")  # a whole number that a table has turn
 _STRAY = 0.05  # share of rows below which a spelling does not decide how the others are read
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading(Result):
     """The contents of a vote file: the votes, and the rows that could not be used.
 
     Created by :func:`read_votes`.
@@ -45,11 +47,12 @@ class Reading:
         columns: The column used for each role (``first``, ``second``, ``winner``, …).
         both_bad: Number of ties marked "both bad".
         warnings: One sentence about each thing that was read but may not mean what it seems to.
+        table: The row of each vote as it is in the file, shape ``(n, …)``, with the columns that were read.
 
     >>> table = pl.DataFrame({"left": ["tea", "tea"], "right": ["milk", "milk"], "winner": ["tea", "cola"]})
     >>> reading = votes_of(table)
-    >>> len(reading.votes), dict(reading.problems)
-    (1, {'unknown winner': 1})
+    >>> reading, dict(reading.problems)
+    (Reading(1 vote, 2 items; 1 of 2 rows set aside), {'unknown winner': 1})
     """
 
     votes: Votes
@@ -59,18 +62,31 @@ class Reading:
     columns: Mapping[str, str]
     both_bad: int
     warnings: tuple[str, ...]
+    table: pl.DataFrame
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the row number of each vote and the columns that were read."""
+        return pl.DataFrame({"row": self.votes.row}).hstack(renamed(self.table, "row"))
+
+    def brief(self) -> str:
+        """Return how many votes there are, and how many rows are unusable."""
+        lost = f"; {len(self.set_aside):,} of {self.rows:,} rows set aside" if len(self.set_aside) else ""
+        return self.votes.brief() + lost
 
 
-def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool = False) -> Reading:
-    r"""Read votes from a CSV, JSON Lines or Parquet file.
+def read_votes(
+    path: Path | str | Any, *, columns: Columns | None = None, strict: bool = False, whole: bool = False
+) -> Reading:
+    r"""Read votes from a CSV, JSON Lines or Parquet file, or from a data frame.
 
     Args:
         path: A ``.csv``, ``.csv.gz``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file. The winner is first,
             second, tie or both-bad (or a/b, model_a/model_b, left/right, 1/2, 1/-1), or the winning item's name. Text
-            is UTF-8 or UTF-16, otherwise Windows-1252 with a warning.
+            is UTF-8 or UTF-16, otherwise Windows-1252 with a warning. Or a data frame of polars, pandas or Arrow.
         columns: Column names by role: ``first``, ``second``, ``winner``, ``voter``, ``context``, ``time``, ``weight``.
             Roles not listed are found by common column names; None means that there is no such column.
         strict: Raise an error if any row is unusable, instead of setting it aside.
+        whole: Read all columns of the file, not only those that are needed, to :func:`export` them.
 
     Returns:
         The votes, and the rows set aside with the reason for each.
@@ -87,8 +103,13 @@ def read_votes(path: Path | str, *, columns: Columns | None = None, strict: bool
     >>> reading.set_aside["row"].to_list()
     [4]
     """
-    path = Path(path)
-    frame, first_row, *guesses = read_table(path, columns or {})
+    if not isinstance(path, (Path, str)):
+        return votes_of(pl.DataFrame(path), columns=columns, strict=strict)
+    path, given = Path(path), columns or {}
+    name = path.name
+    frame, first_row, *guesses = read_table(
+        path, list if whole else lambda names: list(find_columns(names, given, name).values())
+    )
     reading = votes_of(frame, columns=columns, strict=strict, first_row=first_row, name=path.name)
     return replace(reading, warnings=(*guesses, *reading.warnings))
 
@@ -143,24 +164,8 @@ def votes_of(
         time=_seconds(frame[found["time"]], warnings)[good] if "time" in found else None,
     )
     both_bad, told = int((winner == _BOTH_BAD).sum()), tuple(warnings)
-    return Reading(votes, problems, set_aside, rows=len(frame), columns=found, both_bad=both_bad, warnings=told)
-
-
-def as_table(votes: Votes) -> pl.DataFrame:
-    """Return the votes as a table with the columns first, second, winner (first, second or tie) and voter.
-
-    >>> as_table(Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5])).rows()
-    [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
-    """
-    items = np.array(votes.items)
-    columns = {
-        "first": items[votes.first],
-        "second": items[votes.second],
-        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
-    }
-    if votes.voter is not None:
-        columns["voter"] = np.array(votes.voters)[votes.voter]
-    return pl.DataFrame(columns)
+    table = frame.drop(FAULT, LINE, strict=False)[good]
+    return Reading(votes, problems, set_aside, len(frame), found, both_bad=both_bad, warnings=told, table=table)
 
 
 def _plain_column(column: pl.Series, role: str, name: str) -> pl.Series:
@@ -285,16 +290,25 @@ def _faults(
 
 def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], first_row: int) -> pl.DataFrame:
     places = np.flatnonzero(faults)
-    values = frame.drop(FAULT, LINE, strict=False)[places]
-    for name in {"row", "reason", "line"} & set(values.columns):
-        other = name
-        while other in values.columns:
-            other += " (column)"
-        values = values.rename({name: other})
+    values = renamed(frame.drop(FAULT, LINE, strict=False)[places], "row", "reason", "line")
     row = pl.Series("row", places + first_row, dtype=pl.Int64)
     reason = pl.Series("reason", [reasons[fault] for fault in faults[places]], dtype=pl.String)
     broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
     return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
+
+
+def renamed(table: pl.DataFrame, *taken: str) -> pl.DataFrame:
+    """Rename the columns of a file whose names are ``taken`` by ours.
+
+    >>> renamed(pl.DataFrame({"row": [1], "item": ["tea"]}), "row").columns
+    ['row (column)', 'item']
+    """
+    for name in set(taken) & set(table.columns):
+        other = name
+        while other in table.columns or other in taken:
+            other += " (column)"
+        table = table.rename({name: other})
+    return table
 
 
 def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataFrame) -> str:
