@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from fairduel.votes.auditing import Audit, audit
     from fairduel.votes.care import trusted_weights
     from fairduel.votes.cleaning import Cleaned, clean
-    from fairduel.votes.exporting import export
+    from fairduel.votes.exporting import Exported, export
     from fairduel.votes.features import Features, read_features
     from fairduel.votes.fragile import Fragility, fragility
     from fairduel.votes.model import RobustPreferenceModel
     from fairduel.votes.preference_data import Preferences, preferences
-    from fairduel.votes.ranking import Ranking, rank
+    from fairduel.votes.ranking import Ranking, Standing, rank
     from fairduel.votes.reading import Reading, read_votes
     from fairduel.votes.stress_tests import stress
     from fairduel.votes.voters import Evidence, audit_voters
@@ -27,12 +27,14 @@ _MODULE_OF = {
     "Audit": "auditing",
     "Cleaned": "cleaning",
     "Evidence": "voters",
+    "Exported": "exporting",
     "Features": "features",
     "Fragility": "fragile",
     "Preferences": "preference_data",
     "Ranking": "ranking",
     "Reading": "reading",
     "RobustPreferenceModel": "model",
+    "Standing": "ranking",
     "audit": "auditing",
     "audit_voters": "voters",
     "clean": "cleaning",
@@ -50,12 +52,14 @@ __all__ = [
     "Audit",
     "Cleaned",
     "Evidence",
+    "Exported",
     "Features",
     "Fragility",
     "Preferences",
     "Ranking",
     "Reading",
     "RobustPreferenceModel",
+    "Standing",
     "Votes",
     "audit",
     "audit_voters",

@@ -64,12 +64,12 @@ def export(
     for name in formats:
         if name not in get_args(Format):
             raise unknown_name("format", str(name), get_args(Format))
+    found = preferences(cleaned, least_weight=least_weight) if {"trl", "kto"} & set(formats) else None
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInputError(f"cannot write to {folder}: {error.strerror}.") from error
-    found = preferences(cleaned, least_weight=least_weight) if {"trl", "kto"} & set(formats) else None
     written: dict[str, int] = {}
     for file, frame in _tables(cleaned, found, formats).items():
         write_atomically(folder / file, _WRITERS[Path(file).suffix](frame))
