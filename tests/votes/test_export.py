@@ -14,6 +14,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes import audit, clean, export, preferences, rank, read_votes
 from fairduel.votes.exporting import FILES
 from fairduel.votes.preference_data import _messages
+from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import arena
 
 OURS = ["weight", "flagged", "reason"]
@@ -218,6 +219,35 @@ def test_preferences_stay_preferences(tmp_path):
     assert [row[:3] for row in first_texts(tmp_path / "w.parquet", **messages)[0]] == [([ASK], [TEA], [MILK])] * 3
     explicit = {"prompt": [[ASK]] * 4, "chosen": [[TEA]] * 4, "rejected": [[MILK]] * 4}
     assert [row[:3] for row in first_texts(tmp_path / "u.jsonl", **explicit)[0]] == [([ASK], [TEA], [MILK])] * 3
+
+
+# ---------------------------------------------------------------------- reasons
+
+
+def test_votes_that_count_less_without_a_flag_say_why():
+    """The last of 30 voters copies the first on 60 duels; in another file a crowd promotes Oak."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(8, size=60)
+    won = rng.random((30, 60)) < 0.6
+    won[-1] = won[0]
+    answers = {
+        "first": np.tile(first, 30).astype(str),
+        "second": np.tile((first + rng.integers(1, 8, 60)) % 8, 30).astype(str),
+        "winner": np.where(won, "first", "second").ravel(),
+        "voter": np.repeat(np.arange(30), 60).astype(str),
+        "context": np.tile(np.arange(60), 30).astype(str),
+    }
+    copied = clean(read_votes(pl.DataFrame(answers)))
+    assert set(copied.to_frame().tail(60)["reason"]) == {"repeats the vote of a near-identical voter"}
+    attacked = clean(
+        read_votes(inject(arena(liars={}, seed=6)[0], "promote", "Oak", size=120, voters=60).votes.to_frame())
+    )
+    for found, start in ((copied, "repeats"), (attacked, "one of the occasional voters who, as a group,")):
+        assert not found.flagged.any()
+        reasons = found.to_frame()["reason"]
+        np.testing.assert_array_equal(reasons != "", found.evidence.vote_weights(found.votes) < 1.0)
+        assert all(reason.startswith(start) for reason in reasons if reason)
+        assert any(reasons)
 
 
 # ---------------------------------------------------------------------- edges

@@ -138,6 +138,10 @@ class Audit(Result):
         """Say who won, and whether that depends on flagged voters."""
         return _conclusion(self)
 
+    def _preview(self) -> pl.DataFrame:
+        several = any(standing.component > 1 for standing in self.shown.standings)
+        return self.to_frame().select("item", *(["group"] if several else []), *_RANKS, "rank_by_all")
+
     def ranks(self) -> list[tuple[Standing, Standing]]:
         """Return each item's standing with all votes and after the audit, in the order of the latter."""
         before = {standing.item: standing for standing in self.everyone.standings}

@@ -84,8 +84,11 @@ class Cleaned(Result):
         votes = counted_noun(len(self.votes), "vote")
         if self.evidence is None:
             return [f"The file does not say who voted, so no voter was checked: all {votes} count fully."]
-        flagged = f"{int(self.evidence.flagged.sum()):,} of {counted_noun(len(self.evidence.voters), 'voter')} flagged"
-        sentences = [f"{flagged}: {int(self.flagged.sum()):,} of {votes} count nothing."]
+        voters, flagged = counted_noun(len(self.evidence.voters), "voter"), int(self.evidence.flagged.sum())
+        sentences = [f"None of the {voters} is flagged."]
+        if flagged:
+            them = f"{flagged:,} of {voters} {'is' if flagged == 1 else 'are'} flagged"
+            sentences = [f"{them}: {int(self.flagged.sum()):,} of {votes} count nothing."]
         if not (self.trust * self.votes.weight).any():
             sentences.append("No vote is left after the audit, so the ranking is by all votes.")
         return sentences

@@ -1,7 +1,6 @@
 """Write cleaned votes, their ranking, and preference data to files."""
 
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairduel.files import write_atomically
 from fairduel.text import FORMULA, NUMBER, cell_text
 from fairduel.votes.care import IGNORED
 from fairduel.votes.cleaning import Cleaned
-from fairduel.votes.preference_data import Preferences, preferences
+from fairduel.votes.preference_data import Preferences, json_column, preferences
 
 Format = Literal["csv", "parquet", "trl", "kto"]
 FILES = ("ranking.csv", "votes.csv", "ranking.parquet", "votes.parquet", "trl.jsonl", "kto.jsonl")
@@ -95,18 +94,11 @@ def csv_bytes(frame: pl.DataFrame) -> bytes:
     >>> csv_bytes(pl.DataFrame({"item": ["=1+1"], "messages": [[{"role": "user"}]]})).decode()
     'item,messages\n\'=1+1,"[{""role"": ""user""}]"\n'
     """
-    flat = frame.with_columns(_json_column(column) for column in frame if column.dtype.is_nested())
+    flat = frame.with_columns(json_column(column) for column in frame if column.dtype.is_nested())
     text = pl.col(pl.String)
     runs = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
     safe = flat.with_columns(pl.when(runs).then(pl.lit("'") + text).otherwise(text).name.keep())
     return safe.rename(cell_text).write_csv().encode()
-
-
-def _json_column(column: pl.Series) -> pl.Series:
-    texts = [
-        None if value is None else json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()
-    ]
-    return pl.Series(column.name, texts, dtype=pl.String)
 
 
 def _parquet_bytes(frame: pl.DataFrame) -> bytes:

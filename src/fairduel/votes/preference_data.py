@@ -8,7 +8,8 @@ context is the prompt.
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from fairduel.duel import Vector
 from fairduel.votes.care import IGNORED
 from fairduel.votes.cleaning import Cleaned
 from fairduel.votes.results import Result
-from fairduel.votes.votes import Indices, Mask, sums
+from fairduel.votes.votes import Codes, Indices, Votes
 from fairduel.votes.words import counted_noun, listed
 
 Text = str | list[dict[str, str]]
@@ -64,6 +65,9 @@ class Preferences(Result):
         )
         return pl.concat([good, bad]).sort("row", maintain_order=True)
 
+    def _preview(self) -> pl.DataFrame:
+        return self.frame.select("prompt", "chosen", "rejected", "margin", "weight", "votes_for", "votes_against")
+
     def brief(self) -> str:
         """Return how many votes are in the set, and how many are left out and why."""
         total = len(self.frame) + sum(self.left_out.values())
@@ -95,57 +99,45 @@ def preferences(cleaned: Cleaned, *, least_weight: float = IGNORED) -> Preferenc
     """
     at_least_zero("least_weight", least_weight)
     votes, left_out = cleaned.votes, dict[str, int]()
-    flagged = cleaned.flagged
     kept = np.ones(len(votes), dtype=np.bool_)
     for reason, holds in {
         "ties": votes.is_tie,
-        "by flagged voters": flagged & (least_weight > 0.0),
+        "by flagged voters": cleaned.flagged & (least_weight > 0.0),
         f"with a weight below {least_weight:g}": (cleaned.trust < least_weight) | (votes.weight == 0.0),
     }.items():
         left_out[reason] = int((kept & holds).sum())
         kept &= ~holds
-    chosen = np.flatnonzero(kept)
-    rows, places = [], []
-    for place, texts in zip(chosen, _texts(cleaned, chosen), strict=True):
-        if isinstance(texts, str):
-            left_out[texts] = left_out.get(texts, 0) + 1
-        else:
-            rows.append(texts)
-            places.append(place)
-    frame = _frame(cleaned, np.array(places, dtype=np.int64), rows)
+    places = np.flatnonzero(kept)
+    texts, reasons = _texts(cleaned, places)
+    left_out |= Counter(reason for reason in reasons if reason)
+    found = np.array([not reason for reason in reasons], dtype=np.bool_)
+    frame = _frame(cleaned, places[found], texts.filter(found))
     return Preferences(frame, {reason: count for reason, count in left_out.items() if count})
 
 
-class _Texts(NamedTuple):
-    prompt: Text
-    chosen: Text
-    rejected: Text
-
-
-def _frame(cleaned: Cleaned, places: Indices, rows: Sequence[_Texts]) -> pl.DataFrame:
+def _frame(cleaned: Cleaned, places: Indices, texts: pl.DataFrame) -> pl.DataFrame:
     """Return the table of :class:`Preferences`, from the votes at ``places`` (m,) and their texts."""
-    votes, conversations = cleaned.votes, any(isinstance(row.chosen, list) for row in rows)
-    first_won = votes.result[places] == 1.0
-    won = np.where(first_won, votes.first[places], votes.second[places])
-    lost = np.where(first_won, votes.second[places], votes.first[places])
+    votes, counts = cleaned.votes, cleaned.votes.weight[places]
+    won, lost = _won_and_lost(votes, places)
     scores, component = cleaned.ranking.scores, _components(cleaned)
-    margin = np.where(component[won] == component[lost], np.maximum(scores[won] - scores[lost], 0.0), 0.0)
     items = pl.Series(votes.items, dtype=pl.String)
-    texts = {
-        name: pl.Series([getattr(row, name) for row in rows], dtype=_MESSAGES if conversations else pl.String)
-        for name in _Texts._fields
-    }
-    counts = votes.weight[places]
     columns = {
-        "margin": margin,
+        "margin": np.where(component[won] == component[lost], np.maximum(scores[won] - scores[lost], 0.0), 0.0),
         "weight": counts * cleaned.trust[places],
         "flagged": cleaned.flagged[places],
-        **_agreement(rows, counts),
+        **_agreement(texts, counts),
         "chosen_model": items.gather(won),
         "rejected_model": items.gather(lost),
         "row": votes.row[places],
     }
-    return pl.DataFrame({**texts, **columns})
+    return texts.hstack(pl.DataFrame(columns))
+
+
+def _won_and_lost(votes: Votes, places: Indices) -> tuple[Codes, Codes]:
+    """Return the winners and the losers of the votes at ``places`` (m,), both (m,)."""
+    first_won = votes.result[places] == 1.0
+    one, other = votes.first[places], votes.second[places]
+    return np.where(first_won, one, other), np.where(first_won, other, one)
 
 
 def _components(cleaned: Cleaned) -> Indices:
@@ -154,19 +146,19 @@ def _components(cleaned: Cleaned) -> Indices:
     return np.array([found[item] for item in cleaned.ranking.items], dtype=np.int64)
 
 
-def _agreement(rows: Sequence[_Texts], counts: Vector) -> dict[str, Vector]:
+def _agreement(texts: pl.DataFrame, counts: Vector) -> dict[str, pl.Series]:
     """Return how many votes, each counted ``counts`` (m,) times, say the same on the same texts, and the opposite."""
-    place: dict[str, int] = {}
-    said, opposite = (
-        np.array([place.setdefault(json.dumps(key), len(place)) for key in keys], dtype=np.int64)
-        for keys in (rows, [(prompt, rejected, chosen) for prompt, chosen, rejected in rows])
+    keys = texts.with_columns(json_column(column) for column in texts if column.dtype.is_nested())
+    same, opposite = ["prompt", "chosen", "rejected"], ["prompt", "rejected", "chosen"]
+    votes = keys.with_columns(votes=counts).group_by(same).agg(pl.sum("votes"))
+    found = (
+        keys.join(votes, left_on=left, right_on=same, how="left", maintain_order="left") for left in (same, opposite)
     )
-    votes = sums(said, len(place), counts)
-    return {"votes_for": votes[said], "votes_against": votes[opposite]}
+    return dict(zip(("votes_for", "votes_against"), (each["votes"].fill_null(0.0) for each in found), strict=True))
 
 
-def _texts(cleaned: Cleaned, places: Indices) -> Iterator[_Texts | str]:
-    """Yield the texts of the votes at ``places`` (m,), the winner's first, or why there are none."""
+def _texts(cleaned: Cleaned, places: Indices) -> tuple[pl.DataFrame, Sequence[str]]:
+    """Return prompt, chosen and rejected of the votes at ``places`` (m,), and why any are missing, otherwise empty."""
     votes, table, roles = cleaned.votes, cleaned.reading.table, cleaned.reading.columns
     first_won = votes.result[places] == 1.0
     answers = [pair for pair in _SIDES if set(pair) <= set(table.columns)]
@@ -175,23 +167,34 @@ def _texts(cleaned: Cleaned, places: Indices) -> Iterator[_Texts | str]:
     elif answers:
         pair = answers[0][::-1] if roles["first"].lower().endswith("_b") else answers[0]
     else:
-        yield from _names(cleaned, places, first_won)
-        return
+        return _names(votes, places), [""] * len(places)
     one, other = (_values(table[name][places]) for name in pair)
     prompts = _values(table["prompt"][places]) if "prompt" in table.columns else [None] * len(places)
-    for first, prompt, *texts in zip(first_won, prompts, one, other, strict=True):
-        winner, loser = texts if first else reversed(texts)
-        yield _split(prompt, winner, loser)
+    found = [
+        _split(prompt, *(texts if first else reversed(texts)))
+        for first, prompt, *texts in zip(first_won, prompts, one, other, strict=True)
+    ]
+    is_list = any(isinstance(texts, _Texts) and isinstance(texts.chosen, list) for texts in found)
+    columns = {
+        name: pl.Series([getattr(texts, name, None) for texts in found], dtype=_MESSAGES if is_list else pl.String)
+        for name in _Texts._fields
+    }
+    return pl.DataFrame(columns), ["" if isinstance(texts, _Texts) else texts for texts in found]
 
 
-def _names(cleaned: Cleaned, places: Indices, first_won: Mask) -> Iterator[_Texts]:
-    """Yield the context and the names of the items, the winner's first."""
-    votes = cleaned.votes
-    contexts = np.zeros(len(votes), dtype=np.int64) if votes.context is None else votes.context
-    names = votes.contexts or ("",)
-    for place, first in zip(places, first_won, strict=True):
-        one, other = votes.items[votes.first[place]], votes.items[votes.second[place]]
-        yield _Texts(names[contexts[place]], *((one, other) if first else (other, one)))
+def _names(votes: Votes, places: Indices) -> pl.DataFrame:
+    """Return the context and the names of the items as texts."""
+    items = pl.Series(votes.items, dtype=pl.String)
+    contexts = np.zeros(len(votes), dtype=np.int32) if votes.context is None else votes.context
+    won, lost = _won_and_lost(votes, places)
+    prompts = pl.Series(votes.contexts or [""], dtype=pl.String).gather(contexts[places])
+    return pl.DataFrame({"prompt": prompts, "chosen": items.gather(won), "rejected": items.gather(lost)})
+
+
+class _Texts(NamedTuple):
+    prompt: Text
+    chosen: Text
+    rejected: Text
 
 
 def _values(column: pl.Series) -> list[Any]:
@@ -213,9 +216,9 @@ def _split(prompt: Any, winner: Any, loser: Any) -> _Texts | str:
     >>> _split("?", "tea", "tea")
     'with the same text twice'
     """
-    if winner is None or loser is None:
+    if winner is None or loser is None or isinstance(winner, list) != isinstance(loser, list):
         return _NO_TEXT
-    if not (isinstance(winner, list) and isinstance(loser, list)):
+    if not isinstance(winner, list):
         texts = _Texts(_content(prompt), _content(winner), _content(loser))
         return _SAME_TEXT if texts.chosen == texts.rejected else texts
     given, one, other = _messages(prompt), _messages(winner, prompt), _messages(loser, prompt)
@@ -251,3 +254,15 @@ def _content(content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and part.get("text"))
     return "" if content is None else str(content)
+
+
+def json_column(column: pl.Series) -> pl.Series:
+    """Return a column of lists or objects as JSON text.
+
+    >>> json_column(pl.Series([[{"role": "user"}], None])).to_list()
+    ['[{"role": "user"}]', None]
+    """
+    texts = [
+        None if value is None else json.dumps(value, ensure_ascii=False, default=str) for value in column.to_list()
+    ]
+    return pl.Series(column.name, texts, dtype=pl.String)

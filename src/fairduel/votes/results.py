@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_ROWS = 20
-_LONGEST_CELL = 60  # characters
+_LONGEST_CELL = 150  # characters
 _LONGEST_SENTENCE = 300
 
 
@@ -30,7 +30,7 @@ class Result(ABC):
         return self.to_frame()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({_clipped(self.brief(), _LONGEST_SENTENCE)})"
+        return f"{type(self).__name__}({clipped(self.brief(), _LONGEST_SENTENCE)})"
 
     def _repr_html_(self) -> str:
         """Return the result as HTML, for notebooks."""
@@ -58,13 +58,13 @@ def _text(value: Any, longest: int = _LONGEST_CELL) -> str:
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return "" if value is None else escape(_clipped(str(value), longest))
+    return "" if value is None else escape(clipped(str(value), longest))
 
 
-def _clipped(text: str, longest: int) -> str:
+def clipped(text: str, longest: int = _LONGEST_CELL) -> str:
     """Return the start of a text that is too long, with its control characters as escapes.
 
-    >>> _clipped("strawberry", 6)
+    >>> clipped("strawberry", 6)
     'straw…'
     """
     text = printable(text[: longest + 1])

@@ -186,7 +186,8 @@ class Evidence(Result):
         return f"{int(self.flagged.sum()):,} of {counted_noun(len(self.voters), 'voter')} flagged"
 
     def _preview(self) -> pl.DataFrame:
-        return self.to_frame().select("voter", "flagged", "votes", "agreement", "log10_evidence", "why")
+        voters = self.to_frame().select("voter", "flagged", "votes", "agreement", "log10_evidence", "why")
+        return voters.filter("flagged") if self.flagged.any() else voters
 
 
 def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = True) -> Evidence:
