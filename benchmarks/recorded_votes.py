@@ -13,7 +13,7 @@ import polars as pl
 
 from benchmarks.measures import peak_memory, seconds
 from fairduel.votes import RobustPreferenceModel, Votes, rank, read_votes
-from fairduel.votes.audit import audit
+from fairduel.votes.auditing import audit
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.reading import votes_of
 

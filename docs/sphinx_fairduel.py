@@ -1,15 +1,18 @@
-"""Small additions to Sphinx: formulas as MathML, tables of settings, links of pictures and re-exported names."""
+"""Small additions to Sphinx: formulas as MathML, tables of settings, notebooks, links of pictures and names."""
 # ruff: noqa: INP001  # loaded by conf.py
 
 import dataclasses
 import importlib
 import inspect
+import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from latex2mathml.converter import convert
+from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
@@ -28,6 +31,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the additions with Sphinx."""
     app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))
     app.add_directive("agent-settings", SettingsTable)
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("doctree-read", _link_pictures)
     app.connect("missing-reference", _resolve_reexport)
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)  # before napoleon
@@ -75,6 +80,33 @@ class SettingsTable(SphinxDirective):
         ]
         table = ["| setting | default | meaning |", "|---|---|---|", *rows]
         return self.parse_text_to_nodes("\n".join(table))
+
+
+class NotebookParser(MystParser):
+    """A notebook as a page: its texts, its code, and what the code showed when it was last run."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """Turn the cells into Markdown and let MyST parse it."""
+        cells = json.loads(inputstring)["cells"]
+        super().parse("\n\n".join(part for cell in cells for part in _cell_parts(cell)), document)
+
+
+def _cell_parts(cell: dict[str, Any]) -> Iterator[str]:
+    """Yield a notebook's cell, and each of its outputs, as Markdown."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"````python\n{source}\n````"
+    for output in cell["outputs"]:
+        shown = output.get("data", {})
+        if "text/html" in shown:
+            table = "".join(shown["text/html"]).replace("<table>", '<table class="docutils align-default">')
+            yield f'````{{raw}} html\n<div class="table-wrapper">{table}</div>\n````'
+        else:
+            yield f"````text\n{''.join(output.get('text') or shown['text/plain']).rstrip()}\n````"
 
 
 def _find(name: str) -> type:

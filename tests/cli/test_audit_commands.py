@@ -10,8 +10,7 @@ import sys
 import polars as pl
 import pytest
 
-from fairduel.votes.reading import as_table
-from fairduel.votes.stress import inject
+from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import arena
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
@@ -28,7 +27,7 @@ def fairduel(*arguments, cwd):
 def votes_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("votes")
     votes, _ = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
-    as_table(votes).write_csv(folder / "votes.csv")
+    votes.to_frame().write_csv(folder / "votes.csv")
     return folder / "votes.csv"
 
 
@@ -99,7 +98,7 @@ def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
 
 def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
     votes, _ = arena(voters=30, votes_each=15, liars={}, seed=3)
-    table = as_table(votes).with_columns(
+    table = votes.to_frame().with_columns(
         pl.col("first", "second").str.replace("Oak", "$x_{$", literal=True), timestamp=pl.lit(1), minute=pl.lit(2)
     )
     table.write_csv(tmp_path / "v.csv")
@@ -112,7 +111,7 @@ def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
 def test_names_are_text_not_markup(tmp_path):
     votes, _ = arena(voters=40, votes_each=15, liars={}, seed=3)
     attacked = inject(votes, "promote", "Oak", size=80, voters=2).votes
-    table = as_table(attacked).with_columns(
+    table = attacked.to_frame().with_columns(
         pl.col("first", "second").str.replace("Oak", "<b>[red]Oák & ünî\u200bcode[/red]</b>"),
         pl.col("voter").str.replace("liar 1", "[bold]evil</td>"),
     )

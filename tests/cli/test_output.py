@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairduel.votes.reading import as_table
 from fairduel.votes.synthetic import arena
 
 ROOT = Path(__file__).parents[2]
@@ -31,20 +30,33 @@ REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
+    ["export", "votes.csv", "--format", "trl"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
     ["sweep", "grid.toml", "--jobs", "1"],
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-COMMANDS = ["rank", "audit", "stress", "demo", "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
+COMMANDS = [
+    "rank",
+    "audit",
+    "stress",
+    "export",
+    "demo",
+    "reproduce",
+    "simulate",
+    "tune",
+    "verify",
+    "leaderboard",
+    "sweep",
+]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("output")
     votes, _ = arena(voters=40, votes_each=15, liars={"promotes": 2}, target="Oak", seed=2)
-    table = as_table(votes)
+    table = votes.to_frame()
     table.write_csv(folder / "votes.csv")
     long = table.with_columns(pl.col("first", "second").str.replace("Oak", LONG), winner=pl.col("winner"))
     long.write_csv(folder / "long.csv")

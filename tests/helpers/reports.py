@@ -24,10 +24,10 @@ from fairduel.report.verify_page import write_verify
 from fairduel.report.vote_attacks_page import write_vote_attacks
 from fairduel.report.votes_page import ranking_sections, write_votes_report
 from fairduel.simulation import Cell
-from fairduel.votes.audit import audit
+from fairduel.votes.auditing import audit
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
-from fairduel.votes.stress import stress, summarise_stress
+from fairduel.votes.stress_tests import stress, summarise_stress
 from fairduel.votes.synthetic import arena
 
 ROUNDS = 30

@@ -8,7 +8,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.report.audit_page import audit_sections
 from fairduel.votes import Votes, rank
-from fairduel.votes.audit import audit, tops
+from fairduel.votes.auditing import audit, tops
 from fairduel.votes.ranking import summarise, verdicts
 from fairduel.votes.synthetic import arena
 

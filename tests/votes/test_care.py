@@ -10,7 +10,7 @@ from fairduel.votes.bradley_terry import TINY_RIDGE, fit_scores, wins
 from fairduel.votes.care import MOST_WEIGHT, voter_reliability
 from fairduel.votes.care import _Cast as Cast
 from fairduel.votes.care import _own_influence as own_influence
-from fairduel.votes.stress import inject
+from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import ITEMS, arena
 
 VOTES, _ = arena(liars={}, seed=2)

@@ -11,7 +11,7 @@ from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.campaign import Push
 from fairduel.votes.collusion import Crowd, _crowd_push, _meetings, alike_pairs, e_bh, shared_evidence
 from fairduel.votes.null_model import Decisive, best_honest, consensus
-from fairduel.votes.stress import inject, rank_of
+from fairduel.votes.stress_tests import inject, rank_of
 from fairduel.votes.synthetic import arena
 from fairduel.votes.voters import audit_voters
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import Fitting, _close_gap, _influence, challengers, fragility
+from fairduel.votes.fragile import Fitting, _close_gap, _influence, challengers, fragility
 from fairduel.votes.lower_bound import _Proof
 from fairduel.votes.vote_counts import count_votes
 
@@ -182,7 +182,7 @@ def test_influence_is_the_derivative(how):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("gap", [0.0, 0.3, 4.0, 40.0, 1e6])
 def test_the_most_influential_votes_close_a_gap(seed, gap, monkeypatch):
-    monkeypatch.setattr("fairduel.votes.fragility._SORTED_KINDS", 2)
+    monkeypatch.setattr("fairduel.votes.fragile._SORTED_KINDS", 2)
     rng = np.random.default_rng(seed)
     influence, available = rng.integers(-3, 9, 50) / 4, rng.integers(0, 4, 50)
     one_by_one, total = np.zeros_like(available), 0.0
@@ -211,7 +211,7 @@ def test_a_row_that_counts_nine_times_is_nine_votes():
 def test_few_kinds_are_enough_to_search(monkeypatch, seed, how):
     votes = random_votes(seed, items=8, count=900, tie_share=0.1)
     [slow] = fragility(votes, hows=[how])
-    monkeypatch.setattr("fairduel.votes.fragility._SEARCHED_KINDS", 30)
+    monkeypatch.setattr("fairduel.votes.fragile._SEARCHED_KINDS", 30)
     [fast] = fragility(votes, hows=[how])
     assert (fast.found, fast.at_least, fast.gains) == (slow.found, slow.at_least, slow.gains)
 

@@ -53,7 +53,7 @@ def test_standings_hold_together():
         assert s.mean_weight == pytest.approx(ranking.weights[mine].mean())
         assert s.games == mine.sum()
     assert ranking.scores.mean() == pytest.approx(0.0, abs=1e-12)
-    assert ranking.frame().columns[:4] == ["item", "component", "group", "rank"]
+    assert ranking.to_frame().columns[:4] == ["item", "component", "group", "rank"]
 
 
 def test_weights_none_without_a_ridge_is_plain_bradley_terry():

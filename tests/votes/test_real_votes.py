@@ -8,8 +8,8 @@ import pytest
 
 from fairduel.votes import rank
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.fragility import Fitting, fragility
-from fairduel.votes.stress import inject, rank_of, stress
+from fairduel.votes.fragile import Fitting, fragility
+from fairduel.votes.stress_tests import inject, rank_of, stress
 from fairduel.votes.voters import audit_voters
 
 

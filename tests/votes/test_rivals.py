@@ -6,7 +6,7 @@ from scipy import optimize
 
 from fairduel.votes import Votes
 from fairduel.votes.rivals import RIVALS, am_elo_loss, crowd_bt_loss, plain, rank_centrality
-from fairduel.votes.stress import inject
+from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import ITEMS, arena
 
 VOTES, _ = arena(voters=40, liars={"inverts": 2}, taste=0.0, seed=4)

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairduel.votes import audit_voters, read_votes
-from fairduel.votes.audit import audit
+from fairduel.votes import audit, audit_voters, read_votes
 from fairduel.votes.synthetic import arena
 from fairduel.votes.voters import LOG_10
 

@@ -9,7 +9,7 @@ import pytest
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.stress import Attack, inject, rank_of, stress, summarise_stress
+from fairduel.votes.stress_tests import Attack, inject, rank_of, stress, summarise_stress
 from fairduel.votes.synthetic import arena
 
 VOTES, _ = arena(voters=60, liars={}, seed=0)

@@ -8,12 +8,11 @@ import pytest
 from scipy import optimize, special
 
 from fairduel import BadInputError
-from fairduel.votes import Votes, rank, read_features, read_votes
-from fairduel.votes.audit import audit
+from fairduel.votes import Votes, audit, rank, read_features, read_votes
 from fairduel.votes.design import PairsAndNumbers, Rows
 from fairduel.votes.ranking import summarise
 from fairduel.votes.robust_fit import fixed_point, robust_fit
-from fairduel.votes.stress import inject
+from fairduel.votes.stress_tests import inject
 
 SKILL, WORDS = np.array([1.0, 0.5, 0.0, -0.5, -1.0]), np.array([0.0, 0.5, 1.0, 2.0, 3.0])
 NAMES = tuple("abcde")

@@ -12,7 +12,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.campaign import Cells, Push, exposure_evidence, find_cells, find_meetings, pushing, urn_unevenness
 from fairduel.votes.null_model import best_honest, best_honest_slope
-from fairduel.votes.stress import inject
+from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import arena
 from fairduel.votes.timing import stretches
 from fairduel.votes.voters import _baseline, _by_kind, audit_voters
@@ -251,7 +251,7 @@ def hasty_among(times) -> list[str]:
     )
     evidence = audit_voters(votes)
     found = np.array(names)[evidence.hasty].tolist()
-    assert sorted(evidence.frame(votes.items).filter("hasty")["voter"]) == found
+    assert sorted(evidence.to_frame().filter("hasty")["voter"]) == found
     assert "fifth" not in " ".join(evidence.why)
     return found
 
@@ -271,7 +271,7 @@ def test_times_in_whole_minutes_cannot_tell_haste():
 def test_the_frame_has_a_row_for_each_voter_and_the_most_evidence_first():
     votes, liars = arena(seed=4)
     evidence = audit_voters(votes)
-    frame = evidence.frame(votes.items)
+    frame = evidence.to_frame()
     assert len(frame) == len(votes.voters)
     assert set(frame["voter"][: int(evidence.flagged.sum())]) <= set(liars)
     assert frame.filter(pl.col("flagged"))["why"].str.len_chars().min() > 10

@@ -10,6 +10,7 @@ from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
 from fairduel.cli.demo import demo
+from fairduel.cli.export import export_command
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
 from fairduel.cli.output import Record, reporting
@@ -63,6 +64,7 @@ _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
     "stress": stress_command,
+    "export": export_command,
     "demo": demo,
 }
 _BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]

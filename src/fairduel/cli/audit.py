@@ -9,7 +9,7 @@ from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_tables import flagged_cells, fragility_cells, ranks_table
-from fairduel.votes.audit import Audit, audit, tops
+from fairduel.votes.auditing import Audit, audit, tops
 
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="Check what changes the top 1, 2, …, N.")]
 _MAX_ROWS = 20

@@ -13,7 +13,6 @@ from fairduel.cli.rank import rank_command
 from fairduel.cli.recorded_votes import write_csv
 from fairduel.cli.stress import AttackOption, stress_command
 from fairduel.votes.bradley_terry import fit_scores, wins
-from fairduel.votes.reading import as_table
 from fairduel.votes.synthetic import arena
 
 _TARGET = "Maple"
@@ -33,7 +32,7 @@ def demo(
     votes, liars = arena(seed=seed, target=_TARGET)
     claim(out, "demo")
     file = out / "votes.csv"
-    write_csv(file, as_table(votes))
+    write_csv(file, votes.to_frame())
     planted = ", ".join(f"{name} ({kind})" for name, kind in sorted(liars.items(), key=lambda pair: pair[1]))
     say(
         f"{file} has {len(votes):,} synthetic votes by {len(votes.voters)} voters on {len(votes.items)} items. "

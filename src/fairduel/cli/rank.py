@@ -138,7 +138,7 @@ def rank_command(
         reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value, reliability=trusted
     )
     recorded.claim_for(folder, "rank", votes, reading)
-    recorded.write_csv(folder / "ranking.csv", ranking.frame())
+    recorded.write_csv(folder / "ranking.csv", ranking.to_frame())
     settings = {**recorded.file_settings(votes, reading), "model": model.value, **ranking.settings}
     summary = summarise(ranking)
     found = {"settings": settings, "summary": summary, "notes": ranking.notes, "ranking": ranking.records()}

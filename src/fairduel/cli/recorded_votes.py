@@ -12,7 +12,7 @@ from fairduel.cli.folders import check_folder, claim, make_folder
 from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
-from fairduel.text import FORMULA, NUMBER, cell_text
+from fairduel.votes.exporting import csv_bytes
 from fairduel.votes.file_readers import READERS, STDIN, supported
 from fairduel.votes.reading import EMPTY_ROW, Reading, read_votes
 from fairduel.votes.shapes import UNANSWERED
@@ -107,7 +107,15 @@ def read_into(
     """
     named = {role: None if name == "none" else name for role, name in columns.items() if name is not None}
     conditions, features = _conditions(where or ()), vote_features or ()
-    reading = read_votes(path, columns=named, where=conditions, vote_features=features, style=style, strict=strict)
+    reading = read_votes(
+        path,
+        columns=named,
+        where=conditions,
+        vote_features=features,
+        style=style,
+        strict=strict,
+        whole=command == "export",
+    )
     folder = out or default_folder(command, path)
     check_folder(folder, command)
     refusal = _refusal(reading, path.name, folder / _SET_ASIDE)
@@ -222,7 +230,4 @@ def write_report(
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
     """Write a table as CSV, completely or not at all; text that a spreadsheet would run gets an apostrophe."""
-    text = pl.col(pl.String)
-    runs = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
-    safe = frame.with_columns(pl.when(runs).then(pl.lit("'") + text).otherwise(text).name.keep())
-    write_atomically(path, safe.rename(cell_text).write_csv().encode())
+    write_atomically(path, csv_bytes(frame))

@@ -13,7 +13,7 @@ from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
 from fairduel.report.votes_tables import stress_table
 from fairduel.votes.reading import Reading
-from fairduel.votes.stress import FLIPS, Attack, stress, summarise_stress
+from fairduel.votes.stress_tests import FLIPS, Attack, stress, summarise_stress
 
 
 class AttackOption(StrEnum):

@@ -22,7 +22,7 @@ from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.files import write_atomically
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.votes.rivals import RIVALS
-from fairduel.votes.stress import Attack, inject, our_scores, rank_of
+from fairduel.votes.stress_tests import Attack, inject, our_scores, rank_of
 from fairduel.votes.votes import Votes
 
 RUNS = 20

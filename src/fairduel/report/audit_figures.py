@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from fairduel.report.figures import NARROW, STYLE
-from fairduel.votes.fragility import Fragility
+from fairduel.votes.fragile import Fragility
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.voters import LOG_10, Evidence
 

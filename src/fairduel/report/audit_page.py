@@ -9,8 +9,8 @@ from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_f
 from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
-from fairduel.votes.audit import Audit
-from fairduel.votes.fragility import Fragility
+from fairduel.votes.auditing import Audit
+from fairduel.votes.fragile import Fragility
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
 
 _MAX_ROWS = 60
@@ -157,7 +157,7 @@ def audit_sections(audit: Audit) -> list[Section]:
 
 
 def stress_section(frame: pl.DataFrame, *, attack: str) -> Section:
-    """Build the target's rank by the size of the attack, from the frame of :func:`fairduel.votes.stress.stress`."""
+    """Build the target's rank by the size of the attack, from the frame of :func:`fairduel.votes.stress`."""
     table = tables.stress_table(frame)
     ranks = "; ".join(
         ", ".join(f"{name} {cell}" for name, cell in zip(table.columns, row, strict=True)) for row in table.rows

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from fairduel.report.text_table import TextTable
-from fairduel.votes.audit import Audit
-from fairduel.votes.fragility import Fragility
+from fairduel.votes.auditing import Audit
+from fairduel.votes.fragile import Fragility
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.voters import evidence_text
 
@@ -122,7 +122,7 @@ def fragility_cells(result: Fragility) -> dict[str, str]:
 
 
 def stress_table(frame: pl.DataFrame) -> TextTable:
-    """Tabulate the frame of :func:`fairduel.votes.stress.stress`, one row per attack size."""
+    """Tabulate the frame of :func:`fairduel.votes.stress`, one row per attack size."""
     titles = {name: title for name, title in _STRESS_TITLES.items() if name in frame.columns}
     rows = [
         [NOT_COMPARED if row[name] is None else f"{round(row[name], 1):,}" for name in titles]

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
     rows: Iterator[tuple[Any, ...]]
 
 
-def query(folder: Path, sql: str) -> Answer:
+def query(folder: Path | str, sql: str) -> Answer:
     """Run a SELECT over two views of the latest sweep in ``folder``.
 
     ``runs`` has one row per run; ``traces`` one row per run and round, with cumulative regrets. Both have a column for
@@ -39,7 +39,7 @@ def query(folder: Path, sql: str) -> Answer:
     grid = Grid.load(folder)
     connection = duckdb.connect()
     try:
-        _make_views(duckdb, connection, folder, grid)
+        _make_views(duckdb, connection, Path(folder), grid)
         [*others, statement] = connection.extract_statements(sql) or [None]
         # Only SELECT is harmless: COPY could write to the folders that the views must read.
         if others or statement is None or statement.type != duckdb.StatementType.SELECT:

@@ -47,10 +47,10 @@ class Store:
         traces: Whether to keep every round. ``False`` keeps only one row per run, for long runs.
     """
 
-    def __init__(self, folder: Path, *, traces: bool = True) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str, *, traces: bool = True) -> None:
+        self.folder = Path(folder)
         self._columns = TRACE_COLUMNS if traces else ()
-        self._cells = folder / ("cells" if traces else "records")  # every file in cells/ has traces
+        self._cells = self.folder / ("cells" if traces else "records")  # every file in cells/ has traces
         self._seeds: dict[Path, frozenset[int]] = {}
         """Seeds of each part read so far; valid forever, because a part with other runs has another name."""
         self._names: list[str] = []
@@ -256,6 +256,6 @@ def _as_parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+def write_parquet(frame: pl.DataFrame, path: Path | str) -> None:
     """Write a frame to ``path`` atomically."""
-    write_atomically(path, _as_parquet(frame))
+    write_atomically(Path(path), _as_parquet(frame))

@@ -56,7 +56,7 @@ class Grid:
                     settings.setdefault(f"{kind}_{name}", Setting(kind, name, [])).values.append(value)
         return settings
 
-    def save(self, folder: Path, command: str) -> None:
+    def save(self, folder: Path | str, command: str) -> None:
         """Record in ``folder`` what is being swept into it."""
         record = {
             "command": command,
@@ -64,12 +64,12 @@ class Grid:
             "seeds": {"first": self.seeds.start, "runs": len(self.seeds)},
             "cells": {key: cell.as_dict() for key, cell in self.cells.items()},
         }
-        write_atomically(folder / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomically(Path(folder) / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
     @classmethod
-    def load(cls, folder: Path) -> "Grid":
+    def load(cls, folder: Path | str) -> "Grid":
         """Read what was last swept into ``folder``."""
-        path = folder / _RECORD
+        path = Path(folder) / _RECORD
         try:
             record = json.loads(path.read_bytes())
             first = record["seeds"]["first"]
@@ -84,14 +84,14 @@ class Grid:
             raise BadInputError(f"{path} is not a sweep record; rerun the sweep.") from error
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path | str) -> Grid:
     """Read a grid from a TOML file and check every cell.
 
     Raises:
         BadInputError: The file cannot be read, is not TOML, or declares a cell that cannot run.
     """
     try:
-        return declare(tomllib.loads(path.read_bytes().decode()))
+        return declare(tomllib.loads(Path(path).read_bytes().decode()))
     except OSError as error:
         raise BadInputError(f"cannot read the grid {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

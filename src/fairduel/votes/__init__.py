@@ -1,4 +1,4 @@
-"""Recorded votes: read them, rank the items, and audit the voters.
+"""Recorded votes: read them, rank the items, audit the voters, and export what is left.
 
 Names are imported on first use, so scikit-learn and polars are only required by what needs them.
 """
@@ -10,35 +10,68 @@ from fairduel.checks import needs_extra
 from fairduel.votes.votes import Votes
 
 if TYPE_CHECKING:
+    from fairduel.votes.auditing import Audit, audit
+    from fairduel.votes.care import trusted_weights
+    from fairduel.votes.cleaning import Cleaned, clean
+    from fairduel.votes.exporting import Exported, export
     from fairduel.votes.features import Features, read_features
+    from fairduel.votes.fragile import Fragility, fragility
     from fairduel.votes.model import RobustPreferenceModel
-    from fairduel.votes.ranking import Ranking, rank
+    from fairduel.votes.preference_data import Preferences, preferences
+    from fairduel.votes.ranking import Ranking, Standing, rank
     from fairduel.votes.reading import Reading, read_votes
+    from fairduel.votes.stress_tests import stress
     from fairduel.votes.voters import Evidence, audit_voters
 
 _MODULE_OF = {
+    "Audit": "auditing",
+    "Cleaned": "cleaning",
     "Evidence": "voters",
+    "Exported": "exporting",
     "Features": "features",
+    "Fragility": "fragile",
+    "Preferences": "preference_data",
     "Ranking": "ranking",
     "Reading": "reading",
     "RobustPreferenceModel": "model",
+    "Standing": "ranking",
+    "audit": "auditing",
     "audit_voters": "voters",
+    "clean": "cleaning",
+    "export": "exporting",
+    "fragility": "fragile",
+    "preferences": "preference_data",
     "rank": "ranking",
     "read_features": "features",
     "read_votes": "reading",
+    "stress": "stress_tests",
+    "trusted_weights": "care",
 }
 
 __all__ = [
+    "Audit",
+    "Cleaned",
     "Evidence",
+    "Exported",
     "Features",
+    "Fragility",
+    "Preferences",
     "Ranking",
     "Reading",
     "RobustPreferenceModel",
+    "Standing",
     "Votes",
+    "audit",
     "audit_voters",
+    "clean",
+    "export",
+    "fragility",
+    "preferences",
     "rank",
     "read_features",
     "read_votes",
+    "stress",
+    "trusted_weights",
 ]
 
 
@@ -47,3 +80,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs_extra("votes"):
         return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -39,7 +39,6 @@ _RIDGE = 0.1  # λ of the consensus
 _START = 4.0  # variance of tastes assumed at the start
 _ADVERSE, _PUSHED, _TEAM = 0.05, 0.005, 0.02  # prior probabilities
 _PUSH = 3.0  # log-odds
-_IGNORED = 0.1  # a vote with less weight
 _OCCASIONAL = 6  # votes of a voter who is pooled with others like them
 _TEAM_SPREAD, _FEW_VOTES = 10.0, 10.0
 _LEAST_CARE, _MOST_CARE, _LEAST_CARE_VARIANCE = 0.1, 4.0, 0.01
@@ -47,6 +46,8 @@ _MOST_TASTE = 4.0  # τ²
 _LEAST_INFORMATION = 1e-6
 _TO_DEVIATION = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _NEWTON_STEPS, _EM_STEPS = 3, 5
+IGNORED = 0.1
+"""A vote with less weight hardly counts."""
 MOST_WEIGHT = 2.0
 """Largest weight of a vote; 1 is an average voter's."""
 
@@ -87,7 +88,7 @@ def voter_reliability(votes: Votes, *, ties: Ties = "half") -> Reliability:
     scores, taste = np.zeros(cast.items), 0.0
     for _ in range(_ROUNDS):
         weight, scores, taste = _reweighted(cast, weight, scores)
-    if cast.counts[weight < _IGNORED].sum() > 0.5 * cast.counts.sum():
+    if cast.counts[weight < IGNORED].sum() > 0.5 * cast.counts.sum():
         weight, taste = np.ones(len(votes)), 0.0
     weight[order] = weight.copy()
     voters = len(votes.voters)

@@ -16,6 +16,7 @@ from polars.exceptions import PanicException, PolarsError
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.file_readers import check_unpacked, csv_layout, damage, read_text
+from fairduel.votes.results import clipped
 from fairduel.votes.votes import Indices, Votes
 
 _DEFAULT_ARRAYS = ("features", "phi")
@@ -26,7 +27,7 @@ _NPZ_ERRORS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """Features of the items of some votes, scaled so that the longest feature vector has norm 1.
 
@@ -38,13 +39,16 @@ class Features:
         source: Where the features come from, for the record.
 
     >>> features = Features(np.array([[1.0, 0.0], [0.0, 0.75]]), factor=4.0, source="features.csv")
-    >>> features.average().shape
-    (2, 2)
+    >>> features, features.average().shape
+    (Features(2 × 2, from features.csv), (2, 2))
     """
 
     values: NDArray[np.float64]
     factor: float
     source: str
+
+    def __repr__(self) -> str:
+        return f"Features({' × '.join(map(str, self.values.shape))}, from {clipped(self.source)})"
 
     def of(self, votes: Votes, item: NDArray[np.int32]) -> Matrix:
         """Return the features of ``item`` (n,), one item per vote, in the vote's context, shape (n, d)."""

@@ -23,6 +23,7 @@ from fairduel.votes.intervals import (
     ranks_within,
     score_reach,
 )
+from fairduel.votes.results import Result
 from fairduel.votes.robust_fit import Weights, one_thread
 from fairduel.votes.score_fit import Effect, fitted_scores
 from fairduel.votes.uncertainty import FOR_FEATURES
@@ -31,6 +32,7 @@ from fairduel.votes.words import listed, ordinal, shortened
 
 _MOST_DRAWN = 1e9  # draws × items²; more are slow and hardly more accurate
 _MOST_SUMMARISED = 3  # groups
+_SHOWN = ("rank", "rank_low", "rank_high", "item", "score", "error", "best", "games")  # columns in a notebook
 _LAST_COMPARED = 5  # last rank that the summary compares with the one before
 
 
@@ -78,8 +80,8 @@ class Standing:
         return self.wins / self.games if self.games else math.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Result):
     """The standings of all items, with the underlying fit and its settings.
 
     Created by :func:`rank`.
@@ -114,9 +116,17 @@ class Ranking:
         """Return the standings as plain values, for JSON."""
         return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
 
-    def frame(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Return one row per item, as in ranking.csv."""
         return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
+
+    def brief(self) -> str:
+        """Say who won."""
+        return verdicts(self)[0]
+
+    def _preview(self) -> pl.DataFrame:
+        groups = ["group"] if any(standing.component > 1 for standing in self.standings) else []
+        return self.to_frame().select(*groups, *_SHOWN)
 
     def tells_apart(self, one: str, other: str) -> bool:
         """Return whether two items differ with 95% confidence (see ``apart``)."""

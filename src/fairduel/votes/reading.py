@@ -18,6 +18,7 @@ from fairduel.votes.column_roles import PAIRS, Columns, find_columns, plain_name
 from fairduel.votes.file_readers import STDIN, read_table
 from fairduel.votes.names import coded, item_codes, keep_used, look_alikes, sorted_names
 from fairduel.votes.records import FAULT, LINE, table_in_memory
+from fairduel.votes.results import Result
 from fairduel.votes.shapes import ROW, Shaped, columns_of, shape_of
 from fairduel.votes.vote_features import STYLE, scaled_features, vote_features_of
 from fairduel.votes.votes import Codes, Indices, Mask, Votes, check_weights
@@ -29,8 +30,8 @@ EMPTY_ROW = "empty row"
 _USUAL_FILTERS = ("anony", "dedup_tag.sampled")  # columns by which LMArena's own ranking leaves rows out
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading(Result):
     """The contents of a vote file: the votes, and the rows that could not be used.
 
     Created by :func:`read_votes`.
@@ -45,11 +46,12 @@ class Reading:
         warnings: One sentence about each thing that was read but may not mean what it seems to.
         left_out: Number of rows left out by ``where``; they are not in ``set_aside``.
         where: The values that ``where`` asked for, by column.
+        table: The row of each vote as it is in the file, shape ``(n, …)``, with the columns that were read.
 
     >>> table = pl.DataFrame({"left": ["tea", "tea"], "right": ["milk", "milk"], "winner": ["tea", "cola"]})
     >>> reading = votes_of(table)
-    >>> len(reading.votes), dict(reading.problems)
-    (1, {'unknown winner': 1})
+    >>> reading, dict(reading.problems)
+    (Reading(1 vote, 2 items; 1 of 2 rows set aside), {'unknown winner': 1})
     """
 
     votes: Votes
@@ -59,8 +61,18 @@ class Reading:
     columns: Mapping[str, str]
     both_bad: int
     warnings: tuple[str, ...]
+    table: pl.DataFrame
     left_out: int = 0
     where: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the row number of each vote and the columns that were read."""
+        return pl.DataFrame({"row": self.votes.row}).hstack(renamed(self.table, "row"))
+
+    def brief(self) -> str:
+        """Return how many votes there are, and how many rows are unusable."""
+        lost = f"; {len(self.set_aside):,} of {self.rows:,} rows set aside" if len(self.set_aside) else ""
+        return self.votes.brief() + lost
 
 
 def read_votes(
@@ -71,6 +83,7 @@ def read_votes(
     vote_features: Sequence[str] = (),
     style: bool = False,
     strict: bool = False,
+    whole: bool = False,
 ) -> Reading:
     r"""Read votes from a file or a table.
 
@@ -89,6 +102,7 @@ def read_votes(
             divided by its root mean square.
         style: Also use LMArena's counts of tokens, headers, lists and bold text in ``conv_metadata``.
         strict: Raise an error if any row is unusable, instead of setting it aside.
+        whole: Read all columns of the file, not only those that are needed, to :func:`export` them.
 
     Returns:
         The votes, and the rows set aside with the reason for each.
@@ -109,11 +123,16 @@ def read_votes(
     features = {**{spec: spec for spec in vote_features}, **(STYLE if style else {})}
     paths = [*filters, *(path for spec in features.values() for path in (spec, *spec.split(":")))]
     settings: dict[str, Any] = {"columns": given, "where": filters, "vote_features": features, "strict": strict}
-    if not isinstance(source, (str, Path)):
-        frame = table_in_memory(source, lambda names: _needed(names, given, paths, "the list"))
+    path = None if not isinstance(source, (str, Path)) else STDIN if str(source) == "-" else Path(source)
+    file = "the list" if path is None else path.name
+
+    def wanted(names: Sequence[str]) -> list[str]:
+        return list(names) if whole else _needed(names, given, paths, file)
+
+    if path is None:
+        frame = table_in_memory(source, wanted)
         return votes_of(frame, **settings, first_row=0)
-    path = STDIN if str(source) == "-" else Path(source)
-    frame, first_row, *guesses = read_table(path, lambda names: _needed(names, given, paths, path.name))
+    frame, first_row, *guesses = read_table(path, wanted)
     reading = votes_of(frame, **settings, first_row=first_row, name=path.name)
     return replace(reading, warnings=(*guesses, *reading.warnings))
 
@@ -203,6 +222,7 @@ def votes_of(
         columns=found,
         both_bad=int((winner == BOTH_BAD).sum()),
         warnings=tuple(warnings),
+        table=frame.drop(FAULT, LINE, ROW, strict=False)[good],
         left_out=left_out,
         where={path: fields.values_of(value) for path, value in (where or {}).items()},
     )
@@ -251,23 +271,6 @@ def _pair_guess(found: Mapping[str, str], roles: Columns) -> list[str]:
     return [f"the items were read from the columns {pair[0]} and {pair[1]}."]
 
 
-def as_table(votes: Votes) -> pl.DataFrame:
-    """Return the votes as a table with the columns first, second, winner (first, second or tie) and voter.
-
-    >>> as_table(Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5])).rows()
-    [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
-    """
-    items = np.array(votes.items)
-    columns = {
-        "first": items[votes.first],
-        "second": items[votes.second],
-        "winner": np.array(["second", "tie", "first"])[(2 * votes.result).astype(int)],
-    }
-    if votes.voter is not None:
-        columns["voter"] = np.array(votes.voters)[votes.voter]
-    return pl.DataFrame(columns)
-
-
 def _plain_column(column: pl.Series, role: str, name: str) -> pl.Series:
     """Return a column of plain values: names stored as bytes become text, lists and objects are refused."""
     kind, wanted = column.dtype, "numbers" if role in ("time", "weight") else "names"
@@ -310,16 +313,25 @@ def _faults(
 
 def _set_aside(frame: pl.DataFrame, faults: Codes, reasons: Sequence[str], rows: Indices) -> pl.DataFrame:
     places = np.flatnonzero(faults)
-    values = frame.drop(FAULT, LINE, ROW, strict=False)[places]
-    for name in {"row", "reason", "line"} & set(values.columns):
-        other = name
-        while other in values.columns:
-            other += " (column)"
-        values = values.rename({name: other})
+    values = renamed(frame.drop(FAULT, LINE, ROW, strict=False)[places], "row", "reason", "line")
     row = pl.Series("row", rows[places], dtype=pl.Int64)
     reason = pl.Series("reason", [reasons[fault] for fault in faults[places]], dtype=pl.String)
     broken = [frame[LINE][places].alias("line")] if LINE in frame.columns else []
     return pl.DataFrame([row, reason]).hstack(values).hstack(broken)
+
+
+def renamed(table: pl.DataFrame, *taken: str) -> pl.DataFrame:
+    """Rename the columns of a file whose names are ``taken`` by ours.
+
+    >>> renamed(pl.DataFrame({"row": [1], "item": ["tea"]}), "row").columns
+    ['row (column)', 'item']
+    """
+    for name in set(taken) & set(table.columns):
+        other = name
+        while other in table.columns or other in taken:
+            other += " (column)"
+        table = table.rename({name: other})
+    return table
 
 
 def _strict_sentence(name: str, problems: Mapping[str, int], set_aside: pl.DataFrame) -> str:

@@ -48,9 +48,10 @@ from fairduel.votes.null_model import (
     log_mean,
     taste_size,
 )
+from fairduel.votes.results import Result
 from fairduel.votes.timing import seconds_per_vote
 from fairduel.votes.votes import Indices, Mask, Votes
-from fairduel.votes.words import listed
+from fairduel.votes.words import counted_noun, listed
 
 LOG_10 = math.log(10.0)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -61,14 +62,15 @@ _HASTY_SHARE = 0.2  # of the usual time per vote
 _INVERTED = (0.5, 1.0, 2.0)  # −s of a voter who inverts
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evidence(Result):
     """Evidence on each of ``V`` voters, and who is flagged. Logs are natural.
 
     Created by :func:`audit_voters`. A flag means that a voter's votes show a pattern that honest voting is unlikely to
     produce; it is evidence, not proof.
 
     Args:
+        items: Names of the items.
         voters: Names of the voters.
         votes: Number of votes, ties included, shape ``(V,)``.
         decisive: Number of votes with a winner, shape ``(V,)``.
@@ -91,6 +93,7 @@ class Evidence:
     ['chose the first of the two items in 30 of 30 votes']
     """
 
+    items: tuple[str, ...]
     voters: tuple[str, ...]
     votes: Indices
     decisive: Indices
@@ -158,7 +161,7 @@ class Evidence:
         flagged = self.flagged_votes(votes)
         return pl.DataFrame({"row": votes.row[flagged], "voter": np.array(self.voters)[votes.cast_by[flagged]]})
 
-    def frame(self, items: tuple[str, ...]) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Return one row per voter, most evidence first; evidence as log10."""
         order = np.lexsort((-self.votes, -self.total, ~self.flagged))
         columns = {
@@ -171,12 +174,20 @@ class Evidence:
             "agreement_high": self.agreement_interval[:, 1],
             "log10_evidence": self.total / LOG_10,
             **{f"log10_{kind.replace(' ', '_')}": log / LOG_10 for kind, log in self.log_evidence.items()},
-            "target": [items[k] if k >= 0 else None for k in self.target],
+            "target": [self.items[k] if k >= 0 else None for k in self.target],
             "seconds_per_vote": self.seconds,
             "hasty": self.hasty,
             "why": self.why,
         }
         return pl.DataFrame(columns)[order].with_columns(pl.col(pl.Float64).fill_nan(None))
+
+    def brief(self) -> str:
+        """Return how many voters are flagged."""
+        return f"{int(self.flagged.sum()):,} of {counted_noun(len(self.voters), 'voter')} flagged"
+
+    def _preview(self) -> pl.DataFrame:
+        voters = self.to_frame().select("voter", "flagged", "votes", "agreement", "log10_evidence", "why")
+        return voters.filter("flagged") if self.flagged.any() else voters
 
 
 def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = True) -> Evidence:
@@ -215,6 +226,7 @@ def audit_voters(votes: Votes, *, level: float = 0.05, duels_assigned: bool = Tr
     seconds, clock_step = seconds_per_vote(votes)
     strongest = _strongest(cells, np.maximum(ups, downs), base.decisive.voters)
     return Evidence(
+        items=votes.items,
         voters=votes.voters,
         votes=np.bincount(votes.cast_by, minlength=base.decisive.voters),
         decisive=base.cast,

@@ -2,15 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from fairduel.checks import needs_extra
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
+from fairduel.votes.results import Result
+from fairduel.votes.words import counted_noun
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Codes = NDArray[np.int32]
 Indices = NDArray[np.int64]
@@ -22,8 +28,8 @@ MOST_WEIGHT, MOST_VOTES = 1e9, 1e12
 _MOST_ROWS = 20_000_000  # after writing out the weights
 
 
-@dataclass(frozen=True, eq=False)
-class Votes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Votes(Result):
     """``n`` recorded votes between ``K`` items, in file order.
 
     Create votes with :meth:`from_arrays`, which validates its input, or with :func:`fairduel.votes.read_votes`.
@@ -47,8 +53,8 @@ class Votes:
         sides_known: Whether ``first`` is the item that was shown first. Otherwise a vote for one side means nothing.
 
     >>> votes = Votes.from_arrays(["tea", "milk"], first=[0, 1], second=[1, 0], result=[1, 0.5])
-    >>> len(votes), votes.is_tie.tolist()
-    (2, [False, True])
+    >>> votes, votes.is_tie.tolist()
+    (Votes(2 votes, 2 items), [False, True])
     """
 
     items: tuple[str, ...]
@@ -145,6 +151,36 @@ class Votes:
 
     def __len__(self) -> int:
         return len(self.result)
+
+    def to_frame(self) -> "pl.DataFrame":
+        """Return one row per vote: first, second, winner (first, second or tie), and whatever else is known.
+
+        >>> Votes.from_arrays(["tea", "milk"], [0, 1], [1, 0], [1, 0.5]).to_frame().rows()
+        [('tea', 'milk', 'first'), ('milk', 'tea', 'tie')]
+        """
+        with needs_extra("votes"):
+            import polars as pl  # noqa: PLC0415  # agents need votes, but not polars
+        items = pl.Series(self.items, dtype=pl.String)
+        columns = {
+            "first": items.gather(self.first),
+            "second": items.gather(self.second),
+            "winner": pl.Series(["second", "tie", "first"]).gather((2 * self.result).astype(np.int64)),
+        }
+        for name, codes, names in (("voter", self.voter, self.voters), ("context", self.context, self.contexts)):
+            if codes is not None:
+                columns[name] = pl.Series(names, dtype=pl.String).gather(codes)
+        if self.time is not None:
+            columns["time"] = pl.Series(self.time).fill_nan(None)
+        if (self.weight != 1.0).any():
+            columns["weight"] = pl.Series(self.weight)
+        return pl.DataFrame(columns)
+
+    def brief(self) -> str:
+        """Return how many votes, items, voters and contexts there are."""
+        counts = {"vote": len(self), "item": len(self.items), "voter": len(self.voters), "context": len(self.contexts)}
+        return ", ".join(
+            counted_noun(count, noun) for noun, count in counts.items() if count or noun in ("vote", "item")
+        )
 
     def select(self, chosen: Mask) -> Self:
         """Keep only the votes where ``chosen`` (n,) is true; item, voter and context indices stay the same."""

@@ -124,7 +124,7 @@ class Replay(DuelingWorld):
     def __init__(
         self,
         *,
-        path: str,
+        path: str | Path,
         rng: np.random.Generator,
         contexts: str | int | None = None,
         ties: ReplayedTies = "half",

@@ -112,10 +112,10 @@ def stress(
 
     Columns: size, voters, target; its rank by plain Bradley–Terry (rank_plain), with uncertainty weights
     (rank_weighted) and, if voters are known, with these weights after the audit (rank_ours), and by the rivals of
-    :mod:`fairduel.votes.rivals` (rank_crowd_bt, rank_am_elo, rank_reliability, rank_spectral); the same with leader_
-    instead of rank_; liars_flagged, others_flagged, fake_votes_left (by weight after the audit). Rank 1 is the best.
-    Attacks that need no target follow the leader of the original votes. Ranks and leaders are within the target's
-    component of the comparison graph; a target not compared with any other item has no rank.
+    :mod:`fairduel.votes.rivals` (rank_crowd_bt, rank_am_elo, rank_reliability, rank_spectral); the same with
+    ``leader_`` instead of ``rank_``; liars_flagged, others_flagged, fake_votes_left (by weight after the audit). Rank 1
+    is the best. Attacks that need no target follow the leader of the original votes. Ranks and leaders are within the
+    target's component of the comparison graph; a target not compared with any other item has no rank.
 
     >>> from fairduel.votes.synthetic import arena
     >>> votes, _ = arena(liars={}, seed=3)

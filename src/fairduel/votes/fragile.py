@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 from scipy.special import expit
 
 from fairduel.checks import integer
@@ -20,6 +21,7 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.lower_bound import lower_bound
+from fairduel.votes.results import Result
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
 from fairduel.votes.votes import Indices, Ties, Votes, connected
@@ -34,8 +36,8 @@ _WORTH_SEARCHING = 2.0  # skip a pair predicted to need more than this multiple 
 _CHANGED = 1e-9  # log-odds; anything less may be rounding error
 
 
-@dataclass(frozen=True, eq=False)
-class Fragility:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fragility(Result):
     """How many votes it takes to change the top k."""
 
     top: int
@@ -76,6 +78,17 @@ class Fragility:
         exact = "; no smaller set can" if self.at_least == self.found else f"; proven minimum: {self.at_least:,}"
         change = f"changes {self.what} ({self.loses} → {self.gains})"
         return f"{where}{doing} {self.found:,} of {self.votes:,} votes {change}{exact}."
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the finding as a table of one row; ``rows`` is a list."""
+        return pl.DataFrame({name: [value] for name, value in vars(self).items()})
+
+    def brief(self) -> str:
+        """Return the finding in one sentence."""
+        return self.sentence
+
+    def _preview(self) -> pl.DataFrame:
+        return self.to_frame().drop("rows")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,22 +10,25 @@ import numpy as np
 import polars as pl
 
 from fairduel.checks import integer
+from fairduel.duel import Vector
 from fairduel.votes.care import trusted_weights
-from fairduel.votes.fragility import Fitting, Fragility, challengers, fragility
+from fairduel.votes.fragile import Fitting, Fragility, challengers, fragility
 from fairduel.votes.intervals import CONFIDENCE
 from fairduel.votes.ranking import Ranking, Standing, rank, verdicts
+from fairduel.votes.results import Result
 from fairduel.votes.timing import duration_text
 from fairduel.votes.voters import LEAST_OF_OTHERS, Evidence, audit_voters, crowd_sentence
 from fairduel.votes.votes import Ties, Votes
 from fairduel.votes.words import counted_noun, listed, shortened
 
+_RANKS = ("rank", "rank_low", "rank_high")
 _FRAGILE_SHARE = 0.01  # of the votes: one determined person could cast fewer
 _FRAGILE_VOTES = 3  # whatever their share
 _MOST_EXAMINED = 300  # items; with more, what changes the top 2, … takes minutes
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
     """The findings of an audit."""
 
     votes: Votes
@@ -91,7 +94,7 @@ class Audit:
     @functools.cached_property
     def voters(self) -> pl.DataFrame | None:
         """One row per voter, most evidence first; None if the file does not say who voted."""
-        return None if self.evidence is None else self.evidence.frame(self.votes.items)
+        return None if self.evidence is None else self.evidence.to_frame()
 
     @property
     def crowd(self) -> str:
@@ -116,6 +119,28 @@ class Audit:
             }
             for place in np.flatnonzero(pairs.flagged)
         ]
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per item: rank and range after the audit and by all votes, best first."""
+        left = self.left_alone
+        rows = [
+            {
+                "item": new.item,
+                "group": new.group,
+                **{name: None if new.item in left else getattr(new, name) for name in _RANKS},
+                **{f"{name}_by_all": getattr(old, name) for name in _RANKS},
+            }
+            for old, new in self.ranks()
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def brief(self) -> str:
+        """Say who won, and whether that depends on flagged voters."""
+        return _conclusion(self)
+
+    def _preview(self) -> pl.DataFrame:
+        several = any(standing.component > 1 for standing in self.shown.standings)
+        return self.to_frame().select("item", *(["group"] if several else []), *_RANKS, "rank_by_all")
 
     def ranks(self) -> list[tuple[Standing, Standing]]:
         """Return each item's standing with all votes and after the audit, in the order of the latter."""
@@ -156,10 +181,9 @@ def audit(
     evidence, trusted, without = None, everyone, list[Fragility]()
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        weights = trusted_weights(votes, evidence, ties)
-        left = replace(votes, weight=np.where(weights > 0.0, votes.weight, 0.0))
-        if left.counts(ties).any():
-            trusted = rank(left, ties=ties, reliability=weights)
+        _, left, found = trusted_ranking(votes, evidence, ties)
+        if found is not None:
+            trusted = found
             without = _leaders(left, trusted, ties) if evidence.someone_differs else []
     done(1)
     results, largest = list[Fragility](), _fitting(everyone, ties)
@@ -170,6 +194,18 @@ def audit(
     rivals = challengers(votes, fitting=largest)
     results[0] = min(results[0], *rivals, key=_size)  # predictions of the best pair can be wrong
     return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
+
+
+def trusted_ranking(votes: Votes, evidence: Evidence, ties: Ties) -> tuple[Vector, Votes, Ranking | None]:
+    """Rank the items by how much votes count after the audit.
+
+    Returns:
+        How much each vote counts, shape ``(n,)``; the votes, with weight 0 for those that do not count; and the ranking
+        by them, or None if there are none.
+    """
+    weights = trusted_weights(votes, evidence, ties)
+    left = replace(votes, weight=np.where(weights > 0.0, votes.weight, 0.0))
+    return weights, left, rank(left, ties=ties, reliability=weights) if left.counts(ties).any() else None
 
 
 def _size(result: Fragility) -> float:
