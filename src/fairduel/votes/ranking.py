@@ -25,6 +25,7 @@ from fairduel.votes.intervals import (
     score_reach,
 )
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
+from fairduel.votes.uncertainty import Uncertainty
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
@@ -89,6 +90,8 @@ class Ranking:
         scores: Scores in log-odds, shape ``(K,)``.
         covariance: Covariance of the scores, shape ``(K, K)``; 0 between components.
         apart: Whether two items differ with 95% confidence for all pairs simultaneously, shape ``(K, K)``.
+        quantile: How many standard errors of their difference tell two items apart.
+        uncertainty: The covariance by source: sampling, voters, contexts.
         weights: Weight w of each vote, shape ``(n,)``.
         settings: All settings, as given and as resolved.
         notes: Caveats: items never compared, infinite scores, a single voter.
@@ -103,6 +106,8 @@ class Ranking:
     scores: Vector
     covariance: Matrix
     apart: Mask
+    quantile: float
+    uncertainty: Uncertainty
     weights: Vector
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -223,7 +228,16 @@ def rank(
     }
     notes = _notes(votes, component, plain, [source.name for source in uncertainty.sources])
     return Ranking(
-        standings, votes.items, scores, covariance, found.apart, vote_weights, settings=settings, notes=notes
+        standings,
+        votes.items,
+        scores,
+        covariance,
+        found.apart,
+        found.quantile,
+        uncertainty,
+        vote_weights,
+        settings=settings,
+        notes=notes,
     )
 
 
