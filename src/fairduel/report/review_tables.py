@@ -4,7 +4,7 @@ import math
 
 from fairduel.report.text_table import TextTable
 from fairduel.votes.cycles import Cycles
-from fairduel.votes.planning import NEXT_VOTES, Need
+from fairduel.votes.planning import NEXT_VOTES, Need, rough
 from fairduel.votes.review import Review
 from fairduel.votes.tie_models import TITLES, TieRule
 
@@ -43,14 +43,7 @@ def _need_cells(need: Need) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """Write a number needed to three digits, because it is not known better.
-
-    >>> _number(1234567.0), _number(12.0), _number(math.inf), _number(math.nan)
-    ('1,230,000', '12', 'out of reach', '–')
-    """
-    if math.isinf(value):
-        return OUT_OF_REACH
-    return "–" if math.isnan(value) else f"{float(f'{value:.3g}'):,.0f}"
+    return OUT_OF_REACH if math.isinf(value) else "–" if math.isnan(value) else rough(value)
 
 
 def duels_table(review: Review, most: int) -> TextTable:

@@ -103,17 +103,26 @@ class Plan:
         pair = f"{ordinal(need.rank)} ({need.item}) from {ordinal(need.rank + 1)} ({need.next_item})"
         if math.isinf(need.votes):
             return f"No realistic number of votes separates {pair}: their scores are almost equal."
-        more = [f"{getattr(need, name):,.0f} {name}" for name in ("voters", "contexts") if getattr(need, name) > 0]
+        more = [f"{rough(getattr(need, name))} {name}" for name in ("voters", "contexts") if getattr(need, name) > 0]
         have = [f"{self.present[name]:,} {name}" for name in ("voters", "contexts") if getattr(need, name) > 0]
         sentence = (
-            f"Separating {pair} takes about {need.votes:,.0f} votes{_from(more)}, asked the same way (now "
+            f"Separating {pair} takes about {rough(need.votes)} votes{_from(more)}, asked the same way (now "
             f"{self.present['votes']:,}{_from(have)}), if the estimated gap is right."
         )
         for name in ("voters", "contexts"):
             fewest = getattr(need, f"fewest_{name}")
             if fewest > self.present.get(name, math.inf):
-                sentence += f" More votes from the same {name} cannot do it: it takes at least {fewest:,.0f} {name}."
+                sentence += f" More votes from the same {name} cannot do it: it takes at least {rough(fewest)} {name}."
         return sentence
+
+
+def rough(number: float) -> str:
+    """Write a number to three digits, because it is not known better.
+
+    >>> rough(1234567.0), rough(12.0)
+    ('1,230,000', '12')
+    """
+    return f"{float(f'{number:.3g}'):,.0f}"
 
 
 def _from(counts: Sequence[str]) -> str:

@@ -100,7 +100,7 @@ def position_bias(votes: Votes, ties: Ties = "half") -> Position:
     Returns:
         The advantage with its interval, and the ranks that change without it.
 
-    >>> votes = Votes.from_arrays("ab", [0, 1] * 200, [1, 0] * 200, [1, 1, 1, 0] * 100)
+    >>> votes = Votes.from_arrays("ab", [0, 1] * 200, [1, 0] * 200, [1, 1, 1, 1, 1, 1, 0, 0] * 50)
     >>> found = position_bias(votes)
     >>> found.verdict, round(found.share, 2), found.low > 0.7
     ('biased', 0.75, True)
