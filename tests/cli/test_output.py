@@ -31,13 +31,15 @@ REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
+    ["review", "votes.csv"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
     ["sweep", "grid.toml", "--jobs", "1"],
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-COMMANDS = ["rank", "audit", "stress", "demo", "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
+VOTES_COMMANDS = ["rank", "audit", "stress", "review", "demo"]
+COMMANDS = [*VOTES_COMMANDS, "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ def test_a_review_is_complete_and_repeatable():
     assert sum(steps) == STEPS
     record = found.record()
     assert json.dumps(record, default=str) == json.dumps(review(votes, seed=3).record(), default=str)
+    assert found.cycles.predicted != review(votes, seed=4).cycles.predicted
     assert record["summary"][0].startswith("item ")
     starts = [sentence.split(":")[0] for sentence in record["summary"][-4:]]
     assert starts == ["Position", "Ties", "Cycles", "Coverage"]

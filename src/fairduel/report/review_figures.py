@@ -31,7 +31,8 @@ def draw_needs(needs: Sequence[Need], votes: int, *, width: float = 8.4) -> Figu
             (True, _SEPARATED, "s", "already separated"),
         ):
             chosen = [place for place, need in enumerate(shown) if need.separated is separated]
-            axis.plot([shown[place].votes for place in chosen], heights[chosen], marker, color=colour, label=label)
+            if chosen:
+                axis.plot([shown[place].votes for place in chosen], heights[chosen], marker, color=colour, label=label)
         axis.axvline(votes, color=_SOFT, lw=1.2, ls="--", label="votes now")
         axis.set_xscale("log")
         axis.set_yticks(heights, [f"{need.rank}. {_short(need.item)}" for need in shown])

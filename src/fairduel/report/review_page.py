@@ -14,7 +14,7 @@ from fairduel.votes.review import Review
 from fairduel.votes.tie_models import TITLES
 from fairduel.votes.words import counted_noun
 
-_MAX_ROWS = 60
+_MAX_ROWS = 30
 _MAX_DUELS = 10
 
 

@@ -16,10 +16,19 @@ def needs_table(review: Review, most: int) -> TextTable:
     needs = review.plan.needs[:most]
     several = len({need.group for need in review.plan.needs}) > 1
     known = [name for name in ("voters", "contexts") if any(not math.isnan(getattr(n, name)) for n in needs)]
-    columns = ["rank", "item", "next item", "gap", "± error", "separated", "votes needed"]
+    columns = [
+        "item",
+        "next item",
+        *(["group"] if several else []),
+        "rank",
+        "gap",
+        "± error",
+        "separated",
+        "votes needed",
+    ]
     columns += [column for name in known for column in (f"{name} needed", f"fewest {name}")]
     cells = (_need_cells(need) for need in needs)
-    return TextTable.of(cells, [*(["group"] if several else []), *columns], "Votes needed to separate neighbours")
+    return TextTable.of(cells, columns, "Votes needed to separate neighbours", text=2)
 
 
 def _need_cells(need: Need) -> dict[str, str]:
@@ -67,7 +76,7 @@ def _rule_cells(rule: TieRule) -> dict[str, str]:
         "ranks that change": f"{rule.moved:,}",
         "largest change": f"{rule.largest_move:,} ({rule.mover})" if rule.mover else "–",
         "parameter": "–" if math.isnan(rule.parameter) else f"{name} = {rule.parameter:.2f}",
-        "log-likelihood": "–" if math.isnan(rule.log_likelihood) else f"{rule.log_likelihood:,.1f}",
+        "log-likelihood": "–" if math.isnan(rule.log_likelihood) else f"{rule.log_likelihood:,.1f}".replace("-", "−"),
     }
 
 

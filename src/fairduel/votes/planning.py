@@ -83,12 +83,19 @@ class Plan:
         return sum(need.separated for need in self.needs)
 
     @property
+    def median(self) -> float:
+        """Median number of votes that separate neighbours not yet told apart; infinite if out of reach."""
+        return float(np.median([need.votes for need in self.needs if not need.separated] or [0.0]))
+
+    @property
     def sentences(self) -> list[str]:
         """The findings in plain words."""
         found = [f"The votes separate {self.separated} of {counted_noun(len(self.needs), 'pair')} of neighbours."]
-        unclear = next((need for need in self.needs if not need.separated), None)
-        if unclear is not None:
-            found.append(self._needed(unclear))
+        unclear = [need for need in self.needs if not need.separated]
+        if unclear:
+            found.append(self._needed(unclear[0]))
+        if len(unclear) > 1:
+            found[0] = found[0][:-1] + f"; the median of the rest needs {_votes_text(self.median)}."
         if len(self.duels):
             first = self.duels.row(0, named=True)
             found.append(
@@ -114,6 +121,10 @@ class Plan:
             if fewest > self.present.get(name, math.inf):
                 sentence += f" More votes from the same {name} cannot do it: it takes at least {rough(fewest)} {name}."
         return sentence
+
+
+def _votes_text(votes: float) -> str:
+    return "more votes than anybody casts" if math.isinf(votes) else f"about {rough(votes)} votes"
 
 
 def rough(number: float) -> str:
