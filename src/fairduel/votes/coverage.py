@@ -4,15 +4,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from fairduel.duel import Vector
-from fairduel.votes.planning import difference_variances, neighbours
+from fairduel.votes.planning import neighbours
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.votes import Ties, Votes, distinct_duels, sums
 from fairduel.votes.words import listed
 
 _UNEVEN = 0.5  # Gini index above which votes are called uneven
 _FEW_VOTES = 30  # of an item
+_MOST_NEIGHBOURS = 50  # whose design effect is computed
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Coverage:
     median_votes: float
     """Median number of votes per item."""
     design_effects: dict[str, float]
-    """Factor by which the tastes of voters, or of contexts, enlarge the variance of a difference between neighbours."""
+    """Factor by which shared voters, or contexts, enlarge the variance of a difference between neighbours."""
 
     @property
     def sentence(self) -> str:
@@ -83,7 +85,7 @@ def review_coverage(votes: Votes, ranking: Ranking, ties: Ties = "half") -> Cove
         gini_pairs=gini(np.concatenate([per_pair, np.zeros(max(possible - len(low), 0))])),
         fewest=(votes.items[fewest], float(per_item[fewest])),
         median_votes=float(np.median(per_item)),
-        design_effects=_design_effects(ranking),
+        design_effects=_design_effects(votes, ranking, ties),
     )
 
 
@@ -100,14 +102,32 @@ def gini(values: Vector) -> float:
     return float((2.0 * np.arange(1, count + 1) - count - 1.0) @ ordered / (count * total))
 
 
-def _design_effects(ranking: Ranking) -> dict[str, float]:
-    """Return the median over neighbours of (sampling + tastes)/sampling, for each source."""
+def _design_effects(votes: Votes, ranking: Ranking, ties: Ties) -> dict[str, float]:
+    """Return the median over neighbours of the variance by groups over that by single votes, for voters and contexts.
+
+    A vote with residual r moves the difference cᵀθ of two neighbours by about cᵀPφ r, with P the covariance of the
+    scores. Squares of these are summed vote by vote, and group by group.
+    """
+    counts = votes.counts(ties)
+    used = counts > 0.0
+    first, second = votes.first[used], votes.second[used]
     one, other = neighbours(ranking)
-    if not one.size:
-        return {}
+    some = np.unique(np.linspace(0, len(one) - 1, _MOST_NEIGHBOURS).round().astype(np.int64))
     found = ranking.uncertainty
-    sampling = difference_variances(found.sampling + found.shrinking, one, other)
-    return {
-        each.name: float(np.median(1.0 + each.variance * difference_variances(each.covariance, one, other) / sampling))
-        for each in found.sources
-    }
+    covariance = found.sampling + found.shrinking
+    lever = covariance[:, one[some]] - covariance[:, other[some]]
+    chance = special.expit(ranking.scores[first] - ranking.scores[second])
+    residual, times = ranking.weights[used] * (votes.result[used] - chance), counts[used]
+    component, effects = votes.components(ties)[first], dict[str, float]()
+    for name, codes in (("voters", votes.voter), ("contexts", votes.context)):
+        group = np.zeros_like(first) if codes is None else codes[used]
+        groups, ratios = len(np.unique(group)), []
+        places = len(np.unique(group.astype(np.int64) * len(votes.items) + component))
+        if groups == len(group) or places == len(np.unique(component)):  # nothing to compare groups with
+            continue
+        for column in lever.T:
+            moved = (column[first] - column[second]) * residual
+            alone, together = times @ moved**2, (np.bincount(group, times * moved) ** 2).sum()
+            ratios.append(together / alone * groups / (groups - 1.0))
+        effects[name] = float(np.median(ratios))
+    return effects

@@ -18,7 +18,7 @@ from fairduel.votes.outcome_models import OutcomeModel, Outcomes, fit_outcomes, 
 from fairduel.votes.uncertainty import half, shrunken_fit
 from fairduel.votes.votes import Mask, Votes, pair_sums
 
-SIMULATIONS, FEWER_SIMULATIONS, FEW_ITEMS = 400, 60, 200
+SIMULATIONS, FEWER_SIMULATIONS, FEW_ITEMS = 400, 50, 200
 """Simulated files, also for more than so many items."""
 MOST_ITEMS = 1000
 """Only so many items, those with the most votes, are looked at."""

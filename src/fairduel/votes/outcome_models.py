@@ -139,7 +139,9 @@ def outcome_chances(model: OutcomeModel, z: Vector, tie: float) -> Matrix:
     [[0.333, 0.333, 0.333]]
     """
     if model == "davidson":
-        return np.asarray(special.softmax(np.stack([0.5 * z, np.full_like(z, tie), -0.5 * z], axis=1), axis=1))
+        largest = np.maximum(0.5 * np.abs(z), tie)
+        parts = np.exp(np.stack([0.5 * z - largest, tie - largest, -0.5 * z - largest]))
+        return np.asarray((parts / parts.sum(axis=0)).T)
     shift = tie if model == "rao-kupper" else 0.0
     first, second = special.expit(z - shift), special.expit(-z - shift)
     return np.stack([first, np.maximum(1.0 - first - second, 0.0) if shift else np.zeros_like(z), second], axis=1)
