@@ -47,10 +47,17 @@ def test_another_leader_is_named():
     found = review_ties(Votes.from_arrays("abc", first, second, result))
     leaders = {rule.model: rule.leader for rule in found.rules}
     assert (leaders["half"], leaders["drop"]) == ("a", "b")
-    assert "who leads depends on what a tie means: a if it is half a win" in found.sentence
+    assert "who leads depends on what a tie means, a (half a win each" in found.sentence
+    assert " or b (dropped" in found.sentence
     assert (found.rules[1].moved, found.rules[1].largest_move) == (2, 1)
 
 
 def test_an_item_with_ties_only_keeps_a_rank():
     found = review_ties(Votes.from_arrays("abc", [0, 0, 1] * 5, [1, 1, 2] * 5, [1, 0, 0.5] * 5))
     assert all(sorted(rule.ranks) == [1, 2, 3] for rule in found.rules)
+
+
+def test_equal_scores_do_not_change_order_by_rounding():
+    """a and c have the same votes."""
+    found = review_ties(Votes.from_arrays("abc", [0, 1, 2] * 8, [1, 2, 0] * 8, [1, 0, 0.5] * 8))
+    assert [(rule.leader, rule.moved) for rule in found.rules] == [("a", 0)] * 4

@@ -17,6 +17,7 @@ from fairduel.votes.design import Pairs
 from fairduel.votes.outcome_models import OutcomeModel, Outcomes, fit_outcomes, outcome_chances
 from fairduel.votes.uncertainty import half, shrunken_fit
 from fairduel.votes.votes import Mask, Votes, pair_sums
+from fairduel.votes.words import counted_noun
 
 SIMULATIONS, FEWER_SIMULATIONS, FEW_ITEMS = 400, 50, 200
 """Simulated files, also for more than so many items."""
@@ -59,8 +60,8 @@ class Cycles:
             return "Cycles cannot be counted: no three items were all compared with each other."
         shares = [each / self.triples for each in (self.found, self.predicted, self.low, self.high)]
         counted = (
-            f"{shares[0]:.1%} of {self.triples:,} triples are cycles; one score per item predicts {shares[1]:.1%} "
-            f"({shares[2]:.1%} to {shares[3]:.1%})"
+            f"{shares[0]:.1%} of {counted_noun(self.triples, 'triple')} are cycles; one score per item predicts "
+            f"{shares[1]:.1%} ({shares[2]:.1%} to {shares[3]:.1%})"
         )
         if self.more_than_predicted:
             what = "more" if self.found > self.high else "clearer"

@@ -27,6 +27,8 @@ from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.votes import Codes, Votes, pair_sums, sums
 
 OutcomeModel = Literal["half", "drop", "davidson", "rao-kupper"]
+SCORE_DIGITS = 6
+"""Scores that are the same to so many digits have no order."""
 _SMALL_STEP = 1e-8
 _MOST_STEPS = 100
 _MOST_SHARE = 0.98  # of ties, at the start

@@ -19,7 +19,7 @@ from scipy import linalg, special, stats
 
 from fairduel.duel import Vector
 from fairduel.votes.intervals import CONFIDENCE, ranks_within
-from fairduel.votes.outcome_models import OutcomeFit, Outcomes, fit_outcomes
+from fairduel.votes.outcome_models import SCORE_DIGITS, OutcomeFit, Outcomes, fit_outcomes
 from fairduel.votes.votes import Codes, Indices, Ties, Votes, sums
 from fairduel.votes.words import counted_noun, ordinal
 
@@ -119,7 +119,7 @@ def position_bias(votes: Votes, ties: Ties = "half") -> Position:
         verdict = "immaterial"
     elif not low <= 0.5 <= high:
         verdict = "biased"
-    before, after = (ranks_within(each.scores, component) for each in (without, fitted))
+    before, after = (ranks_within(each.scores.round(SCORE_DIGITS), component) for each in (without, fitted))
     moved = np.flatnonzero(before != after)
     moved = moved[np.lexsort((before[moved], -np.abs(after - before)[moved]))]
     return Position(

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.duel import Vector
 from fairduel.votes.intervals import ranks_within
-from fairduel.votes.outcome_models import OutcomeModel, Outcomes, fit_outcomes
+from fairduel.votes.outcome_models import SCORE_DIGITS, OutcomeModel, Outcomes, fit_outcomes
 from fairduel.votes.votes import Codes, Indices, Votes
 from fairduel.votes.words import listed, ordinal
 
@@ -64,13 +64,13 @@ class TieReview:
         if not self.rules:
             return "Ties: there are none."
         first = self.rules[0]
-        others = [TITLES[rule.model] for rule in self.rules if rule.leader != first.leader]
-        leader = (
-            f"{first.leader} leads whatever a tie means"
-            if not others
-            else f"who leads depends on what a tie means: {first.leader} if it is half a win, not if it is "
-            f"{listed(others)}"
-        )
+        leaders = dict[str, list[str]]()
+        for rule in self.rules:
+            leaders.setdefault(rule.leader, []).append(TITLES[rule.model])
+        leader = f"{first.leader} leads whatever a tie means"
+        if len(leaders) > 1:
+            who = [f"{name} ({listed(titles)})" for name, titles in leaders.items()]
+            leader = f"who leads depends on what a tie means, {' or '.join(who)}"
         most = max(self.rules, key=lambda rule: rule.largest_move)
         change = "no rank changes"
         if most.largest_move:
@@ -106,7 +106,7 @@ def review_ties(votes: Votes) -> TieReview:
 
 def _rule(votes: Votes, outcomes: Outcomes, component: Codes, model: OutcomeModel, before: Indices | None) -> TieRule:
     fitted = fit_outcomes(outcomes, model)
-    ranks = ranks_within(fitted.scores, component)
+    ranks = ranks_within(fitted.scores.round(SCORE_DIGITS), component)
     moves = np.abs(ranks - (ranks if before is None else before))
     is_modelled = model in ("davidson", "rao-kupper")
     return TieRule(
