@@ -40,7 +40,9 @@ def test_more_votes_from_the_same_voters_are_not_enough_where_tastes_differ():
     need = next(need for need in plan.needs if not need.separated)
     taste = math.sqrt(pilot.uncertainty.sources[0].variance)
     assert need.fewest_voters > 15
-    assert need.voters > need.fewest_voters
+    source, places = pilot.uncertainty.sources[0], [[pilot.items.index(n)] for n in (need.item, need.next_item)]
+    [shared] = source.variance * difference_variances(source.covariance, *places)
+    assert need.fewest_voters == pytest.approx(need.voters * shared / need.error**2, abs=1.0)
     assert "More votes from the same voters cannot do it" in " ".join(plan.sentences)
     pair = need.item, need.next_item
     enough = share_separated(pilot.scores, pair, 40, voters=int(need.voters), each=60, taste=taste)
