@@ -69,7 +69,7 @@ def position_section(review: Review) -> Section:
         f"{position.raw_share:.1%}. From {0.5 - BAND:.0%} to {0.5 + BAND:.0%} it is called immaterial: that "
         "moves a score by at most 0.04, its standard error after 2,500 votes. The interval allows for "
         + (f"{position.groups:,} voters who may lean to one side." if position.has_voters else "independent votes."),
-        f"Position cannot favour an item that is shown first half of the time. Farthest from that is {item}: first in "
+        f"Position hardly favours an item that is shown first half of the time. Farthest from that is {item}: first in "
         f"{share:.0%} of its votes.",
     ]
     moved = tables.moved_table(review, _MAX_ROWS)
