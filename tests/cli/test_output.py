@@ -30,6 +30,7 @@ REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
+    ["review", "votes.csv"],
     ["export", "votes.csv", "--format", "trl"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
@@ -37,19 +38,8 @@ REPORTING = [
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-COMMANDS = [
-    "rank",
-    "audit",
-    "stress",
-    "export",
-    "demo",
-    "reproduce",
-    "simulate",
-    "tune",
-    "verify",
-    "leaderboard",
-    "sweep",
-]
+VOTES_COMMANDS = ["rank", "audit", "stress", "review", "export", "demo"]
+COMMANDS = [*VOTES_COMMANDS, "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from fairduel.report.audit_page import audit_sections, stress_section
 from fairduel.report.coverage_page import write_coverage
 from fairduel.report.experiment_page import write_report
 from fairduel.report.leaderboard_page import write_leaderboard
+from fairduel.report.review_page import review_sections
 from fairduel.report.table1_page import write_table1
 from fairduel.report.tune_page import write_tuning
 from fairduel.report.verify_page import write_verify
@@ -27,8 +28,10 @@ from fairduel.simulation import Cell
 from fairduel.votes.auditing import audit
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
+from fairduel.votes.reviewing import review
 from fairduel.votes.stress_tests import stress, summarise_stress
 from fairduel.votes.synthetic import arena
+from helpers.boards import board
 
 ROUNDS = 30
 
@@ -216,6 +219,24 @@ def stressed(folder):
     return folder / "report.html"
 
 
+def reviewed(folder):
+    """Review items with short and long names, in two groups; some tie, and voters lean to one side."""
+    rng = np.random.default_rng(0)
+    long = "An_item_whose_name_is_far_too_long_for_any_table_or_figure_" + "x" * 40
+    votes = board(rng, np.linspace(0.8, -0.8, 40), voters=60, each=30, lean=0.5, taste=0.5, model="davidson", tie=0.0)
+    apart = (votes.first < 35) == (votes.second < 35)
+    found = review(replace(votes.select(apart), items=(long, *votes.items[1:])))
+    write_votes_report(
+        folder / "report.html",
+        title="Review of votes.csv",
+        summary=found.summary(),
+        sections=review_sections(found),
+        settings=found.settings,
+        command="fairduel review votes.csv",
+    )
+    return folder / "report.html"
+
+
 REPORTS = {
     "figure1": experiments("figure1"),
     "figure2": experiments("figure2", runs=1),
@@ -231,5 +252,6 @@ REPORTS = {
     "audit": audited,
     "audit without liars": lambda folder: audited(folder, liars={}),
     "stress": stressed,
+    "review": reviewed,
 }
 """What writes a report of each kind to a folder and returns its page."""

@@ -16,6 +16,7 @@ from fairduel.cli.leaderboard import leaderboard
 from fairduel.cli.output import Record, reporting
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
+from fairduel.cli.review import review_command
 from fairduel.cli.simulate import simulate
 from fairduel.cli.stress import stress_command
 from fairduel.cli.sweep import sweep
@@ -64,6 +65,7 @@ _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
     "stress": stress_command,
+    "review": review_command,
     "export": export_command,
     "demo": demo,
 }

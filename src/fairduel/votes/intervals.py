@@ -23,6 +23,8 @@ class RankIntervals(NamedTuple):
     high: Indices
     apart: Mask
     """Whether items i and j are told apart, shape (K, K)."""
+    quantile: float
+    """How many standard errors tell two items apart."""
 
 
 def rank_intervals(
@@ -56,7 +58,7 @@ def rank_intervals(
             break
         above, left = found, compared & ~found
     size = np.bincount(component)[component]
-    return RankIntervals(1 + above.sum(axis=0), size - above.sum(axis=1), above | above.T)
+    return RankIntervals(1 + above.sum(axis=0), size - above.sum(axis=1), above | above.T, quantile)
 
 
 def ranks_within(scores: Vector, component: Codes) -> Indices:

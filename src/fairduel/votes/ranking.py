@@ -26,7 +26,7 @@ from fairduel.votes.intervals import (
 from fairduel.votes.results import Result
 from fairduel.votes.robust_fit import Weights, one_thread
 from fairduel.votes.score_fit import Effect, fitted_scores
-from fairduel.votes.uncertainty import FOR_FEATURES
+from fairduel.votes.uncertainty import FOR_FEATURES, Uncertainty
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
 
@@ -92,6 +92,8 @@ class Ranking(Result):
         scores: Scores in log-odds, shape ``(K,)``.
         covariance: Covariance of the scores, shape ``(K, K)``; 0 between components.
         apart: Whether two items differ with 95% confidence for all pairs simultaneously, shape ``(K, K)``.
+        quantile: How many standard errors of their difference tell two items apart.
+        uncertainty: The covariance by source: sampling, voters, contexts.
         weights: Weight w of each vote, shape ``(n,)``.
         settings: All settings, as given and as resolved.
         notes: Caveats: items never compared, infinite scores, a single voter.
@@ -107,6 +109,8 @@ class Ranking(Result):
     scores: Vector
     covariance: Matrix
     apart: Mask
+    quantile: float
+    uncertainty: Uncertainty
     weights: Vector
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -241,7 +245,7 @@ def rank(
     sources = dict.fromkeys(source.name.removesuffix(FOR_FEATURES) for source in uncertainty.sources)
     notes = _notes(votes, component, plain, list(sources))
     return Ranking(
-        *(standings, votes.items, scores, covariance, found.apart, vote_weights),
+        *(standings, votes.items, scores, covariance, found.apart, found.quantile, uncertainty, vote_weights),
         settings=settings,
         notes=notes,
         effects=effects,

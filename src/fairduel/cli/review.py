@@ -1,0 +1,82 @@
+"""``fairduel review``: how good the way of asking was, and what to ask next."""
+
+from typing import Annotated
+
+import typer
+
+from fairduel.cli import output
+from fairduel.cli import recorded_votes as recorded
+from fairduel.report.review_tables import duels_table, needs_table, ties_table
+from fairduel.votes.reviewing import STEPS, Review, review
+
+_MAX_ROWS = 10
+_LEAST_USEFUL = (
+    "fewest contexts",
+    "fewest voters",
+    "± error",
+    "gap",
+    "contexts needed",
+    "voters needed",
+    "separated",
+)
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulations.")]
+
+
+def review_command(
+    votes: recorded.VotesFile,
+    first: recorded.First = None,
+    second: recorded.Second = None,
+    winner: recorded.Winner = None,
+    voter: recorded.Voter = None,
+    context: recorded.Context = None,
+    weight: recorded.Weight = None,
+    ties: recorded.Ties = recorded.TiesOption.HALF,
+    seed: Seed = 0,
+    strict: recorded.Strict = False,
+    out: recorded.Out = None,
+) -> output.Record:
+    """Review how votes were collected, and what to ask next.
+
+    Position bias; whether the meaning of a tie, or position, changes the
+    order; cycles against what one score per item predicts; coverage; the
+    votes and voters needed to separate neighbours; and the most useful
+    duels to ask next.
+
+    Writes report.html, votes-needed.csv, next-duels.csv, ties.csv and
+    review.json.
+    """
+    from fairduel.report.review_page import review_sections  # noqa: PLC0415  # plotting is slow
+
+    columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
+    # Nothing here needs times, so an unreadable time column does not matter.
+    reading, folder = recorded.read_into(votes, "review", out, strict=strict, **columns, time="none", weight=weight)
+    with output.progress_bar("Review", STEPS, unit="steps", on_stop=recorded.NO_REPORT) as done:
+        found = review(reading.votes, ties=ties.value, seed=seed, progress=done)
+    recorded.claim_for(folder, "review", votes, reading)
+    recorded.write_csv(folder / "votes-needed.csv", found.needs_frame())
+    recorded.write_csv(folder / "next-duels.csv", found.plan.duels)
+    recorded.write_csv(folder / "ties.csv", found.tie_ranks_frame())
+    record = found.record()
+    record["settings"] = {**recorded.file_settings(votes, reading), **found.settings}
+    written = recorded.write_report(
+        folder, "review", f"Review of {votes.name}", reading, review_sections(found), record
+    )
+    output.say(*record["summary"])
+    _print_review(found, str(folder))
+    output.say_report(written["report"], *recorded.problem_sentences(reading))
+    return written
+
+
+def _print_review(found: Review, folder: str) -> None:
+    items = ["item", "next item", "ask", "against", "a tie is", "leader", "largest change"]
+    needs = needs_table(found, _MAX_ROWS)
+    if needs.rows:
+        output.print_table(needs, text=items, optional=_LEAST_USEFUL, file=f"{folder}/votes-needed.csv")
+    if len(found.plan.needs) > _MAX_ROWS:
+        output.say(
+            f"Only the first {_MAX_ROWS} of {len(found.plan.needs):,} are shown (see {folder}/votes-needed.csv)."
+        )
+    if len(found.plan.duels):
+        output.print_table(duels_table(found, _MAX_ROWS), text=items, file=f"{folder}/next-duels.csv")
+    if found.ties.rules:
+        output.print_table(ties_table(found), text=items, optional=["parameter", "log-likelihood"])
