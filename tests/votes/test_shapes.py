@@ -191,8 +191,10 @@ def test_all_our_ideas_uses_the_texts_as_names(tmp_path):
 
 
 def test_all_our_ideas_with_the_choices_as_shown_knows_the_sides(tmp_path):
-    rows = [[*WISHES[0], "11", "12"], [*WISHES[1], "11", "12"]]
-    votes = read(tmp_path, "votes.csv", csv_text([*IDEAS, "Left Choice ID", "Right Choice ID"], *rows)).votes
+    rows = [[*WISHES[0], "11", "12"], [*WISHES[1], "11", "12"], [*WISHES[1], "11", "13"]]
+    reading = read(tmp_path, "votes.csv", csv_text([*IDEAS, "Left Choice ID", "Right Choice ID"], *rows))
+    votes = reading.votes
+    assert dict(reading.problems) == {"no winner": 1}  # neither side won
     assert seen(votes) == [("more trees", "wider roads", FIRST), ("more trees", "wider roads", SECOND)]
     assert votes.sides_known
 
@@ -203,7 +205,7 @@ def test_two_ideas_of_one_text_keep_their_numbers(tmp_path):
 
 
 def test_outcomes_of_competitors_are_points_of_the_first(tmp_path):
-    rows = [["Ada", "Bo", "1"], ["Ada", "Bo", "0.5"], ["Bo", "Ada", "0"], ["Bo", "Ada", "0.0"], ["Bo", "Ada", "3"]]
+    rows = [["Ada", "Bo", "1"], ["Ada", "Bo", "0.5"], ["Bo", "Ada", "0"], ["Bo", "Ada", "0.00"], ["Bo", "Ada", "3"]]
     reading = read(tmp_path, "games.csv", csv_text(["competitor_1", "competitor_2", "outcome"], *rows))
     assert [r for *_, r in seen(reading.votes)] == [FIRST, TIE, SECOND, SECOND]
     assert dict(reading.problems) == {"unknown winner": 1}
@@ -263,7 +265,8 @@ def test_tldr_compares_policies_in_posts(tmp_path):
 
 
 def pairwise(side, person, **more):
-    result = [{"type": "pairwise", "from_name": "pw", "to_name": "a,b", "value": {"selected": side}}] if side else []
+    result = [{"type": "choices", "from_name": "mood", "value": {"choices": ["glad"]}}] if side else []
+    result += [{"type": "pairwise", "from_name": "pw", "to_name": "a,b", "value": {"selected": side}}] if side else []
     return {"completed_by": person, "result": result, "created_at": "2024-05-01T10:00:00Z", "lead_time": 4.5, **more}
 
 
@@ -299,6 +302,15 @@ def test_label_studio_has_several_annotations_of_a_task(tmp_path):
     assert same.votes.row.tolist() == [1, 1, 3]
     assert same.left_out == 1
     assert same.set_aside.select("row", "reason").rows()[-1] == (4, "not an object")
+
+
+def test_label_studio_may_ask_by_a_choice(tmp_path):
+    answers = [{"completed_by": 3, "result": [{"type": "choices", "value": {"choices": [c]}}]} for c in ("left", "tie")]
+    task = {"data": {"left": "oak", "right": "elm"}, "annotations": answers}
+    assert seen(read(tmp_path, "project.json", json.dumps([task])).votes) == [
+        ("oak", "elm", FIRST),
+        ("oak", "elm", TIE),
+    ]
 
 
 def test_label_studio_with_other_names_needs_them_named(tmp_path):

@@ -217,10 +217,13 @@ def test_broken_lines_stay_in_sight_whatever_the_filter(tmp_path):
 
 
 def test_a_role_may_be_inside_of_a_column(tmp_path):
-    lines = [{"a": "tea", "b": "milk", "winner": "a", "meta": {"user": {"id": number}}} for number in (4, 5)]
+    users = [{"user": {"id": number}, "topic": "hot"} for number in (4, 5)]
+    lines = [{"a": "tea", "b": "milk", "winner": "a", "meta": user} for user in users]
     (tmp_path / "votes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert read_votes(tmp_path / "votes.jsonl", columns={"voter": "meta.user.id"}).votes.voters == ("4", "5")
-    assert read_votes(pl.DataFrame(lines), columns={"voter": "meta.user.id"}).votes.voters == ("4", "5")
+    inside = {"voter": "meta.user.id", "context": "meta.topic"}
+    for source in (tmp_path / "votes.jsonl", pl.DataFrame(lines), lines):
+        votes = read_votes(source, columns=inside).votes
+        assert (votes.voters, votes.contexts) == (("4", "5"), ("hot",))
     with pytest.raises(BadInputError, match=r"has no column 'mta\.user'"):
         read_votes(tmp_path / "votes.jsonl", columns={"voter": "mta.user"})
 

@@ -10,7 +10,7 @@ from fairduel.votes.votes import Codes, Indices, Mask
 
 CONFIDENCE = 0.95
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
-_MOST_COMPARED = 2e6  # pairs × items² for which the fall of the likelihood is computed
+_MOST_COMPARED = 2e6  # pairs × items², or × rows of the design, for which the fall of the likelihood is computed
 _MOST_UNDERSTATED = 3.0  # factor by which Wald's statistic may understate a difference, at most
 _MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
 _MOST_STEPPED = 300  # items; with more, further steps take long and gain little
@@ -49,7 +49,8 @@ def rank_intervals(
         close = compared & ~found & (ratios > quantile / _MOST_UNDERSTATED)
         if likelihood is not None and close.any():
             pairs = np.argwhere(close)
-            nearest = np.argsort(-ratios[close], kind="stable")[: int(_MOST_COMPARED / count**2) + 1]
+            size = max(count**2, len(likelihood.differences))
+            nearest = np.argsort(-ratios[close], kind="stable")[: int(_MOST_COMPARED / size) + 1]
             one, other = pairs[nearest].T
             units = np.eye(count, len(likelihood.theta))  # features per vote come after the scores
             factors = likelihood.steepness(units[one] - units[other], quantile / ratios[one, other])

@@ -1,5 +1,6 @@
 """Turn a table into votes; unusable rows are set aside, each with the reason."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -123,7 +124,7 @@ def read_votes(
     features = {**{spec: spec for spec in vote_features}, **(STYLE if style else {})}
     paths = [*filters, *(path for spec in features.values() for path in (spec, *spec.split(":")))]
     settings: dict[str, Any] = {"columns": given, "where": filters, "vote_features": features, "strict": strict}
-    path = None if not isinstance(source, (str, Path)) else STDIN if str(source) == "-" else Path(source)
+    path = None if not isinstance(source, (str, os.PathLike)) else STDIN if str(source) == "-" else Path(source)
     file = "the list" if path is None else path.name
 
     def wanted(names: Sequence[str]) -> list[str]:
@@ -139,16 +140,21 @@ def read_votes(
 
 def _needed(names: Sequence[str], given: Columns, paths: Sequence[str], file: str) -> list[str]:
     """Return the columns to read: those with a role, and those that hold the values at ``paths``."""
-    shape = shape_of(names, given, file)
-    roots = {role: path and fields.column_of(path, names) for role, path in given.items()}
-    here = {role: path for role, path in given.items() if path is None or path in names}
+    known = [*names, *_inside(given, names)]
+    shape = shape_of(known, given, file)
     if shape is None:
-        here = {role: root or path for (role, path), root in zip(given.items(), roots.values(), strict=True)}
-        needed = list(find_columns(names, here, file).values())
+        used = list(find_columns(known, given, file).values())
     else:
-        needed = [*columns_of(shape, names), *find_columns(names, here, file, complete=False).values()]
-    found = (fields.column_of(path, names) for path in (*paths, *_USUAL_FILTERS))
-    return list(dict.fromkeys(name for name in (*needed, *roots.values(), *found) if name))
+        here = {role: path for role, path in given.items() if path is None or path in known}
+        used = [*columns_of(shape, names), *find_columns(known, here, file, complete=False).values()]
+    found = (fields.column_of(path, names) for path in (*used, *paths, *_USUAL_FILTERS))
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _inside(given: Columns, names: Sequence[str]) -> list[str]:
+    """Return the given paths that lead into a column."""
+    paths = (path for path in given.values() if path and path not in names)
+    return [path for path in dict.fromkeys(paths) if fields.column_of(path, names)]
 
 
 def votes_of(
@@ -255,9 +261,7 @@ def _filtered(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> tuple
 
 def _shaped(frame: pl.DataFrame, given: Columns, name: str) -> Shaped:
     """Return a table that names two items and a winner, if its shape is known."""
-    paths = [path for path in given.values() if path and path not in frame.columns]
-    inside = [path for path in paths if fields.column_of(path, frame.columns)]
-    frame = frame.with_columns([fields.field(frame, path, name) for path in inside])
+    frame = frame.with_columns([fields.field(frame, path, name) for path in _inside(given, frame.columns)])
     names = [column for column in frame.columns if column not in (FAULT, LINE, ROW)]
     shape = shape_of(names, given, name)
     return Shaped(frame, {}) if shape is None else shape.convert(frame, plain_names(names))

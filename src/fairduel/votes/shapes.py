@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from fairduel.votes.column_roles import Columns, find_columns, plain_names
-from fairduel.votes.fields import field, objects, truth
+from fairduel.votes.fields import field, numbers, objects, truth
 from fairduel.votes.records import FAULT, LINE
 
 ROW = "\x00row"
@@ -105,10 +105,11 @@ def one_hot(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
 def scored(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     """Sports: an outcome of 1 is a win of the first competitor, 0 one of the second, 0.5 a draw."""
     name = column["outcome"]
-    words = {"1": "first", "1.0": "first", "0": "second", "0.0": "second", "0.5": "tie"}
-    text = frame[name].cast(pl.String).str.strip_chars()
+    points, text = pl.Series(numbers(frame[name])), frame[name].cast(pl.String)
+    words = pl.when(points == 1.0).then(pl.lit("first")).when(points == 0.0).then(pl.lit("second"))
+    winner = words.when(points == 0.5).then(pl.lit("tie")).otherwise(text).alias(name)
     roles = {"first": column["competitor_1"], "second": column["competitor_2"], "winner": name}
-    return Shaped(frame.with_columns(text.replace_strict(words, default=text).alias(name)), dict(roles))
+    return Shaped(frame.with_columns(winner), dict(roles))
 
 
 def named_winner(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
@@ -139,13 +140,14 @@ def winner_and_loser(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     if not {"left_choice_id", "right_choice_id", "winner_id"} <= set(column):
         return _won_by_the_first(frame, roles, won, lost)
     left, right = column["left_choice_id"], column["right_choice_id"]
-    on_the_left = frame[column["winner_id"]].cast(pl.String) == frame[left].cast(pl.String)
+    winner, on_left, on_right = (frame[name].cast(pl.String) for name in (column["winner_id"], left, right))
+    on_the_left = winner == on_left
     names = f"{left}: {won} or {lost}", f"{right}: {won} or {lost}", f"{won}, {left}"
     one, other = pl.col(won), pl.col(lost)
     frame = frame.with_columns(
         pl.when(on_the_left).then(one).otherwise(other).alias(names[0]),
         pl.when(on_the_left).then(other).otherwise(one).alias(names[1]),
-        pl.when(on_the_left).then(pl.lit("first")).otherwise(pl.lit("second")).alias(names[2]),
+        pl.when(on_the_left).then(pl.lit("first")).when(winner == on_right).then(pl.lit("second")).alias(names[2]),
     )
     return Shaped(frame, {**roles, **dict(zip(("first", "second", "winner"), names, strict=True))})
 
@@ -226,7 +228,9 @@ def label_studio(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
             if each.get("was_cancelled"):
                 votes.append((place, {**told, winner: None, FAULT: UNANSWERED}))
                 continue
-            chosen = [_selected(result) for result in each.get("result") or ()]
+            results = [result for result in each.get("result") or () if isinstance(result, Mapping)]
+            pairwise = [result for result in results if result.get("type") == "pairwise"]
+            chosen = [_selected(result) for result in pairwise or results]
             votes += [(place, {**told, winner: side}) for side in chosen if side] or [(place, {**told, winner: None})]
     return Shaped(one_row_per_vote(frame, votes), {"winner": winner, "voter": voter, "time": time})
 

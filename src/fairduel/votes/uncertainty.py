@@ -41,7 +41,6 @@ _CLOSE = 1e-4  # in log λ
 _LEAST_RIDGE, _MOST_RIDGE = 0.01, 1e6
 _MOST_PROBES, _LEAST_PROBES, _PROBED = 64, 2, 200_000  # simulated residuals: fewer of many votes are as accurate
 _NEWTON_STEPS, _SMALL_STEP = 20, 1e-6
-_MOST_MARGINS = 50_000_000
 _STEEPEST = -0.2  # slope of the secant that solves for λ, which is between −1 and 0
 _DENSE = 0.05  # share of entries above which a matrix is multiplied as dense
 _NO_VARIANCE = 1e-10  # relative; the mean of a component has none, and its inverse would be rounding errors
@@ -186,15 +185,11 @@ class Likelihood:
         steps = moved * (gap / variance)[:, None]
         quadratic = gap / np.sqrt(variance)
         result = np.concatenate(
-            [self._roots(self.theta - part) for part in np.array_split(steps, self._parts_of(len(steps)))]
+            [self._roots(self.theta - part) for part in np.array_split(steps, len(steps) // 100 + 1)]
         )
         for place in np.flatnonzero(result >= needed * quadratic):
             result[place] = self._roots(self._constrained(contrasts[place], self.theta - steps[place])[None])[0]
         return np.asarray(result / quadratic)
-
-    def _parts_of(self, count: int) -> int:
-        """Into how many parts to split so many contrasts, whose margins must fit into memory."""
-        return count // 100 + count * len(self.differences) // _MOST_MARGINS + 1
 
     def _constrained(self, contrast: Vector, theta: Vector) -> Vector:
         """Maximise the likelihood among all θ with cᵀθ = 0, by Newton steps from such a θ."""
