@@ -104,7 +104,7 @@ def read_votes(
     [4]
     """
     if not isinstance(path, (Path, str)):
-        return votes_of(pl.DataFrame(path), columns=columns, strict=strict)
+        return votes_of(pl.DataFrame(path), columns=columns, strict=strict, first_row=0)
     path, given = Path(path), columns or {}
     name = path.name
     frame, first_row, *guesses = read_table(
