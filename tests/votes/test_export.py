@@ -110,7 +110,7 @@ def naive(cleaned, least):
         if winner == "tie" or cleaned.trust[place] < least or (least and cleaned.flagged[place]):
             continue
         won, lost = (first, second) if winner == "first" else (second, first)
-        rows.append((prompt, won, lost, max(0.0, scores[won] - scores[lost]), place + 2))
+        rows.append((prompt, won, lost, max(0.0, scores[won] - scores[lost]), place))
     said = Counter(row[:3] for row in rows)
     return [(*row[:4], said[row[:3]], said[row[0], row[2], row[1]], row[4]) for row in rows]
 
@@ -214,6 +214,10 @@ def test_plain_texts_and_columns_the_other_way_round(tmp_path):
 
 def test_preferences_stay_preferences(tmp_path):
     columns = {"prompt": ["q"] * 4, "chosen": ["good"] * 4, "rejected": ["bad"] * 4}
+    roles = {"first": "rejected", "second": "chosen", "context": None}
+    assert first_texts(tmp_path / "t.jsonl", roles, **columns)[0] == [
+        ("q", "bad", "good", "bad"), ("q", "good", "bad", "good"), ("q", "good", "bad", "good"),
+    ]  # fmt: skip  # here they are items, and another column says who won
     assert {row[:3] for row in first_texts(tmp_path / "v.jsonl", **columns)[0]} == {("q", "good", "bad")}
     messages = {"prompt": ["A drink?"] * 4, "chosen": [[ASK, TEA]] * 4, "rejected": [[ASK, MILK]] * 4}
     assert [row[:3] for row in first_texts(tmp_path / "w.parquet", **messages)[0]] == [([ASK], [TEA], [MILK])] * 3
@@ -263,7 +267,7 @@ def test_items_that_only_ignored_votes_compare_have_no_margin():
     """With all votes kept, those of a weight of 0 in the file are still left out."""
     duels = {"a": ["x", "p", "x"], "b": ["y", "q", "p"], "winner": ["a", "b", "a"], "weight": [1, 1, 0]}
     found = preferences(clean(read_votes(pl.DataFrame(duels))), least_weight=0.0)
-    assert found.frame["row"].to_list() == [2, 3]
+    assert found.frame["row"].to_list() == [0, 1]
     assert (found.frame["margin"] > 0.0).all()
     assert found.left_out == {"with a weight below 0": 1}
 

@@ -112,7 +112,7 @@ def test_votes_survive_their_table():
         time=np.where(rng.random(len(votes)) < 0.1, np.nan, np.arange(len(votes)) / 2),
     )
     again = read_votes(votes.to_frame()).votes
-    for name in ("first", "second", "result", "weight", "row", "context", "time"):
+    for name in ("first", "second", "result", "weight", "context", "time"):
         np.testing.assert_array_equal(getattr(again, name), getattr(votes, name))
     assert (again.items, again.contexts) == (votes.items, votes.contexts)
     assert [again.voters[v] for v in again.voter] == [votes.voters[v] for v in votes.voter]

@@ -2,8 +2,8 @@
 
 The texts come from the columns of the file: ``chosen`` and ``rejected``; ``conversation_a`` and ``conversation_b``; or
 ``response_a`` and ``response_b``, with the ``prompt``. A text may be a string, a list of messages (``role`` and
-``content``), or a list of turns, also as JSON. Without such columns, the names of the items are the texts, and the
-context is the prompt.
+``content``), or a list of turns, also as JSON. Without such columns, the names of the items are the texts; without a
+``prompt``, the context is the prompt.
 """
 
 import itertools
@@ -162,12 +162,14 @@ def _texts(cleaned: Cleaned, places: Indices) -> tuple[pl.DataFrame, Sequence[st
     votes, table, roles = cleaned.votes, cleaned.reading.table, cleaned.reading.columns
     first_won = votes.result[places] == 1.0
     answers = [pair for pair in _SIDES if set(pair) <= set(table.columns)]
-    if set(table.columns) - set(roles.values()) >= _CHOSEN:
-        pair, first_won = ("chosen", "rejected"), np.ones_like(first_won)
+    if set(table.columns) >= _CHOSEN:
+        pair = ("rejected", "chosen") if roles["first"] == "rejected" else ("chosen", "rejected")
+        if not _CHOSEN & set(roles.values()):  # the items have names of their own, and the winner's text was chosen
+            first_won = np.ones_like(first_won)
     elif answers:
         pair = answers[0][::-1] if roles["first"].lower().endswith("_b") else answers[0]
     else:
-        return _names(votes, places), [""] * len(places)
+        return _names(cleaned, places), [""] * len(places)
     one, other = (_values(table[name][places]) for name in pair)
     prompts = _values(table["prompt"][places]) if "prompt" in table.columns else [None] * len(places)
     found = [
@@ -182,12 +184,17 @@ def _texts(cleaned: Cleaned, places: Indices) -> tuple[pl.DataFrame, Sequence[st
     return pl.DataFrame(columns), ["" if isinstance(texts, _Texts) else texts for texts in found]
 
 
-def _names(votes: Votes, places: Indices) -> pl.DataFrame:
-    """Return the context and the names of the items as texts."""
+def _names(cleaned: Cleaned, places: Indices) -> pl.DataFrame:
+    """Return the names of the items as texts, and the prompt of the file, or the context, as the prompt."""
+    votes, table = cleaned.votes, cleaned.reading.table
     items = pl.Series(votes.items, dtype=pl.String)
-    contexts = np.zeros(len(votes), dtype=np.int32) if votes.context is None else votes.context
     won, lost = _won_and_lost(votes, places)
-    prompts = pl.Series(votes.contexts or [""], dtype=pl.String).gather(contexts[places])
+    if "prompt" in table.columns and not table["prompt"].dtype.is_nested():
+        prompts = table["prompt"][places].cast(pl.String).fill_null("")
+    elif votes.context is not None:
+        prompts = pl.Series(votes.contexts, dtype=pl.String).gather(votes.context[places])
+    else:
+        prompts = pl.Series([""] * len(places), dtype=pl.String)
     return pl.DataFrame({"prompt": prompts, "chosen": items.gather(won), "rejected": items.gather(lost)})
 
 
