@@ -3,11 +3,11 @@
 A *false* vote may have any answer: it is flipped, turned into a tie, or, if a tie, into a win. A voter who lies may
 answer all their duels in any way. Each number is bounded from both sides:
 
-**Proven minimum** (a lower bound): if fewer votes are false, or fewer voters lie, no other item changes places with this
-one, so its rank stays the same (:mod:`fairduel.votes.lower_bound`). That includes votes that are missing.
+**Proven minimum** (a lower bound): if fewer votes are false, or fewer voters lie, no other item changes places with
+this one, so its rank stays the same (:mod:`fairduel.votes.lower_bound`). That includes votes that are missing.
 
-**Found** (an upper bound): answers of so many votes, or voters, that change the rank in an exact refit. Pairs of the item
-with the items around it are searched as in :mod:`fairduel.votes.fragility`.
+**Found** (an upper bound): answers of so many votes, or voters, that change the rank in an exact refit. They are
+searched as in :mod:`fairduel.votes.fragility`, for the item and those with the nearest scores.
 
 The ranking's weights and ridge stay the same, and ties that it drops stay dropped.
 """
@@ -70,11 +70,17 @@ class Certificate:
     """False votes of the voters found."""
 
     @property
+    def numbers(self) -> dict[str, int | str | None]:
+        """The bounds and the rival, as in ranking.csv."""
+        names = ("votes_found", "votes_proven", "voters_found", "voters_proven", "rival")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def sentence(self) -> str:
         """The certificate in one sentence.
 
-        >>> print(Certificate("tea", "1", 1, 41, 29, 5, 4, "milk").sentence)
-        tea stays first even if any 28 votes are false, or any 3 voters lie (proven); 41 false votes, or 5 lying voters, \
+        >>> print(Certificate("A", "1", 1, 41, 29, 5, 4, "B").sentence)
+        A stays first even if any 28 votes are false, or any 3 voters lie (proven); 41 false votes, or 5 lying voters, \
 can change that.
         >>> print(Certificate("tea", "1", 2, 1, 1, None, None, "milk").sentence)
         tea is 2nd, but 1 false vote can change that.
@@ -89,6 +95,21 @@ can change that.
         if not kept:
             return f"{self.item} is {place}, but {can} change that."
         return f"{self.item} stays {place} even if {', or '.join(kept)} (proven); {can} change that."
+
+
+def with_certificates(
+    votes: Votes, ranking: Ranking, *, ranks: int | None = None, progress: Callable[[int], None] | None = None
+) -> Ranking:
+    """Add :func:`certify`'s certificates to the ranking, and a note if some ranks have none."""
+    if ranking.settings["features"] is not None:
+        return replace(ranking, notes=(*ranking.notes, "A ranking with features has no certificates."))
+    notes, chosen = ranking.notes, certified(ranking, ranks)
+    compared = [group for group in ranking.components() if len(group) > 1]
+    if [len(group) for group in chosen] != [len(group) for group in compared]:
+        which = "rank 1" if len(chosen[0]) == 1 else f"ranks 1 to {len(chosen[0])}"
+        where = "" if len(compared) == 1 else f" of {len(chosen)} of {len(compared)} groups"
+        notes = (*notes, f"Only {which}{where} have certificates (false votes, lying voters), to save time.")
+    return replace(ranking, certificates=certify(votes, ranking, ranks=ranks, progress=progress), notes=notes)
 
 
 def certify(
@@ -112,7 +133,7 @@ def certify(
     >>> from fairduel.votes import rank
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10, voter=[0] * 40, voters="a")
     >>> print(certify(votes, rank(votes))[0].sentence)
-    tea stays first even if any 2 votes are false (proven); 11 false votes, or 1 lying voter, can change that.
+    tea stays first even if any 5 votes are false (proven); 11 false votes, or 1 lying voter, can change that.
     """
     if ranking.settings["features"] is not None:
         raise BadInputError("a ranking with features has no certificates: rank the items without them.")
@@ -142,6 +163,15 @@ def certified(ranking: Ranking, ranks: int | None = None) -> list[Sequence[Stand
     return [group[:most] for group in groups]
 
 
+class _Bounds(NamedTuple):
+    """How many units it takes to change an item's rank."""
+
+    found: int | None
+    proven: int
+    rival: int
+    lies: FalseVotes | None
+
+
 class _Swap(NamedTuple):
     """The smallest set of units found that swaps two items."""
 
@@ -159,8 +189,8 @@ class _Units:
         self._predicted: dict[tuple[int, int], float] = {}
         self._swaps: dict[tuple[int, int], _Swap | None] = {}
 
-    def bounds(self, pairs: Sequence[tuple[int, int]], item: int) -> tuple[_Swap | None, int, int]:
-        """Return the smallest swap found that changes the item's rank, its rival, and the proven minimum."""
+    def bounds(self, votes: Votes, pairs: Sequence[tuple[int, int]], item: int) -> _Bounds:
+        """Search the ``pairs`` of the item with others, the better one first, and prove a minimum."""
         nearest = np.argsort(standard_gaps(self._fitted, pairs), kind="stable")[:_PROMISING_PAIRS]
         promising = sorted((pairs[place] for place in nearest), key=self._predict)
         best, rival = None, promising[0][promising[0][0] == item]
@@ -172,14 +202,14 @@ class _Units:
                 continue
             if best is None or swap.taken.size < best.taken.size:
                 best, rival = swap, pair[pair[0] == item]
-        return best, rival, self._proof.least(pairs, None if best is None else best.taken.size)
+        if best is None:
+            return _Bounds(None, self._proof.least(pairs), rival, None)
+        size = best.taken.size
+        return _Bounds(size, self._proof.least(pairs, size), rival, self._false_votes(votes, best.taken))
 
-    def false_votes(self, votes: Votes, swap: _Swap | None) -> FalseVotes | None:
-        """Return the answers of a swap."""
-        if swap is None:
-            return None
-        places, kind = self._kinds.members(self._kinds.votes_of(swap.taken.units))
-        answers = self._kinds.answers("false", swap.taken.towards)[kind]
+    def _false_votes(self, votes: Votes, taken: Taken) -> FalseVotes:
+        places, kind = self._kinds.members(self._kinds.votes_of(taken.units))
+        answers = self._kinds.answers("false", taken.towards)[kind]
         results = np.where(votes.first[places] == self._kinds.winner[kind], answers, 1.0 - answers)
         false = results != votes.result[places]
         return FalseVotes(tuple(votes.row[places[false]].tolist()), tuple(results[false].tolist()))
@@ -221,19 +251,17 @@ def _certificate(standing: Standing, votes: Votes, sorts: Sequence[_Units], scor
     item = votes.items.index(standing.item)
     others = [other for other in range(len(scores)) if other != item]
     pairs = [(other, item) if scores[other] > scores[item] else (item, other) for other in others]
-    (swap, rival, proven), *voters = (units.bounds(pairs, item) for units in sorts)
-    found = {
-        "voters_found": None if not voters or voters[0][0] is None else voters[0][0].taken.size,
-        "voters_proven": voters[0][2] if voters else None,
-        "lies": sorts[1].false_votes(votes, voters[0][0]) if voters else None,
-    }
+    by_votes, *rest = (units.bounds(votes, pairs, item) for units in sorts)
+    by_voters = rest[0] if rest else None
     return Certificate(
         item=standing.item,
         group=standing.group,
         rank=standing.rank,
-        votes_found=None if swap is None else swap.taken.size,
-        votes_proven=proven,
-        rival=votes.items[rival],
-        false_votes=sorts[0].false_votes(votes, swap),
-        **found,
+        votes_found=by_votes.found,
+        votes_proven=by_votes.proven,
+        voters_found=by_voters and by_voters.found,
+        voters_proven=by_voters and by_voters.proven,
+        rival=votes.items[by_votes.rival],
+        false_votes=by_votes.lies,
+        lies=by_voters and by_voters.lies,
     )

@@ -22,9 +22,9 @@ A vote of weight w counts w times in all sums. A ridge only adds to H and does n
 rules nothing out. If r* exists, θ' is finite even without a ridge: otherwise r would pass every value.
 
 *False votes* may have any answer y' ∈ [0, 1] (a win, a loss, a tie) in place of y, and γ_t = (y' − y)(e_i − e_j). A
-dropped vote has γ_t = (σ(m') − y)(e_i − e_j): θ' is as if its answer were σ(m'). So what holds for any m false votes also
-holds if some of them are dropped instead. The bounds are those of a flip, or half of them for a tie, which can turn
-either way. They do not depend on r, so step 1 gives r* = −ln(1 − κA_m)/κ if κA_m < 1.
+dropped vote has γ_t = (σ(m') − y)(e_i − e_j): θ' is as if its answer were σ(m'). So what holds for any m false votes
+also holds if some of them are dropped instead. The bounds are those of a flip, or half of them for a tie, which can
+turn either way. They do not depend on r, so step 1 gives r* = −ln(1 − κA_m)/κ if κA_m < 1.
 
 *Voters who lie* may answer all their duels in any way. Steps 1 and 3 then add up the m voters with the largest bounds
 on their own votes' sums: in step 3, the sum over the voter's votes; in step 1, ‖Σ γ_t‖ over these votes, in the norm of
@@ -69,13 +69,16 @@ class Proof:
         self._largest = float(self._pair_kappa.max(initial=0.0))
         margin = fitted.scores[self._one] - fitted.scores[self._other]
         self._slope = expit(margin) * expit(-margin)  # 1 − expit would be 0 for margins above 37
-        self._norms = None if kinds.voter is None else _voter_norms(kinds, fitted.covariance)
+        self._norms = None if kinds.voter is None else _voter_norms(kinds, kinds.voter, fitted.covariance)
         self._ways: dict[int, tuple[float | None, Vector, float]] = {}
 
-    def least(self, pairs: Sequence[tuple[int, int]], most: int | None = None) -> int:
-        """Return the smallest m ≤ ``most``, a number known to be enough, that is not ruled out for all pairs."""
-        low, high = 1, int(self._kinds.available.sum()) + 1 if most is None else most  # all below low is ruled out
+    def least(self, pairs: Sequence[tuple[int, int]], guess: int | None = None) -> int:
+        """Return the smallest m that is not ruled out for all pairs; a ``guess`` of at least m is faster."""
         sorted_pairs = np.array(pairs)[np.argsort(standard_gaps(self._fitted, pairs), kind="stable")]
+        low, most = 1, int(self._kinds.available.sum()) + 1  # everything below low is ruled out
+        high = min(guess or most, most)
+        while high < most and not self.possible(high, sorted_pairs):
+            low, high = high + 1, min(2 * high, most)
         while low < high:
             middle = (low + high) // 2
             if self.possible(middle, sorted_pairs):
@@ -146,8 +149,8 @@ class Proof:
     def _share(self, radius: float, direction: Vector) -> Vector:
         """Bound the gradient that one vote of each kind takes with it in this direction: w·σ(κr − m) for a dropped win.
 
-        ``direction`` is +1 to reduce the difference winner − loser, −1 to increase it, which only a tie can: one that is
-        dropped, or false.
+        ``direction`` is +1 to reduce the difference winner − loser, −1 to increase it (only dropping or turning a tie
+        can).
         """
         kinds = self._kinds
         if self._how == "flipped":
@@ -170,17 +173,17 @@ class Proof:
         return float(values[order] @ np.clip(size - before, 0, available[order]))
 
 
-def _voter_norms(kinds: VoteCounts, covariance: Matrix) -> Vector:
+def _voter_norms(kinds: VoteCounts, voter: Indices, covariance: Matrix) -> Vector:
     """Bound ‖Σ γ_t‖ over the votes of each voter, whatever their answers, in the norm of H⁻¹, shape (u,)."""
     largest = kinds.weight * kinds.count * np.where(kinds.tie, 0.5, 1.0)
     norms = np.zeros(len(kinds.available))
-    ends = np.searchsorted(kinds.voter, np.arange(len(norms) + 1))
-    for voter, (start, end) in enumerate(pairwise(ends)):
+    ends = np.searchsorted(voter, np.arange(len(norms) + 1))
+    for place, (start, end) in enumerate(pairwise(ends)):
         for begin in range(start, end, _MOST_AT_ONCE):
             part = slice(begin, min(begin + _MOST_AT_ONCE, end))
             winner, loser, tie = kinds.winner[part], kinds.loser[part], kinds.tie[part]
             between = covariance[winner[:, None], loser]
             products = covariance[winner[:, None], winner] - between - between.T + covariance[loser[:, None], loser]
             positive = np.where(tie[:, None] | tie, np.abs(products), np.maximum(products, 0.0))
-            norms[voter] += np.sqrt(largest[part] @ positive @ largest[part])
+            norms[place] += np.sqrt(largest[part] @ positive @ largest[part])
     return norms

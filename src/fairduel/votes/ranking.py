@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,9 @@ from fairduel.votes.intervals import (
 from fairduel.votes.robust_fit import Fit, Weights, one_thread, robust_fit
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
+
+if TYPE_CHECKING:
+    from fairduel.votes.certificates import Certificate
 
 _MOST_DRAWN = 1e9  # draws × items²; more are slow and hardly more accurate
 _MOST_SUMMARISED = 3  # groups
@@ -92,6 +95,8 @@ class Ranking:
         weights: Weight w of each vote, shape ``(n,)``.
         settings: All settings, as given and as resolved.
         notes: Caveats: items never compared, infinite scores, a single voter.
+        certificates: How many false votes, or lying voters, change a rank, if
+            :func:`~fairduel.votes.certificates.with_certificates` added them.
 
     >>> ranking = rank(Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10))
     >>> ranking.standings[0].item, ranking.tells_apart("tea", "milk")
@@ -106,14 +111,22 @@ class Ranking:
     weights: Vector
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
+    certificates: tuple["Certificate", ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the standings as plain values, for JSON."""
-        return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
+        """Return the standings as plain values, for JSON, with certificates if there are any."""
+        numbers = {certificate.item: certificate.numbers for certificate in self.certificates}
+        empty = dict.fromkeys(self.certificates[0].numbers) if numbers else {}
+        return [
+            asdict(standing) | {"win_rate": standing.win_rate} | numbers.get(standing.item, empty)
+            for standing in self.standings
+        ]
 
     def frame(self) -> pl.DataFrame:
         """Return one row per item, as in ranking.csv."""
-        return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
+        frame = pl.DataFrame(self.records(), infer_schema_length=None)
+        certified = list(self.certificates[0].numbers) if self.certificates else []
+        return frame.select(pl.exclude("wins", "win_rate", *certified), "wins", "win_rate", *certified)
 
     def tells_apart(self, one: str, other: str) -> bool:
         """Return whether two items differ with 95% confidence (see ``apart``)."""
@@ -356,7 +369,9 @@ def _population(votes: Votes, sources: Sequence[str]) -> str:
 def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     shown = list(ranking.components())[:_MOST_SUMMARISED]
-    return verdicts(ranking) + (_details(shown[0], ranking) if len(shown) == 1 else [])
+    firsts = {each.item: each.sentence for each in ranking.certificates if each.rank == 1}
+    certified = [_prefix(group, ranking) + firsts[group[0].item] for group in shown if group[0].item in firsts]
+    return verdicts(ranking) + certified + (_details(shown[0], ranking) if len(shown) == 1 else [])
 
 
 def verdicts(ranking: Ranking) -> list[str]:
