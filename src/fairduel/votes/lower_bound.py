@@ -30,8 +30,10 @@ turn either way. They do not depend on r, so step 1 gives r* = −ln(1 − κA_m
 on their own votes' sums: in step 3, the sum over the voter's votes; in step 1, ‖Σ γ_t‖ over these votes, in the norm of
 H⁻¹, where |Δᵀγ| ≤ r‖γ‖. With γ_t = −c_t φ_t, ‖Σ γ_t‖² = Σ c_s c_t φ_sᵀH⁻¹φ_t is at most the sum of its positive terms
 at the largest c_s and c_t, and of the absolute values of all terms if s or t is a tie, whose c may have either sign.
+With few items, :mod:`fairduel.votes.score_box` rules out more false votes and lying voters than steps 1 and 2 do.
 """
 
+import functools
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -40,6 +42,7 @@ from scipy.special import expit
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import Scores
+from fairduel.votes.score_box import ScoreBox
 from fairduel.votes.vote_counts import How, VoteCounts, standard_gaps
 from fairduel.votes.votes import Indices
 
@@ -70,6 +73,7 @@ class Proof:
         margin = fitted.scores[self._one] - fitted.scores[self._other]
         self._slope = expit(margin) * expit(-margin)  # 1 − expit would be 0 for margins above 37
         self._norms = None if kinds.voter is None else _voter_norms(kinds, kinds.voter, fitted.covariance)
+        self._has_box = how == "false" and ScoreBox.fits(kinds)
         self._ways: dict[int, tuple[float | None, Vector, float]] = {}
 
     def least(self, pairs: Sequence[tuple[int, int]], guess: int | None = None) -> int:
@@ -92,16 +96,25 @@ class Proof:
         if size not in self._ways:
             self._ways[size] = self._way(size)
         radius, bend, reach = self._ways[size]
-        if radius is None:
+        if radius is None and not self._has_box:
             return True
-        scores, covariance = self._fitted.scores, self._fitted.covariance
-        for inside, outside in pairs[standard_gaps(self._fitted, pairs) <= reach]:
-            d = covariance[inside] - covariance[outside]
+        gaps, in_doubt = self._fitted.scores[pairs[:, 0]] - self._fitted.scores[pairs[:, 1]], []
+        for place in np.flatnonzero(standard_gaps(self._fitted, pairs) <= reach):
+            d = self._fitted.covariance[pairs[place, 0]] - self._fitted.covariance[pairs[place, 1]]
             pull = d[self._kinds.winner] - d[self._kinds.loser]
-            most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
-            if most >= scores[inside] - scores[outside] - self._error(radius, d, bend):
-                return True
-        return False
+            most = self._most(size, self._share(radius or 0.0, np.sign(pull)) * np.abs(pull))
+            if radius is None or most >= gaps[place] - self._error(radius, d, bend):
+                if most >= gaps[place] or not self._has_box:
+                    return True
+                in_doubt.append(place)
+        if not in_doubt:
+            return False
+        falls = self._box.falls(size)
+        return falls is None or bool((falls[tuple(pairs[in_doubt].T)] >= gaps[in_doubt]).any())
+
+    @functools.cached_property
+    def _box(self) -> ScoreBox:
+        return ScoreBox(self._kinds, self._fitted)
 
     def _way(self, size: int) -> tuple[float | None, Vector, float]:
         """Return r* for ``size`` units, δ there, and the standard gap above which step 4 rules a pair out."""
