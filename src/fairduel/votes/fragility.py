@@ -206,11 +206,11 @@ def _direction(fitted: Scores, pair: tuple[int, int]) -> Vector:
 def _influence(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
     """How much taking one of each unit narrows the gap of the pair, to first order, (u,)."""
     d = _direction(fitted, pair)
+    if how == "false":
+        return kinds.pushes(d)
     pull = kinds.weight * (d[kinds.winner] - d[kinds.loser])
     if how == "flipped":
         return kinds.per_unit(np.where(kinds.tie, 0.0, pull))
-    if how == "false":
-        return kinds.per_unit(np.where(kinds.tie, 0.5 * np.abs(pull), np.maximum(pull, 0.0)))
     chance = expit(fitted.scores[kinds.winner] - fitted.scores[kinds.loser])
     return kinds.per_unit(pull * np.where(kinds.tie, 0.5 - chance, 1.0 - chance))
 

@@ -24,8 +24,8 @@ from fairduel.votes.bradley_terry import Scores
 from fairduel.votes.vote_counts import VoteCounts
 from fairduel.votes.votes import Indices
 
-_MOST_PAIRS, _MOST_PULLS = 2000, 5e7  # pairs of items, and pairs × kinds; more take too long
-_AT_ONCE, _MOST_KEPT = 2e6, 5e5  # pairs × kinds, and pairs × units, to keep in memory
+_MOST_PAIRS, _MOST_PULLS = 2000, 2e9  # pairs of items, and pairs × kinds; more take too long
+_AT_ONCE, _MOST_KEPT = 2e6, 3e6  # pairs × units at once, and to keep
 _ROUNDS = 40
 _WIDER = 1.01  # the last bounds must be below these times the ones before
 _TOO_FAR = 10.0  # log-odds
@@ -46,7 +46,7 @@ class ScoreBox:
         self._same, self._opposite = np.maximum(inner, 0.0), np.maximum(-inner, 0.0)
         kept = min(len(kinds.available), max(1, int(_MOST_KEPT / len(rows))))
         self._most = kept if kept < len(kinds.available) else int(kinds.available.sum())
-        parts = np.array_split(rows, int(len(rows) * len(kinds.count) / _AT_ONCE) + 1)
+        parts = np.array_split(rows, int(len(rows) * len(kinds.available) / _AT_ONCE) + 1)
         self._up, self._down = (
             tuple(map(np.concatenate, zip(*(_heaviest(kinds, sign * part, kept) for part in parts), strict=True)))
             for sign in (-1.0, 1.0)
@@ -101,18 +101,19 @@ def curvature(margin: Vector, down: Vector, up: Vector) -> tuple[Vector, Vector]
 def _heaviest(kinds: VoteCounts, rows: Matrix, most: int) -> tuple[Matrix, Indices]:
     """Find the ``most`` units that can change the product of the gradient and each of ``rows`` (p, K) the most.
 
-    Returns by how much each of them does, and how many alike units there are, both (p, most), the heaviest first.
+    Returns by how much the first of these units change it together, and how many they are, as alike units count
+    separately; both (p, most).
     """
-    pull = rows[:, kinds.winner] - rows[:, kinds.loser]
-    values = kinds.weight * np.where(kinds.tie, 0.5 * np.abs(pull), np.maximum(pull, 0.0))
-    if kinds.voter is not None:
-        values = np.add.reduceat(values * kinds.count, np.flatnonzero(np.diff(kinds.voter, prepend=-1)), axis=1)
+    values = kinds.pushes(rows)
     order = np.argpartition(-values, most - 1, axis=1)[:, :most]
     order = np.take_along_axis(order, np.argsort(-np.take_along_axis(values, order, axis=1), axis=1), axis=1)
-    return np.take_along_axis(values, order, axis=1), kinds.available[order]
+    counts = kinds.available[order]
+    return np.cumsum(np.take_along_axis(values, order, axis=1) * counts, axis=1), np.cumsum(counts, axis=1)
 
 
-def _top_sum(size: int, values: Matrix, counts: Indices) -> Vector:
-    """Sum the ``size`` largest values in each row; ``values`` (p, most) occur ``counts`` times, the largest first."""
-    before = np.cumsum(counts, axis=1) - counts
-    return np.asarray((values * np.clip(size - before, 0, counts)).sum(axis=1))
+def _top_sum(size: int, changes: Matrix, sizes: Indices) -> Vector:
+    """Return by how much the ``size`` heaviest units change each of p products, given the results of _heaviest."""
+    place, rows = (sizes < size).sum(axis=1), np.arange(len(sizes))
+    before = np.where(place > 0, (sizes[rows, place - 1], changes[rows, place - 1]), 0.0)
+    inside = (size - before[0]) / (sizes[rows, place] - before[0])
+    return np.asarray(before[1] + inside * (changes[rows, place] - before[1]))

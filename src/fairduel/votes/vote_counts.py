@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import Scores
@@ -48,6 +49,27 @@ class VoteCounts:
     def per_unit(self, values: Vector) -> Vector:
         """Return the value of each unit (u,), given that of one vote of each kind (q,)."""
         return values if self.voter is None else sums(self.voter, len(self.available), values * self.count)
+
+    def pushes(self, rows: Matrix | Vector) -> Matrix | Vector:
+        """Return how much one of each unit, if false, changes the product of the gradient and ``rows`` at most.
+
+        ``rows`` are (K,) or (p, K), and the result is (u,) or (p, u). A win can be lost, and a tie turned either way.
+        """
+        winner, loser, tie, votes = self._outcomes
+        pull = rows[..., winner] - rows[..., loser]
+        most = np.where(tie, 0.5 * np.abs(pull), np.maximum(pull, 0.0))
+        return most * self.weight if votes is None else np.asarray((votes @ most.T).T)
+
+    @functools.cached_property
+    def _outcomes(self) -> tuple[Indices, Indices, Mask, sparse.csr_array | None]:
+        """Winner, loser and tie of each of o outcomes, and how much each voter's count, (u, o), if units are voters."""
+        if self.voter is None:
+            return self.winner, self.loser, self.tie, None
+        code = (self.winner * self.items + self.loser) * 2 + self.tie
+        _, kind, outcome = np.unique(code, return_index=True, return_inverse=True)
+        mass = (self.weight * self.count, (self.voter, outcome))
+        votes = sparse.coo_array(mass, shape=(len(self.available), len(kind))).tocsr()
+        return self.winner[kind], self.loser[kind], self.tie[kind], votes
 
     def votes_of(self, units: Indices) -> Indices:
         """Return how many votes of each kind (q,) these ``units`` (u,) have."""
