@@ -65,6 +65,7 @@ def test_certificates_are_shown_and_written(monkeypatch, capsys, tmp_path, votes
     assert rank(monkeypatch, votes, "--voter", "none", "--out", tmp_path / "out") == 0
     shown = capsys.readouterr().out
     assert "tea is first, but 2 false votes can change that." in shown
+    assert "False votes: how many it takes" in shown
     assert not re.search("won +false votes +lying voters", shown)
 
 

@@ -292,7 +292,7 @@ def test_many_items_have_certificates_for_the_first_ranks_and_the_ranking_says_s
     votes = Votes.from_arrays([str(i) for i in range(80)], first, (first + second) % 80, rng.integers(2, size=3000))
     ranking = with_certificates(votes, rank(votes, draws=100))
     assert [each.rank for each in ranking.certificates] == list(range(1, 11))
-    assert ranking.notes[-1] == "Only ranks 1 to 10 have certificates (false votes, lying voters), to save time."
+    assert ranking.notes[-1] == "Only ranks 1 to 10 have certificates (false votes), to save time."
     assert all(each.voters_proven is each.voters_found is each.lies is None for each in ranking.certificates)
     frame = ranking.frame()
     assert frame.columns[-5:] == ["votes_found", "votes_proven", "voters_found", "voters_proven", "rival"]
@@ -313,6 +313,14 @@ def test_each_group_has_its_own_ranks():
     assert ranking.certificates[3].sentence == "d is first, but 2 false votes can change that."
     assert "Group 2: d is first, but 2 false votes can change that." in summarise(ranking)
     assert not any("Only rank" in note for note in ranking.notes)
+
+
+def test_many_groups_have_certificates_of_their_leaders():
+    names = [str(item) for item in range(80)]
+    votes = Votes.from_arrays(names, range(0, 80, 2), range(1, 80, 2), [1] * 40)
+    ranking = with_certificates(votes, rank(votes, draws=100))
+    assert [(each.rank, each.votes_found) for each in ranking.certificates] == [(1, 1)] * 40
+    assert ranking.notes[-1] == "Only rank 1 of each group has certificates (false votes), to save time."
 
 
 def test_votes_that_do_not_count_cannot_lie():

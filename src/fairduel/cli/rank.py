@@ -15,7 +15,7 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.report.page import Section
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_tables import CERTIFIED, CERTIFIED_MEANS, certified_columns, ranking_cells
+from fairduel.report.votes_tables import CERTIFIED, certificates_explained, certified_columns, ranking_cells
 from fairduel.votes.care import trusted_weights
 from fairduel.votes.certificates import certified, with_certificates
 from fairduel.votes.features import read_features
@@ -175,6 +175,6 @@ def _print_ranking(ranking: Ranking, file: Path) -> None:
     table = TextTable.of(ranking_cells(ranking, digits=3)[:_MAX_ROWS], columns)
     output.print_table(table, text=["item"], optional=_LEAST_USEFUL, file=file)
     if certificates:
-        output.say("", CERTIFIED_MEANS)
+        output.say("", certificates_explained(ranking))
     if len(ranking.standings) > _MAX_ROWS:
         output.say(f"Only the first {_MAX_ROWS} of {len(ranking.standings)} items are shown (see {file}).")

@@ -10,7 +10,7 @@ from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import MAX_ITEMS, MAX_SCORES, draw_standings, draw_win_matrix
-from fairduel.report.votes_tables import CERTIFIED_MEANS, certified_columns, ranking_cells
+from fairduel.report.votes_tables import certificates_explained, certified_columns, ranking_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.votes import Votes
@@ -65,7 +65,7 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
         name="standings",
         narrow=draw_standings(groups[0], width=NARROW),
     )
-    explanations = [explained, *([f"{CERTIFIED_MEANS} {_FALSE}"] if certified else []), *ranking.notes]
+    explanations = [explained, *([f"{certificates_explained(ranking)} {_FALSE}"] if certified else []), *ranking.notes]
     return Section("Ranking", explanations, tables, [figure])
 
 

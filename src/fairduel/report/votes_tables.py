@@ -15,9 +15,6 @@ from fairduel.votes.voters import evidence_text
 NOT_COMPARED = "not compared"
 CERTIFIED = ("false votes", "lying voters")
 """Columns of certificates."""
-CERTIFIED_MEANS = (
-    "False votes, lying voters: how many it takes to change the rank, from the proven minimum to the fewest found."
-)
 _STRESS_TITLES = {
     "size": "false votes",
     "voters": "liars",
@@ -86,6 +83,12 @@ def certified_columns(ranking: Ranking) -> tuple[str, ...]:
     if any(certificate.voters_proven is not None for certificate in ranking.certificates):
         return CERTIFIED
     return CERTIFIED[:1] if ranking.certificates else ()
+
+
+def certificates_explained(ranking: Ranking) -> str:
+    """Explain the columns of certificates; empty if there are none."""
+    columns = ", ".join(certified_columns(ranking)).capitalize()
+    return columns and f"{columns}: how many it takes to change the rank, from the proven minimum to the fewest found."
 
 
 def rank_range(standing: Standing) -> str:

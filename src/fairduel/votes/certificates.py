@@ -107,8 +107,9 @@ def with_certificates(
     compared = [group for group in ranking.components() if len(group) > 1]
     if [len(group) for group in chosen] != [len(group) for group in compared]:
         which = "rank 1" if len(chosen[0]) == 1 else f"ranks 1 to {len(chosen[0])}"
-        where = "" if len(compared) == 1 else f" of {len(chosen)} of {len(compared)} groups"
-        notes = (*notes, f"Only {which}{where} have certificates (false votes, lying voters), to save time.")
+        where = "each group" if len(chosen) == len(compared) else f"the {len(chosen)} largest groups"
+        only = f"Only {which}{f' of {where}' if len(compared) > 1 else ''}"
+        notes = (*notes, f"{only} {'has' if which == 'rank 1' else 'have'} certificates (false votes), to save time.")
     return replace(ranking, certificates=certify(votes, ranking, ranks=ranks, progress=progress), notes=notes)
 
 

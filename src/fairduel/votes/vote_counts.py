@@ -125,12 +125,18 @@ class VoteCounts:
 
     def members(self, taken: Indices) -> tuple[Indices, Indices]:
         """Return the indices of the rows with the first ``taken`` (q,) votes of each kind, and their kinds."""
+        kind, before = self._rows
+        inside = np.flatnonzero(before < taken[kind])
+        inside = inside[np.argsort(self.order[inside])]
+        return self.order[inside], kind[inside]
+
+    @functools.cached_property
+    def _rows(self) -> tuple[Indices, Indices]:
+        """The kind of each row in ``order``, and how many votes of that kind are on earlier rows, both (n,)."""
         before = np.cumsum(self.copies) - self.copies  # votes on earlier rows
         starts = np.cumsum(self.count) - self.count  # votes of earlier kinds
         kind = np.searchsorted(starts, before, side="right") - 1
-        inside = before - starts[kind] < taken[kind]
-        order = np.argsort(self.order[inside])
-        return self.order[inside][order], kind[inside][order]
+        return kind, before - starts[kind]
 
 
 def count_votes(votes: Votes, ties: Ties, weights: Vector | None = None, *, by_voter: bool = False) -> VoteCounts:
