@@ -46,6 +46,29 @@ def test_a_ranking_is_shown_and_written(monkeypatch, capsys, tmp_path, votes):
     assert record["command"].startswith("fairduel rank ")
 
 
+def test_certificates_are_shown_and_written(monkeypatch, capsys, tmp_path, votes):
+    assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    sentence = "tea is first, but 2 false votes, or 1 lying voter, can change that."
+    assert sentence in shown
+    assert re.search(r"won +false votes +lying voters +weight", shown)
+    assert "from the proven minimum to the fewest found" in shown
+    record = json.loads((tmp_path / "out" / "ranking.json").read_text())
+    assert sentence in record["summary"]
+    assert [row["votes_found"] for row in record["ranking"]] == [2, 1, 1]
+    assert {row["rival"] for row in record["ranking"]} <= {"tea", "milk", "juice"}
+    with (tmp_path / "out" / "ranking.csv").open() as file:
+        assert [row["voters_proven"] for row in csv.DictReader(file)] == ["1", "1", "1"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "a voter who lies may answer all their duels in any way" in page
+    assert page.count("lying voters</th>") == 1
+    assert rank(monkeypatch, votes, "--voter", "none", "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert "tea is first, but 2 false votes can change that." in shown
+    assert "False votes: how many it takes" in shown
+    assert not re.search("won +false votes +lying voters", shown)
+
+
 def test_the_page_stands_alone_and_says_all(monkeypatch, tmp_path, votes):
     votes.write_text(votes.read_text().replace("tea", "<b>tea & co</b>"))
     assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0

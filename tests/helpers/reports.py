@@ -26,6 +26,7 @@ from fairduel.report.vote_attacks_page import write_vote_attacks
 from fairduel.report.votes_page import ranking_sections, write_votes_report
 from fairduel.simulation import Cell
 from fairduel.votes.auditing import audit
+from fairduel.votes.certificates import with_certificates
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
 from fairduel.votes.reviewing import review
@@ -179,7 +180,7 @@ def ranked(folder):
     file = folder / "votes.csv"
     file.write_text("first,second,winner\n" + "\n".join(lines) + "\n")
     votes = read_votes(file).votes
-    ranking = rank(votes)
+    ranking = with_certificates(votes, rank(votes))
     write_votes_report(
         folder / "report.html",
         title="Ranking of votes.csv",

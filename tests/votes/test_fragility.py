@@ -11,7 +11,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.fragile import Fitting, _close_gap, _influence, challengers, fragility
-from fairduel.votes.lower_bound import _Proof
+from fairduel.votes.lower_bound import Proof
 from fairduel.votes.vote_counts import count_votes
 
 
@@ -98,7 +98,7 @@ def test_no_set_moves_the_scores_beyond_the_radius_of_the_proof(how):
     votes = random_votes(2, items=4, count=600, tie_share=0.2, spread=1.0)
     kinds = count_votes(votes, "half")
     fitted = fit_scores(wins(votes))
-    proof = _Proof(kinds, fitted, how)
+    proof = Proof(kinds, fitted, how)
     information = np.linalg.pinv(fitted.covariance)
     rng = np.random.default_rng(0)
     largest = 0.0
@@ -129,7 +129,7 @@ def proved():
 @pytest.mark.parametrize("how", ["dropped", "flipped"])
 def test_no_vote_takes_more_gradient_along_than_the_proof_allows(proved, how):
     kinds, fitted, _, moves = proved
-    proof = _Proof(kinds, fitted, how)
+    proof = Proof(kinds, fitted, how)
     reached = {True: 0.0, False: 0.0}
     for r, step in moves:
         theta = fitted.scores + step
@@ -149,7 +149,7 @@ def test_no_vote_takes_more_gradient_along_than_the_proof_allows(proved, how):
 
 def test_the_gradient_bends_no_more_than_the_proof_allows(proved):
     kinds, fitted, information, moves = proved
-    proof = _Proof(kinds, fitted, "dropped")
+    proof = Proof(kinds, fitted, "dropped")
     won = kinds.won(kinds.count)
     d = fitted.covariance[0] - fitted.covariance[1]
     largest = 0.0
@@ -287,7 +287,7 @@ def test_pairs_are_ruled_out_together_only_if_each_is():
     pairs = np.array([(first, other) for other in others])
     ruled_out = 0
     for how in ("dropped", "flipped"):
-        proof = _Proof(kinds, fitted, how)
+        proof = Proof(kinds, fitted, how)
         for size in range(1, 40):
             radius = proof._radius(size)
             if radius is None:
@@ -312,6 +312,6 @@ def test_scores_far_apart_have_a_bound():
     kinds = count_votes(votes, "half")
     fitted = fit_scores(wins(votes), ridge=0.01)
     assert fitted.scores[0] - fitted.scores[-1] > 40.0
-    assert (_Proof(kinds, fitted, "dropped")._slope > 0.0).all()
+    assert (Proof(kinds, fitted, "dropped")._slope > 0.0).all()
     [found] = fragility(votes, fitting=Fitting(ridge=0.01), hows=["dropped"])
     assert 1 <= found.at_least <= found.found <= 21

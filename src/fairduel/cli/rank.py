@@ -15,8 +15,15 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.report.page import Section
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_tables import effects_table, standing_cells
+from fairduel.report.votes_tables import (
+    CERTIFIED,
+    certificates_explained,
+    certified_columns,
+    effects_table,
+    ranking_cells,
+)
 from fairduel.votes.care import trusted_weights
+from fairduel.votes.certificates import certified, with_certificates
 from fairduel.votes.features import read_features
 from fairduel.votes.ranking import Ranking, rank, summarise
 from fairduel.votes.reading import Reading
@@ -25,9 +32,10 @@ from fairduel.votes.voters import audit_voters
 from fairduel.votes.votes import Ties, Votes
 
 _MAX_ROWS = 100
-_COLUMNS = ("rank", "range", "item", "score", "error", "best", "votes", "won", "weight", "plain")
-_LEAST_USEFUL = ("weight", "plain", "won", "best", "votes", "error", "score")
-_NO_RANGES = "Rival models have no ranges: this is the order and the scores, without their uncertainty."
+_COLUMNS = ("rank", "range", "item", "score", "error", "best", "votes", "won")
+_WEIGHT_COLUMNS = ("weight", "plain")
+_LEAST_USEFUL = (*_WEIGHT_COLUMNS, "won", "best", "votes", "error", *reversed(CERTIFIED), "score")
+_NO_RANGES = "Rival models have no ranges or certificates: this is the order and the scores, without their uncertainty."
 
 
 class ModelOption(StrEnum):
@@ -137,6 +145,9 @@ def rank_command(
     ranking = rank(
         reading.votes, features=table, weights=weights.value, lies=lies, ties=ties.value, reliability=trusted
     )
+    ranks = sum(map(len, certified(ranking)))
+    with output.progress_bar("Certificates", ranks, unit="ranks", on_stop=recorded.NO_REPORT) as done:
+        ranking = with_certificates(reading.votes, ranking, progress=done)
     recorded.claim_for(folder, "rank", votes, reading)
     recorded.write_csv(folder / "ranking.csv", ranking.to_frame())
     settings = {**recorded.file_settings(votes, reading), "model": model.value, **ranking.settings}
@@ -187,7 +198,11 @@ def _rank_by_rival(reading: Reading, file: Path, folder: Path, model: ModelOptio
 
 def _print_ranking(ranking: Ranking, file: Path) -> None:
     groups = ("group",) if any(standing.component > 1 for standing in ranking.standings) else ()
-    cells = (standing_cells(standing, digits=3) for standing in ranking.standings[:_MAX_ROWS])
-    output.print_table(TextTable.of(cells, (*groups, *_COLUMNS)), text=["item"], optional=_LEAST_USEFUL, file=file)
+    certificates = certified_columns(ranking)
+    columns = (*groups, *_COLUMNS, *certificates, *_WEIGHT_COLUMNS)
+    table = TextTable.of(ranking_cells(ranking, digits=3)[:_MAX_ROWS], columns)
+    output.print_table(table, text=["item"], optional=_LEAST_USEFUL, file=file)
+    if certificates:
+        output.say("", certificates_explained(ranking))
     if len(ranking.standings) > _MAX_ROWS:
         output.say(f"Only the first {_MAX_ROWS} of {len(ranking.standings)} items are shown (see {file}).")

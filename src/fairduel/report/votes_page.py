@@ -10,23 +10,16 @@ from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes_figures import MAX_ITEMS, MAX_SCORES, draw_standings, draw_win_matrix
-from fairduel.report.votes_tables import effects_table, standing_cells
+from fairduel.report.votes_tables import certificates_explained, certified_columns, effects_table, ranking_cells
 from fairduel.votes.bradley_terry import wins
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.votes import Votes
 
-_COLUMNS = (
-    "item",
-    "rank",
-    "range",
-    "score",
-    "± error",
-    "beats the average",
-    "best",
-    "votes",
-    "won",
-    "mean weight",
-    "plain rank",
+_COLUMNS = ("item", "rank", "range", "score", "± error", "beats the average", "best", "votes", "won")
+_WEIGHT_COLUMNS = ("mean weight", "plain rank")
+_FALSE = (
+    "A false vote may be flipped, tied or missing; a voter who lies may answer all their duels in any way. Weights and "
+    "ridge stay the same. Proven: fewer cannot change the rank, whichever they are. Found: these do, in an exact refit."
 )
 _NAMED = 10  # items that the alternative text of a figure names
 
@@ -54,10 +47,12 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
         "Mean weight: a vote counts less than 1 if little else is known about its two items, because a false "
         "vote does the most damage there. Plain rank: the rank if all votes count the same."
     )
+    certified = certified_columns(ranking)
+    cells = ranking_cells(ranking, digits=2)
     tables = [
         TextTable.of(
-            (standing_cells(standing, digits=2) for standing in group),
-            _COLUMNS,
+            (row for row, each in zip(cells, ranking.standings, strict=True) if each.component == group[0].component),
+            (*_COLUMNS, *certified, *_WEIGHT_COLUMNS),
             f"Group {group[0].group}" if len(groups) > 1 else "Standings",
         )
         for group in groups
@@ -70,7 +65,8 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
         name="standings",
         narrow=draw_standings(groups[0], width=NARROW),
     )
-    return Section("Ranking", [explained, *ranking.notes], tables, [figure])
+    explanations = [explained, *([f"{certificates_explained(ranking)} {_FALSE}"] if certified else []), *ranking.notes]
+    return Section("Ranking", explanations, tables, [figure])
 
 
 def effects_section(ranking: Ranking, _: Votes) -> Section | None:

@@ -7,11 +7,14 @@ import polars as pl
 
 from fairduel.report.text_table import TextTable
 from fairduel.votes.auditing import Audit
+from fairduel.votes.certificates import Certificate
 from fairduel.votes.fragile import Fragility
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.voters import evidence_text
 
 NOT_COMPARED = "not compared"
+CERTIFIED = ("false votes", "lying voters")
+"""Columns of certificates."""
 _STRESS_TITLES = {
     "size": "false votes",
     "voters": "liars",
@@ -50,6 +53,48 @@ def effects_table(ranking: Ranking) -> TextTable:
     """Tabulate how much the features per vote decide."""
     rows = [[each.feature, f"{each.coefficient:+.3f}", f"{each.error:.3f}"] for each in ranking.effects]
     return TextTable(["feature", "effect", "error"], rows, "Features per vote")
+
+
+def certificate_cells(certificate: Certificate | None) -> dict[str, str]:
+    """Format the bounds of a certificate, if there is one.
+
+    >>> certificate_cells(Certificate("tea", "1", 1, 41, 29, 1, 1, "milk"))
+    {'false votes': '29–41', 'lying voters': '1'}
+    """
+    if certificate is None:
+        return dict.fromkeys(CERTIFIED, "–")
+    votes = _bounds_text(certificate.votes_proven, certificate.votes_found)
+    return dict(zip(CERTIFIED, (votes, _bounds_text(certificate.voters_proven, certificate.voters_found)), strict=True))
+
+
+def _bounds_text(proven: int | None, found: int | None) -> str:
+    if proven is None:
+        return "–"
+    if found is None:
+        return f"≥ {proven:,}"
+    return f"{proven:,}" if proven == found else f"{proven:,}–{found:,}"
+
+
+def ranking_cells(ranking: Ranking, *, digits: int) -> list[dict[str, str]]:
+    """Format all items of a ranking, with their certificates."""
+    certificates = {certificate.item: certificate for certificate in ranking.certificates}
+    return [
+        standing_cells(standing, digits=digits) | certificate_cells(certificates.get(standing.item))
+        for standing in ranking.standings
+    ]
+
+
+def certified_columns(ranking: Ranking) -> tuple[str, ...]:
+    """Return the columns of certificates that have anything to say."""
+    if any(certificate.voters_proven is not None for certificate in ranking.certificates):
+        return CERTIFIED
+    return CERTIFIED[:1] if ranking.certificates else ()
+
+
+def certificates_explained(ranking: Ranking) -> str:
+    """Explain the columns of certificates; empty if there are none."""
+    columns = ", ".join(certified_columns(ranking)).capitalize()
+    return columns and f"{columns}: how many it takes to change the rank, from the proven minimum to the fewest found."
 
 
 def rank_range(standing: Standing) -> str:

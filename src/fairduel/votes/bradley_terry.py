@@ -80,7 +80,7 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
     return Scores(scores, covariance, steps, max((part.ridge for part in parts), default=0.0), why)
 
 
-def ridge_scores(won: Matrix, ridge: float, start: Vector | None = None) -> tuple[Vector, int]:
+def ridge_scores(won: Matrix, ridge: float | None, start: Vector | None = None) -> tuple[Vector, int]:
     """Return the scores (K,) of :func:`fit_scores` and the number of Newton steps, without the covariance."""
     scores, steps = np.zeros(len(won)), 0
     for part in _fit_parts(won, ridge, start):

@@ -11,6 +11,7 @@ weights and ridge stay the same, so the leader is that ranking's leader.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,7 +34,7 @@ _RIVALS = 5  # items behind the leader that may overtake it
 _SEARCHED_KINDS = 20_000  # most influential kinds of votes to search before searching all
 _SORTED_KINDS = 4096  # most influential kinds of votes to sort before sorting more
 _WORTH_SEARCHING = 2.0  # skip a pair predicted to need more than this multiple of the votes found so far
-_CHANGED = 1e-9  # log-odds; anything less may be rounding error
+CHANGED = 1e-9  # log-odds; anything less may be rounding error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,6 +140,14 @@ def challengers(
 
 
 def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores]:
+    kept, weights = votes_inside(votes, fitting)
+    kinds = count_votes(kept, fitting.ties, weights)
+    with one_thread():
+        return kept, kinds, fit_scores(kinds.won(kinds.count), ridge=fitting.ridge)
+
+
+def votes_inside(votes: Votes, fitting: Fitting) -> tuple[Votes, Vector | None]:
+    """Return the votes of the component alone, and their weights, if any."""
     component = votes.components(fitting.ties)
     inside = component == fitting.component
     chosen = inside[votes.first]
@@ -149,16 +158,14 @@ def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores
     kept = replace(
         kept, items=names, first=code[kept.first].astype(np.int32), second=code[kept.second].astype(np.int32)
     )
-    kinds = count_votes(kept, fitting.ties, weights)
-    with one_thread():
-        return kept, kinds, fit_scores(kinds.won(kinds.count), ridge=fitting.ridge)
+    return kept, weights
 
 
 def _bounds(
     votes: Votes, kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, int]], top: int, how: How
 ) -> Fragility:
     with one_thread():
-        size, taken, (loses, gains) = _search(kinds, fitted, pairs, how)
+        size, units, (loses, gains) = _search(kinds, fitted, pairs, how)
         at_least = lower_bound(kinds, fitted, pairs, how)
     return Fragility(
         top=top,
@@ -166,7 +173,7 @@ def _bounds(
         votes=int(kinds.count.sum()),
         found=size,
         at_least=at_least,
-        rows=tuple(votes.row[kinds.members(taken)].tolist()),
+        rows=tuple(votes.row[kinds.members(units)[0]].tolist()),
         loses=votes.items[loses],
         gains=votes.items[gains],
     )
@@ -178,41 +185,62 @@ def _search(
     """Search the most promising pairs; return the size of the smallest set, its votes per kind (q,), and its pair."""
     nearest = np.argsort(standard_gaps(fitted, pairs), kind="stable")[:_PROMISING_PAIRS]
     pairs = [pairs[place] for place in nearest]
-    predicted = [_predicted(kinds, fitted, pair, how) for pair in pairs]
+    predicted = [predict_size(kinds, fitted, pair, how) for pair in pairs]
     best: tuple[int | None, Indices, tuple[int, int]] = None, np.zeros_like(kinds.count), pairs[0]
     tried = _TRIED_PAIRS if kinds.items <= _MANY_ITEMS else _TRIED_IF_MANY
     for place in np.argsort(predicted, kind="stable")[:tried]:
         if best[0] is not None and predicted[place] > _WORTH_SEARCHING * best[0]:
             break
-        taken = _search_pair(kinds, fitted, pairs[place], how)
-        if taken is not None and (best[0] is None or taken.sum() < best[0]):
-            best = int(taken.sum()), taken, pairs[place]
+        found = search_pair(kinds, fitted, pairs[place], how)
+        if found is not None and (best[0] is None or found.size < best[0]):
+            best = found.size, found.units, pairs[place]
     return best
 
 
+class Taken(NamedTuple):
+    """Units whose votes swap two items."""
+
+    units: Indices
+    """How many of each unit, shape (u,)."""
+    towards: Vector
+    """Where their answers go if they are false (see ``VoteCounts.answers``), shape (K,)."""
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return int(self.units.sum())
+
+
+def _direction(fitted: Scores, pair: tuple[int, int]) -> Vector:
+    """Return d = H⁻¹(e_a − e_b), how the gap of the pair depends on the gradient, shape (K,)."""
+    return np.asarray(fitted.covariance[pair[0]] - fitted.covariance[pair[1]])
+
+
 def _influence(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Vector:
-    """How much dropping or flipping one vote of each kind narrows the gap of the pair, to first order, (q,)."""
-    d = fitted.covariance[pair[0]] - fitted.covariance[pair[1]]
+    """How much taking one of each unit narrows the gap of the pair, to first order, (u,)."""
+    d = _direction(fitted, pair)
+    if how == "false":
+        return kinds.pushes(d)
     pull = kinds.weight * (d[kinds.winner] - d[kinds.loser])
     if how == "flipped":
-        return np.where(kinds.tie, 0.0, pull)
+        return kinds.per_unit(np.where(kinds.tie, 0.0, pull))
     chance = expit(fitted.scores[kinds.winner] - fitted.scores[kinds.loser])
-    return np.asarray(pull * np.where(kinds.tie, 0.5 - chance, 1.0 - chance))
+    return kinds.per_unit(pull * np.where(kinds.tie, 0.5 - chance, 1.0 - chance))
 
 
 def _gap(fitted: Scores, pair: tuple[int, int]) -> float:
     return float(fitted.scores[pair[0]] - fitted.scores[pair[1]])
 
 
-def _predicted(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> float:
-    """Predict how many votes close the gap of a pair, to first order; more than exist if all of them do not."""
+def predict_size(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> float:
+    """Predict how many units close the gap of a pair, to first order; more than exist if all of them do not."""
     influence, gap = _influence(kinds, fitted, pair, how), _gap(fitted, pair)
-    chosen = _close_gap(influence, kinds.count, gap)
-    return float(chosen.sum()) if influence @ chosen > gap else float(kinds.count.sum()) + gap
+    chosen = _close_gap(influence, kinds.available, gap)
+    return float(chosen.sum()) if influence @ chosen > gap else float(kinds.available.sum()) + gap
 
 
 def _close_gap(influence: Vector, available: Indices, gap: float) -> Indices:
-    """Choose the fewest votes (q,) whose influences add up to more than the gap, or all helpful votes."""
+    """Choose the fewest units (u,) whose influences add up to more than the gap, or all helpful ones."""
     chosen = np.where(influence > 0.0, available, 0)
     looked = min(_SORTED_KINDS, len(influence))
     while True:  # sort the most influential kinds first, because sorting all of them is slow
@@ -233,27 +261,31 @@ def _close_gap(influence: Vector, available: Indices, gap: float) -> Indices:
     return chosen
 
 
-def _search_pair(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
-    """Like :func:`_search_among`, looking first at the kinds with the most influence only, which is faster."""
-    if len(kinds.count) > _SEARCHED_KINDS:
-        most = np.argpartition(-_influence(kinds, fitted, pair, how), _SEARCHED_KINDS)[:_SEARCHED_KINDS]
-        found = _search_among(kinds.only(most), fitted, pair, how)
+def search_pair(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Taken | None:
+    """Like :func:`_search_among`, looking first at the units with the most influence only, which is faster."""
+    if how == "false" and kinds.items > _MANY_ITEMS:
+        return _search_at_once(kinds, fitted, pair, how)
+    units = len(kinds.available)
+    most = max(1, _SEARCHED_KINDS * units // len(kinds.count))
+    if units > most:
+        influential = np.argpartition(-_influence(kinds, fitted, pair, how), most)[:most]
+        found = _search_among(kinds.only(influential), fitted, pair, how)
         if found is not None:
-            taken = np.zeros_like(kinds.count)
-            taken[most] = found
-            return taken
+            taken = np.zeros_like(kinds.available)
+            taken[influential] = found.units
+            return found._replace(units=taken)
     return _search_among(kinds, fitted, pair, how)
 
 
-def _search_among(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Indices | None:
-    """Find votes of each kind (q,) that put the outside item of the pair above the inside one; None if not found."""
-    taken = np.zeros_like(kinds.count)
+def _search_among(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Taken | None:
+    """Find units (u,) that put the outside item of the pair above the inside one; None if not found."""
+    taken = np.zeros_like(kinds.available)
     influences, steps, now = _influence(kinds, fitted, pair, how), [], fitted
-    order = np.argsort(-influences, kind="stable")
-    while _gap(now, pair) >= -_CHANGED:
-        influences = _influence(kinds, now, pair, how)
+    order, d = np.argsort(-influences, kind="stable"), _direction(fitted, pair)
+    while _gap(now, pair) >= -CHANGED:
+        influences, d = _influence(kinds, now, pair, how), _direction(now, pair)
         chosen = _close_gap(
-            influences, kinds.count - taken, max(_gap(now, pair), 0.0)
+            influences, kinds.available - taken, max(_gap(now, pair), 0.0)
         )  # rounding may put a tie below 0
         if not chosen.any():
             return None
@@ -263,7 +295,7 @@ def _search_among(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how:
         taken = taken + chosen
         if not _still_compared(kinds, taken, how, pair):
             return None
-        now = _refit(kinds, fitted, taken, how)
+        now = _refit(kinds, fitted, Taken(taken, d), how)
 
     def by_path(size: int) -> Indices:
         result = np.zeros_like(taken)
@@ -276,58 +308,86 @@ def _search_among(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how:
     near = now if now.ridge == fitted.ridge else fitted
 
     def at_once(size: int) -> Indices:
-        return _keep_first(np.where(mean > 0.0, kinds.count, 0), mean_order, size)
+        return _keep_first(np.where(mean > 0.0, kinds.available, 0), mean_order, size)
 
     def changes(chosen: Indices) -> bool:
-        return _changes(kinds, fitted, chosen, how, pair, near)
+        return _changes(kinds, fitted, Taken(chosen, d), how, pair, near)
 
     smallest = _shrink(by_path, changes, int(taken.sum()))
-    if not _changes(kinds, fitted, smallest, how, pair):
+    if not _changes(kinds, fitted, Taken(smallest, d), how, pair):
         smallest = taken
     other = _shrink(at_once, changes, int(smallest.sum()))
-    is_smaller = other.sum() < smallest.sum() and _changes(kinds, fitted, other, how, pair)
-    return other if is_smaller else smallest
+    is_smaller = other.sum() < smallest.sum() and _changes(kinds, fitted, Taken(other, d), how, pair)
+    return Taken(other if is_smaller else smallest, d)
+
+
+def _search_at_once(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How) -> Taken | None:
+    """Find units that swap the pair among those with the most influence on the present fit; None if not found.
+
+    It takes few refits: with many items, these are slow, and the few units that swap two of them hardly change who has
+    influence.
+    """
+    influence, d = _influence(kinds, fitted, pair, how), _direction(fitted, pair)
+    helpful = np.where(influence > 0.0, kinds.available, 0)
+    order = np.argsort(-influence, kind="stable")
+    most = int(helpful.sum())
+
+    def choose(size: int) -> Indices:
+        return _keep_first(helpful, order, size)
+
+    def changes(chosen: Indices) -> bool:
+        return _changes(kinds, fitted, Taken(chosen, d), how, pair, fitted)
+
+    size = min(most, int(_close_gap(influence, kinds.available, max(_gap(fitted, pair), 0.0)).sum()))
+    low, step = 0, 1
+    while not changes(choose(size)):
+        if size == most:
+            return None
+        low, size, step = size, min(most, size + step), 2 * step
+    step = 1
+    while size - low > 1 and changes(choose(max(low + 1, size - step))):
+        size, step = max(low + 1, size - step), 2 * step
+    return Taken(_shrink(choose, changes, size, max(low, size - step)), d)
 
 
 def _changes(
-    kinds: VoteCounts, fitted: Scores, chosen: Indices, how: How, pair: tuple[int, int], near: Scores | None = None
+    kinds: VoteCounts, fitted: Scores, chosen: Taken, how: How, pair: tuple[int, int], near: Scores | None = None
 ) -> bool:
-    """Whether dropping or flipping the chosen votes (q,) swaps the pair: exactly, or faster from a fit ``near``."""
-    if not _still_compared(kinds, chosen, how, pair):
+    """Whether the chosen units swap the pair: exactly, or faster from a fit ``near``."""
+    if not _still_compared(kinds, chosen.units, how, pair):
         return False
-    scores = None if near is None else moved_scores(kinds.after(chosen, how), near)
+    scores = None if near is None else moved_scores(kinds.after(chosen.units, how, chosen.towards), near)
     if scores is None:
         scores = _refit(kinds, fitted, chosen, how).scores
-    return bool(scores[pair[0]] - scores[pair[1]] < -_CHANGED)
+    return bool(scores[pair[0]] - scores[pair[1]] < -CHANGED)
 
 
 def _keep_first(chosen: Indices, order: Indices, size: int) -> Indices:
-    """Keep the first ``size`` of the chosen votes (q,), taking kinds in this ``order`` (q,)."""
+    """Keep the first ``size`` of the chosen units (u,), taken in this ``order`` (u,)."""
     before = np.cumsum(chosen[order]) - chosen[order]
     result = np.zeros_like(chosen)
     result[order] = np.clip(size - before, 0, chosen[order])
     return result
 
 
-def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool], size: int) -> Indices:
-    """Bisect for the smallest choice that changes the ranking, given that the one of ``size`` votes does."""
-    low, high = 0, size
+def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool], high: int, low: int = 0) -> Indices:
+    """Bisect for the smallest choice that changes the ranking, given that ``high`` units do and ``low`` do not."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if changes(choose(middle)) else (middle, high)
     return choose(high)
 
 
-def _still_compared(kinds: VoteCounts, taken: Indices, how: How, pair: tuple[int, int]) -> bool:
-    """Whether the remaining votes still connect the two items after ``taken`` (q,) votes change."""
+def _still_compared(kinds: VoteCounts, units: Indices, how: How, pair: tuple[int, int]) -> bool:
+    """Whether the remaining votes still connect the two items after these ``units`` (u,) change."""
     among_others = kinds.other_components
-    if how == "flipped" or among_others[pair[0]] == among_others[pair[1]]:
+    if how != "dropped" or among_others[pair[0]] == among_others[pair[1]]:
         return True
-    left = kinds.count > taken
+    left = kinds.count > kinds.votes_of(units)
     label = connected(among_others[kinds.winner[left]], among_others[kinds.loser[left]], kinds.items)[among_others]
     return bool(label[pair[0]] == label[pair[1]])
 
 
-def _refit(kinds: VoteCounts, fitted: Scores, taken: Indices, how: How) -> Scores:
-    """Refit after ``taken`` (q,) votes are dropped or flipped, with the same ridge as before, if any."""
-    return fit_scores(kinds.after(taken, how), ridge=fitted.ridge or None, start=fitted.scores)
+def _refit(kinds: VoteCounts, fitted: Scores, taken: Taken, how: How) -> Scores:
+    """Refit after these units change, with the same ridge as before, if any."""
+    return fit_scores(kinds.after(taken.units, how, taken.towards), ridge=fitted.ridge or None, start=fitted.scores)

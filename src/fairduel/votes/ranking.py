@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,9 @@ from fairduel.votes.score_fit import Effect, fitted_scores
 from fairduel.votes.uncertainty import FOR_FEATURES, Uncertainty
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums
 from fairduel.votes.words import listed, ordinal, shortened
+
+if TYPE_CHECKING:
+    from fairduel.votes.certificates import Certificate
 
 _MOST_DRAWN = 1e9  # draws × items²; more are slow and hardly more accurate
 _MOST_SUMMARISED = 3  # groups
@@ -98,6 +101,8 @@ class Ranking(Result):
         settings: All settings, as given and as resolved.
         notes: Caveats: items never compared, infinite scores, a single voter.
         effects: How much each feature per vote decides; scores are those at equal features.
+        certificates: How many false votes, or lying voters, change a rank, if
+            :func:`~fairduel.votes.certificates.with_certificates` added them.
 
     >>> ranking = rank(Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10))
     >>> ranking.standings[0].item, ranking.tells_apart("tea", "milk")
@@ -115,14 +120,22 @@ class Ranking(Result):
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
     effects: tuple[Effect, ...] = ()
+    certificates: tuple["Certificate", ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the standings as plain values, for JSON."""
-        return [asdict(standing) | {"win_rate": standing.win_rate} for standing in self.standings]
+        """Return the standings as plain values, for JSON, with certificates if there are any."""
+        numbers = {certificate.item: certificate.numbers for certificate in self.certificates}
+        empty = dict.fromkeys(self.certificates[0].numbers) if numbers else {}
+        return [
+            asdict(standing) | {"win_rate": standing.win_rate} | numbers.get(standing.item, empty)
+            for standing in self.standings
+        ]
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per item, as in ranking.csv."""
-        return pl.DataFrame(self.records()).select(pl.exclude("wins", "win_rate"), "wins", "win_rate")
+        frame = pl.DataFrame(self.records(), infer_schema_length=None)
+        certified = list(self.certificates[0].numbers) if self.certificates else []
+        return frame.select(pl.exclude("wins", "win_rate", *certified), "wins", "win_rate", *certified)
 
     def brief(self) -> str:
         """Say who won."""
@@ -350,7 +363,9 @@ def summarise(ranking: Ranking) -> list[str]:
     """Summarise the ranking in a few sentences for non-statisticians, conclusion first."""
     shown = list(ranking.components())[:_MOST_SUMMARISED]
     details = _details(shown[0], ranking) if len(shown) == 1 else []
-    return verdicts(ranking) + details + _equal_features(ranking)
+    firsts = {each.item: each.sentence for each in ranking.certificates if each.rank == 1}
+    certified = [_prefix(group, ranking) + firsts[group[0].item] for group in shown if group[0].item in firsts]
+    return verdicts(ranking) + certified + details + _equal_features(ranking)
 
 
 def _equal_features(ranking: Ranking) -> list[str]:

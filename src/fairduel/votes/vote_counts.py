@@ -1,6 +1,9 @@
 """Votes grouped by kind: only the number of votes with the same winner, loser and weight matters.
 
 A row that counts f times is f votes; if f is not whole, it is ⌈f⌉ votes of weight f/⌈f⌉.
+
+An attacker takes *units*: single votes, or voters with all their votes. Votes of one kind are alike, so a kind is as
+many alike units as it has votes; a voter is one unit with one or more kinds.
 """
 
 import functools
@@ -9,17 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.bradley_terry import Scores
-from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, connected, ensure_some_count, pair_sums
+from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, connected, ensure_some_count, pair_sums, sums
 
-How = Literal["dropped", "flipped"]
+How = Literal["dropped", "flipped", "false"]
+"""What happens to the votes taken: a false vote has whatever answer helps the attacker most."""
 
 
 @dataclass(frozen=True, eq=False)
 class VoteCounts:
-    """The q kinds of votes, each with one winner, loser and weight; arrays are (q,) except the last two."""
+    """The q kinds of votes, each with one winner, loser and weight, and voter if units are voters; arrays are (q,)."""
 
     winner: Indices
     loser: Indices
@@ -27,12 +32,58 @@ class VoteCounts:
     weight: Vector
     count: Indices
     order: Indices
-    """Indices of all rows that count, kind by kind."""
+    """Indices of all n rows that count, kind by kind, shape (n,)."""
     copies: Indices
-    """How many votes each of these rows stands for."""
+    """How many votes each of these rows stands for, shape (n,)."""
     items: int
     others: Matrix | None = None
     """Wins of votes of other kinds, shape (K, K), that nobody takes."""
+    voter: Indices | None = None
+    """Voter of each kind, from 0, if units are voters; None if they are votes."""
+
+    @functools.cached_property
+    def available(self) -> Indices:
+        """How many alike units there are of each of u units: the votes of a kind, or 1 voter, shape (u,)."""
+        return self.count if self.voter is None else np.ones(int(self.voter.max()) + 1, np.int64)
+
+    def per_unit(self, values: Vector) -> Vector:
+        """Return the value of each unit (u,), given that of one vote of each kind (q,)."""
+        return values if self.voter is None else sums(self.voter, len(self.available), values * self.count)
+
+    def pushes(self, rows: Matrix | Vector) -> Matrix | Vector:
+        """Return how much one of each unit, if false, changes the product of the gradient and ``rows`` at most.
+
+        ``rows`` are (K,) or (p, K), and the result is (u,) or (p, u). A win can be lost, and a tie turned either way.
+        """
+        winner, loser, tie, votes = self._outcomes
+        pull = rows[..., winner] - rows[..., loser]
+        most = np.where(tie, 0.5 * np.abs(pull), np.maximum(pull, 0.0))
+        return most * self.weight if votes is None else np.asarray((votes @ most.T).T)
+
+    @functools.cached_property
+    def _outcomes(self) -> tuple[Indices, Indices, Mask, sparse.csr_array | None]:
+        """Winner, loser and tie of each of o outcomes, and how much each voter's count, (u, o), if units are voters."""
+        if self.voter is None:
+            return self.winner, self.loser, self.tie, None
+        code = (self.winner * self.items + self.loser) * 2 + self.tie
+        _, kind, outcome = np.unique(code, return_index=True, return_inverse=True)
+        mass = (self.weight * self.count, (self.voter, outcome))
+        votes = sparse.coo_array(mass, shape=(len(self.available), len(kind))).tocsr()
+        return self.winner[kind], self.loser[kind], self.tie[kind], votes
+
+    def votes_of(self, units: Indices) -> Indices:
+        """Return how many votes of each kind (q,) these ``units`` (u,) have."""
+        return units if self.voter is None else units[self.voter] * self.count
+
+    def answers(self, how: How, towards: Vector | None = None) -> Vector:
+        """Return the share of a win that the winner of each kind has in a flipped or false vote, shape (q,).
+
+        In a false vote, the item with the lower value of ``towards`` (K,) wins.
+        """
+        if how == "flipped" or towards is None:
+            return np.where(self.tie, 0.5, 0.0)
+        pull = towards[self.winner] - towards[self.loser]
+        return np.where(pull > 0.0, 0.0, np.where(self.tie & (pull == 0.0), 0.5, 1.0))
 
     def won(self, count: Indices) -> Matrix:
         """Return the matrix of wins (K, K) for ``count`` (q,) votes of each kind, without ``others``."""
@@ -40,18 +91,29 @@ class VoteCounts:
         won = pair_sums(self.winner, self.loser, self.items, np.where(tie, 0.5, 1.0) * mass)
         return won + pair_sums(self.loser[tie], self.winner[tie], self.items, 0.5 * mass[tie])
 
-    def after(self, taken: Indices, how: How) -> Matrix:
-        """Return the matrix of wins (K, K) after ``taken`` (q,) votes of each kind are dropped or flipped."""
+    def after(self, units: Indices, how: How, towards: Vector | None = None) -> Matrix:
+        """Return the matrix of wins (K, K) after ``units`` (u,) are dropped, flipped or false (see ``answers``)."""
+        taken = self.votes_of(units)
         left = self.won(self.count - taken)
         left = left if self.others is None else left + self.others
-        return left if how == "dropped" else left + self.won(taken).T
+        if how == "dropped":
+            return left
+        mass, answers = self.weight * taken, self.answers(how, towards)
+        left += pair_sums(self.winner, self.loser, self.items, mass * answers)
+        return left + pair_sums(self.loser, self.winner, self.items, mass * (1.0 - answers))
 
-    def only(self, kinds: Indices) -> "VoteCounts":
-        """Keep these kinds, and sum up the rest."""
+    def only(self, units: Indices) -> "VoteCounts":
+        """Keep these units, and sum up the rest."""
+        kinds, voter = units, None
+        if self.voter is not None:
+            number = np.full(len(self.available), -1)
+            number[units] = np.arange(len(units))
+            kinds = np.flatnonzero(number[self.voter] >= 0)
+            voter = number[self.voter[kinds]]
         rest = self.count.copy()
         rest[kinds] = 0
         parts = {name: getattr(self, name)[kinds] for name in ("winner", "loser", "tie", "weight", "count")}
-        return replace(self, **parts, others=self.won(rest))
+        return replace(self, **parts, others=self.won(rest), voter=voter)
 
     @functools.cached_property
     def other_components(self) -> Codes:
@@ -61,16 +123,27 @@ class VoteCounts:
         one, other = np.nonzero(self.others)
         return connected(one, other, self.items)
 
-    def members(self, taken: Indices) -> Indices:
-        """Return the indices of the rows with the first ``taken`` (q,) votes of each kind."""
+    def members(self, taken: Indices) -> tuple[Indices, Indices]:
+        """Return the indices of the rows with the first ``taken`` (q,) votes of each kind, and their kinds."""
+        kind, before = self._rows
+        inside = np.flatnonzero(before < taken[kind])
+        inside = inside[np.argsort(self.order[inside])]
+        return self.order[inside], kind[inside]
+
+    @functools.cached_property
+    def _rows(self) -> tuple[Indices, Indices]:
+        """The kind of each row in ``order``, and how many votes of that kind are on earlier rows, both (n,)."""
         before = np.cumsum(self.copies) - self.copies  # votes on earlier rows
         starts = np.cumsum(self.count) - self.count  # votes of earlier kinds
         kind = np.searchsorted(starts, before, side="right") - 1
-        return np.sort(self.order[before - starts[kind] < taken[kind]])
+        return kind, before - starts[kind]
 
 
-def count_votes(votes: Votes, ties: Ties, weights: Vector | None = None) -> VoteCounts:
-    """Group the votes by winner, loser and weight; ``weights`` (n,) multiply the votes that each row stands for."""
+def count_votes(votes: Votes, ties: Ties, weights: Vector | None = None, *, by_voter: bool = False) -> VoteCounts:
+    """Group the votes by winner, loser and weight, and by voter if the units are voters.
+
+    ``weights`` (n,) multiply the votes that each row stands for.
+    """
     frequency = votes.counts(ties)
     ensure_some_count(frequency)
     places = np.flatnonzero(frequency)
@@ -80,18 +153,22 @@ def count_votes(votes: Votes, ties: Ties, weights: Vector | None = None) -> Vote
     behind = np.where(tie, np.maximum(first, second), np.where(result == 1.0, second, first))
     copies = np.ceil(frequency[places])
     weight = frequency[places] / copies * (1.0 if weights is None else weights[places])
-    keys = np.stack([ahead, behind, tie, weight])
-    found, kind = np.unique(keys, axis=1, return_inverse=True)
-    order = np.argsort(kind.ravel(), kind="stable")
+    voter = np.unique(votes.cast_by[places], return_inverse=True)[1] if by_voter else np.zeros(len(places), np.int64)
+    outcome = (ahead.astype(np.int64) * len(votes.items) + behind) * 2 + tie
+    order = np.lexsort((weight, outcome, voter))
+    keys = (voter[order], outcome[order], weight[order])
+    first_of_kind = np.flatnonzero(np.any([np.diff(key, prepend=np.nan) != 0.0 for key in keys], axis=0))
+    kinds = order[first_of_kind]
     return VoteCounts(
-        winner=found[0].astype(np.int64),
-        loser=found[1].astype(np.int64),
-        tie=found[2] > 0.0,
-        weight=found[3],
-        count=np.bincount(kind.ravel(), copies).astype(np.int64),
+        winner=ahead[kinds].astype(np.int64),
+        loser=behind[kinds].astype(np.int64),
+        tie=tie[kinds],
+        weight=weight[kinds],
+        count=np.add.reduceat(copies[order], first_of_kind).astype(np.int64),
         order=places[order],
         copies=copies[order].astype(np.int64),
         items=len(votes.items),
+        voter=voter[kinds] if by_voter else None,
     )
 
 
