@@ -9,6 +9,7 @@ import fairduel
 from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
+from fairduel.cli.cost import cost_command
 from fairduel.cli.demo import demo
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
@@ -63,6 +64,7 @@ _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
     "stress": stress_command,
+    "cost": cost_command,
     "demo": demo,
 }
 _BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]

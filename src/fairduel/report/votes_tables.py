@@ -8,6 +8,7 @@ import polars as pl
 from fairduel.report.text_table import TextTable
 from fairduel.votes.audit import Audit
 from fairduel.votes.fragility import Fragility
+from fairduel.votes.manipulation import Manipulation
 from fairduel.votes.ranking import Standing
 from fairduel.votes.voters import evidence_text
 
@@ -25,6 +26,13 @@ _STRESS_TITLES = {
     "liars_flagged": "liars flagged",
     "others_flagged": "others flagged",
     "fake_votes_left": "false votes left",
+}
+_COST_NUMBERS = {
+    "accounts": "accounts",
+    "votes": "votes",
+    "false_votes": "false votes",
+    "seeds_succeeded": "seeds",
+    "accounts_without_audit": "accounts without the audit",
 }
 
 
@@ -123,3 +131,16 @@ def stress_table(frame: pl.DataFrame) -> TextTable:
         for row in frame.to_dicts()
     ]
     return TextTable(list(titles.values()), rows)
+
+
+def cost_table(cost: Manipulation) -> TextTable:
+    """Tabulate the cheapest campaigns found, one row per limit on the votes of a voter."""
+    rows = [
+        [
+            f"{row['most_votes_each']:,}",
+            row["tactic"] or "none found",
+            *("–" if row[name] is None else f"{row[name]:,}" for name in _COST_NUMBERS),
+        ]
+        for row in cost.frame().to_dicts()
+    ]
+    return TextTable(["votes allowed per voter", "campaign", *_COST_NUMBERS.values()], rows, text=2)
