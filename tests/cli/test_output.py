@@ -31,13 +31,17 @@ REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
+    ["cost", "votes.csv", "--voters", "2", "--days", "1", "--votes-per-day", "1", "--runs", "1"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
     ["sweep", "grid.toml", "--jobs", "1"],
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-COMMANDS = ["rank", "audit", "stress", "demo", "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
+COMMANDS = [
+    *("rank", "audit", "stress", "cost", "demo"),
+    *("reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"),
+]
 
 
 @pytest.fixture(scope="module")

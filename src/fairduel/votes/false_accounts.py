@@ -65,7 +65,7 @@ class Campaigner:
     - head-to-head: wins of the item over the leader;
     - promote: wins of the item over opponents drawn as often as they occur;
     - demote: losses of the leader to such opponents;
-    - omnipresent: on recorded duels *without* the item, chosen with their winners to raise its rank;
+    - omnipresent: on recorded duels *without* the item, chosen with their winners to raise it above all others;
     - clones: as promote, but every account casts the same votes.
 
     Its other votes repeat recorded duels and follow the Bradley–Terry model of the recorded votes. All votes are in the
@@ -127,5 +127,5 @@ class Campaigner:
         """Return the duels that an omnipresent campaign draws from, and whether their first item wins."""
         if seed not in self._plans:
             size = max(1, int(_PLANNED * len(self.votes)))
-            self._plans[seed] = lifting_duels(self.votes, self.item, size, np.random.default_rng(seed))
+            self._plans[seed] = lifting_duels(self.votes, self.item, size, np.random.default_rng(seed), to_first=True)
         return self._plans[seed]

@@ -260,11 +260,14 @@ def _repeated(votes: Votes, care: float, size: int, rng: np.random.Generator) ->
     return source, rng.random(size) < expit(care * margin)
 
 
-def lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
+def lifting_duels(
+    votes: Votes, aim: int, size: int, rng: np.random.Generator, *, to_first: bool = False
+) -> tuple[Any, Any]:
     """Choose recorded duels (size,) without the target, and whether their first item wins.
 
     A vote for i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). The votes chosen have the largest influence on a
-    smooth version of the target's rank, R = Σ_k σ((θ_target − θ_k)/h), in a few steps with a refit after each.
+    smooth version of the target's rank, R = Σ_k σ((θ_target − θ_k)/h), in a few steps with a refit after each. To get
+    ``to_first`` place, all items above the target matter as if they were level with it.
     """
     free = rng.permutation(np.flatnonzero((votes.first != aim) & (votes.second != aim)))
     if len(free) == 0:
@@ -274,7 +277,8 @@ def lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -
     taken, first_wins = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
     for step in np.diff(np.linspace(0, size, _STEPS + 1).astype(int)):
         fitted = fit_scores(won)
-        chance = expit((fitted.scores[aim] - fitted.scores) / _COMPETING)
+        ahead = fitted.scores[aim] - fitted.scores
+        chance = expit((np.maximum(ahead, 0.0) if to_first else ahead) / _COMPETING)
         near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
         gain = near.sum() * fitted.covariance[aim] - near @ fitted.covariance
         lift, margin = gain[first] - gain[second], fitted.scores[first] - fitted.scores[second]
