@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from fairduel.errors import BadInputError
-from fairduel.votes import audit_voters, manipulation, rank
+from fairduel.votes import Votes, audit_voters, manipulation, rank
 from fairduel.votes.audit import audit
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.false_accounts import TACTICS, Campaign, Campaigner
@@ -50,6 +50,8 @@ def test_campaigns_found_win_and_stay_unnoticed_in_a_full_audit(cost):
             [not after.someone_flagged for after in audits],
         )
         assert sum(np.array(first) & np.array(quiet)) == found.succeeded >= 1
+        doubts = [any("rank --model ours" in sentence for sentence in after.summary()) for after in audits]
+        assert sum(np.array(first) & np.array(quiet) & np.array(doubts)) == found.doubted
 
 
 def test_bisection_finds_what_trying_every_number_of_accounts_finds(monkeypatch):
@@ -210,21 +212,35 @@ def test_without_voters_only_votes_count():
 
 
 def test_the_summary_says_what_it_takes_with_and_without_the_audit():
-    campaigns = [Found(Campaign("demote", 12, 4, 4), 2), Found(Campaign("head-to-head", 8, 8, 4), 3)]
+    campaigns = [Found(Campaign("demote", 12, 4, 4), 2), Found(Campaign("head-to-head", 8, 8, 4), 3, 1)]
     given = {"seeds": [0, 1, 2], "votes_each_tried": [1, 2, 4, 8]}
     cost = Manipulation("tea", "milk", campaigns, 30, Limits(20, 8, 1), voters_known=True, settings=given)
     assert cost.frame()["accounts"].to_list() == [None, None, 12, 8]
     assert cost.frame()["accounts_without_audit"].to_list() == [30, 15, 8, 4]
-    few, cheap, bound, without, tighter = cost.summary()
+    few, doubt, cheap, without, tighter, bound = cost.summary()
     assert few.startswith(
         "8 false accounts with 8 votes each (64 in all, 32 of them false; head-to-head; 3 of 3 seeds)"
     )
-    assert cheap.startswith("Fewest votes: 12 false accounts with 4 votes each (48 in all")
+    assert few.endswith(" put tea first in place of milk, unnoticed by the audit.")
+    assert doubt.startswith("With 1 of these 3 seeds, the audit does warn that another item is first if votes count by")
+    assert cheap.startswith(
+        "Fewest votes: 12 false accounts with 4 votes each (48 in all, 48 of them false; demote; 2 of"
+    )
+    assert "30 votes or 4 accounts would do: with it, 1.6 times as many votes or 2 times the accounts." in without
+    assert tighter == "With at most 4 votes per voter, half as many, it takes 12 false accounts."
     assert "may be cheaper" in bound
-    assert "30 votes by 4 accounts would do: the audit makes it 1.6 times the votes or 2 times the accounts" in without
-    assert "at most 4 votes per voter, half as many, 12 false accounts" in tighter
-    none = replace(cost, found=[], plain_votes=None)
-    assert "No campaign found by 20 new voters with at most 8 votes each puts tea first" in none.summary()[0]
+    none = replace(cost, found=[], plain_votes=None).summary()
+    assert none[0].endswith("by which at most 20 new voters with 8 votes each put tea first unnoticed.")
+    assert none[1].endswith("none was found either.")
+    assert "tea is first already" in replace(cost, plain_votes=0).summary()[3]
+
+
+def test_two_items_have_no_duels_without_the_one_that_is_pushed():
+    results = [1.0] * 12 + [0.0] * 8
+    votes = Votes.from_arrays("ab", [0] * 20, [1] * 20, results, voter=[0, 1] * 10, voters=["Ann", "Bob"])
+    assert "omnipresent" not in Campaigner(votes, 1, 0).tactics
+    cost = cost_of_manipulation(votes, limits=Limits(9, 1, 1), runs=1)
+    assert (cost.item, cost.plain_votes, cost.fewest_votes().campaign.votes) == ("b", 5, 5)
 
 
 @pytest.mark.parametrize(

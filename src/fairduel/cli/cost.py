@@ -12,7 +12,7 @@ from fairduel.votes.manipulation import Limits, cost_of_manipulation, searches
 Item = Annotated[
     str | None, typer.Option(metavar="ITEM", help="Item that the campaign puts first.", show_default="the runner-up")
 ]
-_LEAST_USEFUL = ("false votes", "seeds", "accounts without the audit")
+_LEAST_USEFUL = ("false votes", "doubted", "seeds", "accounts without audit")
 
 
 def cost_command(
@@ -70,6 +70,7 @@ def cost_command(
     title = f"Cost of manipulating {votes.name}"
     written = recorded.write_report(folder, "cost", title, reading, [cost_section(cost)], found)
     output.say(*cost.summary())
-    output.print_table(cost_table(cost), text=["campaign"], optional=_LEAST_USEFUL, file=folder / "cost.csv")
+    if cost.voters_known:
+        output.print_table(cost_table(cost), text=["campaign"], optional=_LEAST_USEFUL, file=folder / "cost.csv")
     output.say_report(written["report"], *recorded.problem_sentences(reading))
     return written

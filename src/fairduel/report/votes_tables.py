@@ -32,7 +32,8 @@ _COST_NUMBERS = {
     "votes": "votes",
     "false_votes": "false votes",
     "seeds_succeeded": "seeds",
-    "accounts_without_audit": "accounts without the audit",
+    "seeds_doubted": "doubted",
+    "accounts_without_audit": "accounts without audit",
 }
 
 

@@ -90,6 +90,12 @@ class Campaigner:
     ties: Ties = "half"
     _plans: dict[int, tuple[Indices, Mask]] = field(default_factory=dict, init=False, repr=False)
 
+    @property
+    def tactics(self) -> tuple[Tactic, ...]:
+        """The tactics that these votes allow: all, or all but omnipresent if every duel includes the item."""
+        pushed = (self.votes.first == self.item) | (self.votes.second == self.item)
+        return tuple(tactic for tactic in TACTICS if tactic != "omnipresent" or not pushed.all())
+
     @cached_property
     def _scores(self) -> Vector:
         return fit_scores(wins(self.votes, ties=self.ties)).scores

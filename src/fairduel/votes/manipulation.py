@@ -33,6 +33,7 @@ from fairduel.votes.votes import Ties, Votes
 from fairduel.votes.words import counted_noun
 
 _PARTS = (1, 2, 4, 8)  # one in so many votes of an account is false
+_UPPER_BOUND = "These are the cheapest campaigns found; a cleverer one may be cheaper."
 _HOPELESS = 2  # times the accounts allowed: a tactic that seems to need more is not tried
 
 
@@ -65,10 +66,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Found:
-    """A campaign that succeeds, and with how many of the seeds."""
+    """A campaign that succeeds.
+
+    Args:
+        campaign: The campaign.
+        succeeded: With how many of the seeds it does.
+        doubted: With how many of these the audit, though it reports nobody, warns that another item is first if votes
+            count by how reliable their voters are.
+    """
 
     campaign: Campaign
     succeeded: int
+    doubted: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +118,6 @@ class Manipulation:
         """Return the campaign with the fewest votes, within tighter limits if given (see :meth:`within`)."""
         return min(self.within(**limits), key=lambda each: (each.campaign.votes, each.campaign.accounts), default=None)
 
-    def plain_accounts(self, votes_each: int) -> int | None:
-        """Return how many accounts with so many votes each put the item first if nobody checks."""
-        return None if self.plain_votes is None else math.ceil(self.plain_votes / votes_each)
-
     def frame(self) -> pl.DataFrame:
         """Return one row per number of votes per account that was tried: the fewest accounts found up to it."""
         rows = []
@@ -129,7 +134,8 @@ class Manipulation:
                     "false_each": campaign and campaign.false_each,
                     "tactic": campaign and campaign.tactic,
                     "seeds_succeeded": found and found.succeeded,
-                    "accounts_without_audit": self.plain_accounts(each),
+                    "seeds_doubted": found and found.doubted,
+                    "accounts_without_audit": None if self.plain_votes is None else math.ceil(self.plain_votes / each),
                 }
             )
         whole = dict.fromkeys((name for name in rows[0] if name != "tactic"), pl.Int64)
@@ -137,66 +143,57 @@ class Manipulation:
 
     def summary(self) -> list[str]:
         """Summarise the findings in a few sentences, conclusion first."""
+        few, cheap, limits = self.fewest_accounts(), self.fewest_votes(), self.limits
+        if few is None or cheap is None:
+            voters = f"{counted_noun(limits.voters, 'new voter')} with {counted_noun(limits.votes_each, 'vote')} each"
+            return [f"No campaign was found by which at most {voters} put {self.item} first unnoticed.", *self._plain()]
+        first = f"first in place of {self.leader}"
         if not self.voters_known:
-            return [*self._votes_alone(), *self._without_audit()]
-        return [*self._with_audit(), *self._without_audit(), *self._advice()]
-
-    def _with_audit(self) -> list[str]:
-        few, limits = self.fewest_accounts(), self.limits
-        allowed = (
-            f"{counted_noun(limits.voters, 'new voter')} with at most {counted_noun(limits.votes_each, 'vote')} each"
-        )
-        if few is None:
-            return [f"No campaign found by {allowed} puts {self.item} first without a report by the audit."]
-        sentences = [f"{self._described(few)} put {self.item} first in place of {self.leader}, unnoticed by the audit."]
-        cheap = self.fewest_votes()
-        if cheap is not None and cheap is not few:
+            votes = f"{counted_noun(cheap.campaign.votes, 'false vote')} ({cheap.campaign.tactic})"
+            unknown = "The file does not say who voted, so the audit can report nobody"
+            return [f"{unknown}: {votes} put {self.item} {first}.", *self._plain(), _UPPER_BOUND]
+        puts = "puts" if few.campaign.accounts == 1 else "put"
+        sentences = [f"{self._described(few)} {puts} {self.item} {first}, unnoticed by the audit."]
+        if few.doubted:
+            sentences.append(
+                f"With {few.doubted} of these {counted_noun(few.succeeded, 'seed')}, the audit does warn that another "
+                "item is first if votes count by how reliable their voters are (rank --model ours)."
+            )
+        if cheap is not few:
             sentences.append(f"Fewest votes: {self._described(cheap)}.")
-        return [*sentences, "This is the cheapest campaign found; a cleverer one may be cheaper."]
+        return [*sentences, *self._plain(), *self._tighter(), _UPPER_BOUND]
 
     def _described(self, found: Found) -> str:
-        campaign = found.campaign
+        campaign, each = found.campaign, " each" if found.campaign.accounts > 1 else ""
         size = f"{counted_noun(campaign.accounts, 'false account')} with {counted_noun(campaign.votes_each, 'vote')}"
         false = f"{campaign.votes:,} in all, {campaign.false_votes:,} of them false"
-        seeds = f"{found.succeeded} of {len(self.settings['seeds'])} seeds"
-        return f"{size}{' each' if campaign.accounts > 1 else ''} ({false}; {campaign.tactic}; {seeds})"
+        return f"{size}{each} ({false}; {campaign.tactic}; {found.succeeded} of {len(self.settings['seeds'])} seeds)"
 
-    def _votes_alone(self) -> list[str]:
-        unknown = "The file does not say who voted, so the audit can report nobody"
-        cheap = self.fewest_votes()
-        if cheap is None:
-            most = self.limits.voters * self.limits.votes_each
-            return [f"{unknown}, but no campaign found of at most {counted_noun(most, 'vote')} puts {self.item} first."]
-        votes = counted_noun(cheap.campaign.votes, "false vote")
-        return [f"{unknown}: {votes} ({cheap.campaign.tactic}) put {self.item} first in place of {self.leader}."]
-
-    def _without_audit(self) -> list[str]:
-        plain, cheap, few = self.plain_votes, self.fewest_votes(), self.fewest_accounts()
-        if plain is None:
-            return ["Under plain Bradley–Terry, no campaign within these limits does it either."]
-        if plain == 0:
+    def _plain(self) -> list[str]:
+        """Say what it takes if nobody checks."""
+        votes, cheap, few = self.plain_votes, self.fewest_votes(), self.fewest_accounts()
+        if votes is None:
+            return ["Without the audit, under plain Bradley–Terry, none was found either."]
+        if votes == 0:
             return [f"Under plain Bradley–Terry, {self.item} is first already."]
-        accounts = self.plain_accounts(self.limits.votes_each) or 0
-        without = f"Without the audit, under plain Bradley–Terry, {counted_noun(plain, 'vote')}"
-        if not self.voters_known:
-            return [f"{without} would do."]
-        sentence = f"{without} by {counted_noun(accounts, 'account')} would do"
-        if cheap is None or few is None:
+        accounts = math.ceil(votes / self.limits.votes_each)
+        size = counted_noun(votes, "vote") + (f" or {counted_noun(accounts, 'account')}" if self.voters_known else "")
+        sentence = f"Without the audit, under plain Bradley–Terry, {size} would do"
+        if cheap is None or few is None or not self.voters_known:
             return [f"{sentence}."]
-        times = (
-            f"{cheap.campaign.votes / plain:.2g} times the votes or {few.campaign.accounts / accounts:.2g} times the"
-        )
-        return [f"{sentence}: the audit makes it {times} accounts."]
+        more_votes, more_accounts = cheap.campaign.votes / votes, few.campaign.accounts / accounts
+        return [f"{sentence}: with it, {more_votes:.2g} times as many votes or {more_accounts:.2g} times the accounts."]
 
-    def _advice(self) -> list[str]:
-        few, half = self.fewest_accounts(), self.limits.votes_each // 2
-        tighter = self.fewest_accounts(votes_each=half) if half else None
-        if few is None or not half:
+    def _tighter(self) -> list[str]:
+        """Say what half of the votes per voter would change."""
+        half = self.limits.votes_each // 2
+        if not half:
             return []
+        tighter = self.fewest_accounts(votes_each=half)
         if tighter is None:
-            return [f"With at most {counted_noun(half, 'vote')} per voter, no campaign was found."]
+            return [f"With at most {counted_noun(half, 'vote')} per voter, half as many, no campaign was found."]
         accounts = counted_noun(tighter.campaign.accounts, "false account")
-        return [f"With at most {counted_noun(half, 'vote')} per voter, half as many, {accounts} would be needed."]
+        return [f"With at most {counted_noun(half, 'vote')} per voter, half as many, it takes {accounts}."]
 
     def record(self) -> dict[str, Any]:
         """Return the findings as plain values, for JSON."""
@@ -205,7 +202,10 @@ class Manipulation:
             "item": self.item,
             "leader": self.leader,
             "plain_votes": self.plain_votes,
-            "campaigns": [{**vars(each.campaign), "seeds_succeeded": each.succeeded} for each in self.found],
+            "campaigns": [
+                {**vars(each.campaign), "seeds_succeeded": each.succeeded, "seeds_doubted": each.doubted}
+                for each in self.found
+            ],
             "rows": self.frame().to_dicts(),
         }
 
@@ -261,9 +261,11 @@ def cost_of_manipulation(
     by_tactic = {} if leads else search.plain_votes(campaigner)
     found = search.cheapest(campaigner, by_tactic, progress or (lambda _: None))
     settings = {
-        **vars(limits),
+        "most_new_voters": limits.voters,
+        "votes_per_day": limits.votes_per_day,
+        "days": limits.days,
         "votes_each_tried": search.sizes,
-        "tactics": list(TACTICS),
+        "tactics": list(campaigner.tactics),
         "false_share": [f"1/{part}" for part in _PARTS],
         "seeds": list(search.seeds),
         "seeds_needed": search.needed,
@@ -327,10 +329,13 @@ class _Search:
     def _audit(self, votes: Votes) -> Evidence:
         return audit_voters(votes, level=self.level, duels_assigned=self.duels_assigned)
 
-    def order(self, votes: Votes) -> list[str]:
-        """Return the items of the largest group, best first, in the ranking that the audit shows if nothing is new."""
+    def order(self, votes: Votes, *, by_reliability: bool = False) -> list[str]:
+        """Return the items of the largest group, best first, in the ranking that the audit shows if nothing is new.
+
+        If it reports nothing at all, votes do not count by reliability, unless asked for.
+        """
         weights = None
-        if self._known is not None and self._known.someone_differs:
+        if self._known is not None and (by_reliability or self._known.someone_differs):
             trusted = trusted_weights(votes, self._audit(votes), self.ties)
             weights = trusted if votes.counts(self.ties)[trusted > 0.0].any() else None
         ranking = rank(votes, ties=self.ties, reliability=weights, draws=100)  # draws are for intervals, not used here
@@ -343,7 +348,7 @@ class _Search:
     def plain_votes(self, campaigner: Campaigner) -> dict[Tactic, int]:
         """Return how many votes of each tactic, if any do, put the item first under plain Bradley–Terry."""
         most, found = self.limits.voters * self.limits.votes_each, dict[Tactic, int]()
-        for tactic in TACTICS:
+        for tactic in campaigner.tactics:
             like = Campaign(tactic, accounts=1, votes_each=1, false_each=1)
             fewest = self._fewest(campaigner, like, most, lambda votes: _plain_leader(votes, self.ties))
             found[tactic] = sorted(fewest)[self.needed - 1]
@@ -360,7 +365,7 @@ class _Search:
         most = self.limits.voters * (self.limits.votes_each if self.votes.voter is None else 1)
         for tactic, each, false in _kinds(self.sizes):
             guess = math.ceil(expected.get(tactic, 1) / false)
-            if guess <= _HOPELESS * most:
+            if tactic in campaigner.tactics and guess <= _HOPELESS * most:
                 enough, result = self._search(campaigner, Campaign(tactic, guess, each, false), most)
                 expected[tactic] = enough * false
                 if result is not None:
@@ -375,9 +380,17 @@ class _Search:
         for accounts in sorted({each for each in enough if each <= most}):
             campaign = replace(like, accounts=accounts)
             unnoticed = [self._is_unnoticed(campaigner.cast(campaign, seed=seed).votes) for seed in self.seeds]
-            succeeded = sum(quiet and own <= accounts for quiet, own in zip(unnoticed, fewest, strict=True))
-            if succeeded >= self.needed:
-                return enough[0], Found(campaign, succeeded)
+            succeeded = [
+                seed
+                for seed, quiet, own in zip(self.seeds, unnoticed, fewest, strict=True)
+                if quiet and own <= accounts
+            ]
+            if len(succeeded) >= self.needed:
+                item = self.votes.items[campaigner.item]
+                weighted = (
+                    self.order(campaigner.cast(campaign, seed=seed).votes, by_reliability=True) for seed in succeeded
+                )
+                return enough[0], Found(campaign, len(succeeded), sum(order[0] != item for order in weighted))
             if sum(unnoticed) < self.needed:
                 break  # more accounts are noticed more easily
         return enough[0], None
