@@ -222,7 +222,9 @@ def test_the_summary_says_what_it_takes_with_and_without_the_audit():
         "8 false accounts with 8 votes each (64 in all, 32 of them false; head-to-head; 3 of 3 seeds)"
     )
     assert few.endswith(" put tea first in place of milk, unnoticed by the audit.")
-    assert doubt.startswith("With 1 of these 3 seeds, the audit does warn that another item is first if votes count by")
+    assert doubt.startswith(
+        "The audit does warn, with 1 of these 3 seeds, that another item is first if votes count by"
+    )
     assert cheap.startswith(
         "Fewest votes: 12 false accounts with 4 votes each (48 in all, 48 of them false; demote; 2 of"
     )

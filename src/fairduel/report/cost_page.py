@@ -60,10 +60,10 @@ def draw_cost(cost: Manipulation, *, width: float = 7.4) -> Figure:
                 label="no audit, plain Bradley–Terry",
             )  # fmt: skip
         axis.plot(allowed, frame["accounts"], "-o", color=_AUDITED, ms=6, lw=1.6, label="unnoticed by the audit")
-        for row in frame.drop_nulls("accounts").to_dicts():
+        for found in cost.found:
             axis.annotate(
-                f"{row['votes']:,} votes",
-                (row["most_votes_each"], row["accounts"]),
+                f"{found.campaign.votes:,} votes",
+                (found.campaign.votes_each, found.campaign.accounts),
                 xytext=(5, 5),
                 textcoords="offset points",
                 ha="left",

@@ -156,8 +156,8 @@ class Manipulation:
         sentences = [f"{self._described(few)} {puts} {self.item} {first}, unnoticed by the audit."]
         if few.doubted:
             sentences.append(
-                f"With {few.doubted} of these {counted_noun(few.succeeded, 'seed')}, the audit does warn that another "
-                "item is first if votes count by how reliable their voters are (rank --model ours)."
+                f"The audit does warn, with {few.doubted} of these {few.succeeded} seeds, that another item is first "
+                "if votes count by how reliable their voters are (rank --model ours)."
             )
         if cheap is not few:
             sentences.append(f"Fewest votes: {self._described(cheap)}.")
@@ -245,6 +245,7 @@ def cost_of_manipulation(
     >>> votes, _ = arena(liars={}, voters=40, seed=3)
     >>> cost = cost_of_manipulation(votes, limits=Limits(20, 4, 1), runs=1)
     >>> cost.leader, cost.item, cost.plain_votes
+    ('Fir', 'Willow', 11)
     """
     limits = limits or Limits()
     search = _Search(votes, limits, range(seed, seed + integer("runs", runs, least=1)), ties, level, duels_assigned)
