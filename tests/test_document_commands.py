@@ -17,6 +17,7 @@ from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_n
 
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
 CHEAP = {
+    "cost": {"--runs": "1", "--voters": "3", "--votes-per-day": "2", "--days": "1"},
     "leaderboard": {"--runs": "1", "--jobs": "1"},
     "reproduce": {"--runs": "1", "--jobs": "1"},
     "simulate": {"--runs": "1", "--jobs": "1", "--horizon": "300"},

@@ -149,6 +149,21 @@ def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
     assert record["summary"][0] in done.stdout
 
 
+def test_cost_names_the_cheapest_campaign_and_writes_a_plot(votes_file, tmp_path):
+    limits = ["--voters", "30", "--votes-per-day", "2", "--days", "1", "--runs", "1"]
+    done = fairduel("cost", str(votes_file), *limits, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "results" / "cost" / "votes"
+    frame = pl.read_csv(out / "cost.csv")
+    assert frame["most_votes_each"].to_list() == [1, 2]
+    assert (out / "cost.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((out / "cost.json").read_text(encoding="utf-8"))
+    assert record["settings"]["seeds"] == [0]
+    assert record["rows"] == frame.to_dicts()
+    assert record["summary"][0] in done.stdout
+    assert "votes allowed per voter" in done.stdout
+
+
 @pytest.mark.parametrize("attack", ["random-flips", "early-flips"])
 def test_flips_need_no_target(votes_file, tmp_path, attack):
     done = fairduel("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
@@ -164,6 +179,7 @@ def test_flips_need_no_target(votes_file, tmp_path, attack):
         (["stress", "FILE"], "needs a target"),
         (["stress", "FILE", "--target", "Ook"], "did you mean 'Oak'"),
         (["stress", "FILE", "--attack", "early-flips", "--votes", "99999"], "have a winner"),
+        (["cost", "FILE", "--item", "Ook"], "did you mean 'Oak'"),
         (["audit", "missing.csv"], "missing.csv"),
         (["audit", "FILE", "--voter", "whom"], "votes.csv has no column 'whom'; its columns: first, second, winner"),
         (["rank", "FILE", "--out", "FILE"], "cannot write to"),

@@ -15,6 +15,7 @@ from fairduel.experiments.leaderboard import Best, Board
 from fairduel.experiments.results import Results
 from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.report.audit_page import audit_sections, stress_section
+from fairduel.report.cost_page import cost_section
 from fairduel.report.coverage_page import write_coverage
 from fairduel.report.experiment_page import write_report
 from fairduel.report.leaderboard_page import write_leaderboard
@@ -27,6 +28,8 @@ from fairduel.report.votes_page import ranking_sections, write_votes_report
 from fairduel.simulation import Cell
 from fairduel.votes.auditing import audit
 from fairduel.votes.certificates import with_certificates
+from fairduel.votes.false_accounts import Campaign
+from fairduel.votes.manipulation import Found, Limits, Manipulation
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
 from fairduel.votes.reviewing import review
@@ -238,6 +241,28 @@ def reviewed(folder):
     return folder / "report.html"
 
 
+def priced(folder):
+    sizes = [(95, 4, 4, "omnipresent"), (21, 17, 8, "head-to-head"), (6, 64, 16, "promote")]
+    cost = Manipulation(
+        item="An item whose name is rather long",
+        leader="Oak",
+        found=[Found(Campaign(tactic, accounts, each, false), 2) for accounts, each, false, tactic in sizes],
+        plain_votes=90,
+        limits=Limits(),
+        voters_known=True,
+        settings={"seeds": [0, 1, 2], "seeds_needed": 2, "votes_each_tried": [1, 2, 4, 8, 17, 32, 64]},
+    )
+    write_votes_report(
+        folder / "report.html",
+        title="Cost of manipulating votes.csv",
+        summary=cost.summary(),
+        sections=[cost_section(cost)],
+        settings=cost.settings,
+        command="fairduel cost votes.csv",
+    )
+    return folder / "report.html"
+
+
 REPORTS = {
     "figure1": experiments("figure1"),
     "figure2": experiments("figure2", runs=1),
@@ -254,5 +279,6 @@ REPORTS = {
     "audit without liars": lambda folder: audited(folder, liars={}),
     "stress": stressed,
     "review": reviewed,
+    "cost": priced,
 }
 """What writes a report of each kind to a folder and returns its page."""

@@ -9,6 +9,7 @@ import fairduel
 from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
+from fairduel.cli.cost import cost_command
 from fairduel.cli.demo import demo
 from fairduel.cli.export import export_command
 from fairduel.cli.help import Command, Group
@@ -65,6 +66,7 @@ _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
     "stress": stress_command,
+    "cost": cost_command,
     "review": review_command,
     "export": export_command,
     "demo": demo,

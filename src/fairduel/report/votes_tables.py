@@ -9,6 +9,7 @@ from fairduel.report.text_table import TextTable
 from fairduel.votes.auditing import Audit
 from fairduel.votes.certificates import Certificate
 from fairduel.votes.fragile import Fragility
+from fairduel.votes.manipulation import Manipulation
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.voters import evidence_text
 
@@ -28,6 +29,14 @@ _STRESS_TITLES = {
     "liars_flagged": "liars flagged",
     "others_flagged": "others flagged",
     "fake_votes_left": "false votes left",
+}
+_COST_NUMBERS = {
+    "accounts": "accounts",
+    "votes": "votes",
+    "false_votes": "false votes",
+    "seeds_succeeded": "seeds",
+    "seeds_doubted": "doubted",
+    "accounts_without_audit": "accounts without audit",
 }
 
 
@@ -174,3 +183,16 @@ def stress_table(frame: pl.DataFrame) -> TextTable:
         for row in frame.to_dicts()
     ]
     return TextTable(list(titles.values()), rows)
+
+
+def cost_table(cost: Manipulation) -> TextTable:
+    """Tabulate the cheapest campaigns found, one row per limit on the votes of a voter."""
+    rows = [
+        [
+            f"{row['most_votes_each']:,}",
+            row["tactic"] or "none found",
+            *("–" if row[name] is None else f"{row[name]:,}" for name in _COST_NUMBERS),
+        ]
+        for row in cost.frame().to_dicts()
+    ]
+    return TextTable(["votes allowed per voter", "campaign", *_COST_NUMBERS.values()], rows, text=2)

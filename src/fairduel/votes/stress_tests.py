@@ -73,14 +73,17 @@ def inject(
         return _flip(votes, early=attack == "early flips", size=size, rng=rng)
     if attack in _CARE:
         source, first_wins = _repeated(votes, _CARE[attack], size, rng)
-        return _add(votes, source, votes.first[source], votes.second[source], first_wins, voters)
+        return add_votes(votes, source, votes.first[source], votes.second[source], first_wins, voters)
     aim = _item(votes, target)
     if len(votes.items) < 3 and attack == "omnipresent":
         raise BadInputError("an omnipresent attack needs duels without its target, so at least three items.")
     if attack == "omnipresent":
-        source, first_wins = _lifting_duels(votes, aim, size, rng)
-        return _add(votes, source, votes.first[source], votes.second[source], first_wins, voters)
-    source, opponent = _opponents(votes, aim, size, rng)
+        source, first_wins = lifting_duels(votes, aim, size, rng)
+        return add_votes(votes, source, votes.first[source], votes.second[source], first_wins, voters)
+    if len(votes.items) < 2:
+        raise BadInputError("an attack needs at least two items.")
+    source, coin = rng.integers(len(votes), size=size), rng.random(size) < 0.5
+    opponent = opponents(votes, aim, source, coin)
     at_first = rng.random(size) < 0.5
     first, second = np.where(at_first, aim, opponent), np.where(at_first, opponent, aim)
     first_wins = ~at_first if attack == "demote" else at_first
@@ -92,7 +95,7 @@ def inject(
             np.where(honest, recorded[repeated], pushed)
             for recorded, pushed in ((votes.first, first), (votes.second, second))
         )
-    return _add(votes, source, first, second, first_wins, voters)
+    return add_votes(votes, source, first, second, first_wins, voters)
 
 
 def stress(
@@ -240,14 +243,11 @@ def _flip(votes: Votes, *, early: bool, size: int, rng: np.random.Generator) -> 
     return Injected(replace(votes, result=np.where(fake, 1.0 - votes.result, votes.result)), fake, ())
 
 
-def _opponents(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Draw votes (size,), and one item of each that is not the target."""
-    if len(votes.items) < 2:
-        raise BadInputError("an attack needs at least two items.")
-    source = rng.integers(len(votes), size=size)
+def opponents(votes: Votes, aim: int, source: Any, coin: Mask) -> Any:
+    """Return one item of each vote in ``source`` (size,): by its ``coin`` (size,), but never the item ``aim``."""
     one, other = votes.first[source], votes.second[source]
-    opponent = np.where(rng.random(size) < 0.5, one, other)
-    return source, np.where(opponent == aim, one + other - aim, opponent)
+    opponent = np.where(coin, one, other)
+    return np.where(opponent == aim, one + other - aim, opponent)
 
 
 def _repeated(votes: Votes, care: float, size: int, rng: np.random.Generator) -> tuple[Any, Mask]:
@@ -260,11 +260,14 @@ def _repeated(votes: Votes, care: float, size: int, rng: np.random.Generator) ->
     return source, rng.random(size) < expit(care * margin)
 
 
-def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
+def lifting_duels(
+    votes: Votes, aim: int, size: int, rng: np.random.Generator, *, to_first: bool = False
+) -> tuple[Any, Any]:
     """Choose recorded duels (size,) without the target, and whether their first item wins.
 
     A vote for i over j moves θ by about (1 − p_ij) H⁻¹(e_i − e_j). The votes chosen have the largest influence on a
-    smooth version of the target's rank, R = Σ_k σ((θ_target − θ_k)/h), in a few steps with a refit after each.
+    smooth version of the target's rank, R = Σ_k σ((θ_target − θ_k)/h), in a few steps with a refit after each. To get
+    ``to_first`` place, all items above the target matter as if they were level with it.
     """
     free = rng.permutation(np.flatnonzero((votes.first != aim) & (votes.second != aim)))
     if len(free) == 0:
@@ -274,7 +277,8 @@ def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) 
     taken, first_wins = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
     for step in np.diff(np.linspace(0, size, _STEPS + 1).astype(int)):
         fitted = fit_scores(won)
-        chance = expit((fitted.scores[aim] - fitted.scores) / _COMPETING)
+        ahead = fitted.scores[aim] - fitted.scores
+        chance = expit((np.maximum(ahead, 0.0) if to_first else ahead) / _COMPETING)
         near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
         gain = near.sum() * fitted.covariance[aim] - near @ fitted.covariance
         lift, margin = gain[first] - gain[second], fitted.scores[first] - fitted.scores[second]
@@ -286,7 +290,7 @@ def _lifting_duels(votes: Votes, aim: int, size: int, rng: np.random.Generator) 
     return taken, first_wins
 
 
-def _add(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:
+def add_votes(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:
     """Append false votes of weight 1, in the contexts of the votes ``source``, with unknown times."""
     size = len(first_wins)
     liars = () if votes.voter is None else _new_names(votes.voters, voters)
