@@ -17,6 +17,7 @@ from fairduel.experiments.tuning import Trial, Tuned
 from fairduel.report.audit_page import audit_sections, stress_section
 from fairduel.report.coverage_page import write_coverage
 from fairduel.report.experiment_page import write_report
+from fairduel.report.explain_page import explain_sections
 from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.table1_page import write_table1
 from fairduel.report.tune_page import write_tuning
@@ -25,6 +26,7 @@ from fairduel.report.vote_attacks_page import write_vote_attacks
 from fairduel.report.votes_page import ranking_sections, write_votes_report
 from fairduel.simulation import Cell
 from fairduel.votes.audit import audit
+from fairduel.votes.influence import explain
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
 from fairduel.votes.stress import stress, summarise_stress
@@ -202,6 +204,19 @@ def audited(folder, **people):
     return folder / "report.html"
 
 
+def explained(folder):
+    found = explain(arena(seed=4, voters=60, votes_each=20)[0])
+    write_votes_report(
+        folder / "report.html",
+        title="Why one item is above another",
+        summary=found.summary(),
+        sections=explain_sections(found),
+        settings=found.settings,
+        command="fairduel explain votes.csv",
+    )
+    return folder / "report.html"
+
+
 def stressed(folder):
     votes, _ = arena(voters=40, votes_each=15, seed=4)
     frame = stress(votes, "promote", "Oak", sizes=[0, 40, 80], voters=2)
@@ -231,5 +246,6 @@ REPORTS = {
     "audit": audited,
     "audit without liars": lambda folder: audited(folder, liars={}),
     "stress": stressed,
+    "explain": explained,
 }
 """What writes a report of each kind to a folder and returns its page."""

@@ -10,6 +10,7 @@ from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
 from fairduel.cli.demo import demo
+from fairduel.cli.explain import explain_command
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
 from fairduel.cli.output import Record, reporting
@@ -62,6 +63,7 @@ def fairduel_command(
 _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
+    "explain": explain_command,
     "stress": stress_command,
     "demo": demo,
 }

@@ -126,6 +126,14 @@ def challengers(
 
 
 def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores]:
+    kept, weights = votes_inside(votes, fitting)
+    kinds = count_votes(kept, fitting.ties, weights)
+    with one_thread():
+        return kept, kinds, fit_scores(kinds.won(kinds.count), ridge=fitting.ridge)
+
+
+def votes_inside(votes: Votes, fitting: Fitting) -> tuple[Votes, Vector | None]:
+    """Return the votes of the component alone, and their weights, if any."""
     component = votes.components(fitting.ties)
     inside = component == fitting.component
     chosen = inside[votes.first]
@@ -136,9 +144,7 @@ def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores
     kept = replace(
         kept, items=names, first=code[kept.first].astype(np.int32), second=code[kept.second].astype(np.int32)
     )
-    kinds = count_votes(kept, fitting.ties, weights)
-    with one_thread():
-        return kept, kinds, fit_scores(kinds.won(kinds.count), ridge=fitting.ridge)
+    return kept, weights
 
 
 def _bounds(
