@@ -198,11 +198,11 @@ def test_the_sentence_names_rows_and_rates():
     found = scan_bursts(burst_of_two())
     assert found.rows == tuple(range(322, 362))
     assert (found.gained, found.lost) == (("milk",), ("tea",))
-    [sentence] = found.sentences()
+    sentence, change = found.sentences()
     assert sentence.startswith(
         "A stretch of 40 votes (rows 322 to 361) differs from the rest (p = 0.001): tea won 0% of"
     )
-    assert sentence.endswith("tea is first with or without them.")
+    assert change == "tea is first with or without this stretch."
     assert found.rate == 0.0
     outside = np.delete(burst_of_two().result, slice(320, 360))
     assert found.usual_rate == pytest.approx(outside.mean())

@@ -18,6 +18,7 @@ from fairduel.votes.words import shortened
 _MAX_ROWS = 60
 _VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95% interval")
 _FRAGILITY_COLUMNS = ("what changes", "out → in", "votes are", "found", "proven minimum", "share")
+_BURST_TITLE = "Did a stretch of votes differ?"
 _CHALLENGER_COLUMNS = ("challenger", "votes to drop", "proven minimum", "share")
 
 
@@ -114,21 +115,21 @@ def ranking_section(audit: Audit) -> Section:
 def burst_section(audit: Audit) -> Section:
     """Build the stretch of votes that differs most."""
     burst = audit.burst
-    explained = [
-        *burst.sentences(),
+    summary = audit.burst_summary()
+    if burst.excess is None or burst.error is None:
+        return Section(_BURST_TITLE, summary)
+    changed = [
+        f"Items that clearly {verb} in the stretch: {shortened(items)}."
+        for verb, items in (("gained", burst.gained), ("lost", burst.lost))
+        if items and burst.found
+    ]
+    explained = (
         "Every stretch of up to a quarter of the votes, in "
         + ("the order of their times" if burst.is_timed else "file order")
         + ", was compared with the other votes on the same duels. If voters and contexts differ but no stretch does, "
         f"one is found with a probability of at most {burst.level:.3g}. A few voters who are alone in a stretch cannot "
-        "be told from a burst, so they are not reported here.",
-    ]
-    if burst.excess is None or burst.error is None:
-        return Section("Did a stretch of votes differ?", explained[:1])
-    if burst.gained or burst.lost:
-        names = [
-            f"{verb}: {shortened(items)}" for verb, items in (("gained", burst.gained), ("lost", burst.lost)) if items
-        ]
-        explained.insert(1, f"Items that clearly {' or '.join(names)}.")
+        "be told from a burst, so they are not reported here."
+    )
     what = f"Wins of {burst.item}" if burst.item else "Agreement with the ranking"
     caption = f"{what}, minus what the same duels give on average, per vote, in 20 equal parts (± 2 standard errors)."
     most = int(np.nanargmax(np.abs(burst.excess)))
@@ -139,7 +140,7 @@ def burst_section(audit: Audit) -> Section:
         name="burst",
         narrow=draw_burst(burst, width=NARROW),
     )
-    return Section("Did a stretch of votes differ?", explained, figures=[figure])
+    return Section(_BURST_TITLE, [*summary, *changed, explained], figures=[figure])
 
 
 def fragility_section(audit: Audit) -> Section:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from fairduel.report.figures import NARROW, STYLE
 from fairduel.report.page import Drawn, Section
-from fairduel.report.votes_tables import parts_table, vote_influence_table, voter_influence_table
+from fairduel.report.votes_tables import parts_table, short_name, vote_influence_table, voter_influence_table
 from fairduel.votes.influence import Explanation
 
 _MAX_ROWS = 60
@@ -40,7 +40,7 @@ def explain_sections(found: Explanation) -> list[Section]:
     if voters.rows:
         sections.append(
             Section(
-                "Voters who move it most",
+                "Voters",
                 ["The gap without each voter, by a refit with the same weights. Influence is no sign of dishonesty."],
                 [voters],
             )
@@ -48,7 +48,7 @@ def explain_sections(found: Explanation) -> list[Section]:
     return [
         *sections,
         Section(
-            "Votes that move it most",
+            "Votes",
             [
                 "The gap without one such vote, and without all of them, by refits. Votes with the same answer and "
                 "weight have the same influence; influence.csv lists every vote.",
@@ -73,11 +73,7 @@ def draw_parts(found: Explanation, *, width: float = 7.4) -> Figure:
         axis.barh(heights, [*values, found.gap], color=colours, height=0.65)
         axis.errorbar(found.gap, 0.0, xerr=found.error, color="black", capsize=3, lw=1.2)
         axis.axvline(0.0, color=_TOTAL, lw=0.8)
-        axis.set_yticks(heights, [*map(_short, names), "gap ± error"])
+        axis.set_yticks(heights, [*map(short_name, names), "gap ± error"])
         axis.grid(visible=False, axis="y")
-        axis.set_xlabel(f"for {_short(found.above)}, in log-odds")
+        axis.set_xlabel(f"for {short_name(found.above)}, in log-odds")
         return figure
-
-
-def _short(name: str, most: int = 32) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

@@ -15,6 +15,7 @@ from fairduel.votes.voters import evidence_text
 from fairduel.votes.words import shortened
 
 NOT_COMPARED = "not compared"
+_TITLE = 16  # characters of a name in a column's title
 _STRESS_TITLES = {
     "size": "false votes",
     "voters": "liars",
@@ -133,11 +134,11 @@ def stress_table(frame: pl.DataFrame) -> TextTable:
 
 def parts_table(found: Explanation, most: int) -> TextTable:
     """Tabulate the parts of a gap: direct duels, then the ``most`` other items with the largest shares."""
-    won = f"{found.above} won", f"{found.below} won"
+    won = [f"{short_name(name, _TITLE)} won" for name in (found.above, found.below)]
     cells = [
         {
             "evidence": "direct duels",
-            "share of the gap": f"{found.direct:+.3f}",
+            "share": f"{found.direct:+.3f}",
             won[0]: _of(found.won, found.votes),
             won[1]: _of(found.votes - found.won, found.votes),
         }
@@ -145,7 +146,7 @@ def parts_table(found: Explanation, most: int) -> TextTable:
     cells += [
         {
             "evidence": f"through {each.item}",
-            "share of the gap": f"{each.share:+.3f}",
+            "share": f"{each.share:+.3f}",
             won[0]: _of(each.above_won, each.above_votes),
             won[1]: _of(each.below_won, each.below_votes),
         }
@@ -155,24 +156,25 @@ def parts_table(found: Explanation, most: int) -> TextTable:
     rest = {won[0]: "", won[1]: ""}
     if left:
         name = f"through {len(left):,} other item{'s' if len(left) > 1 else ''}"
-        cells.append({"evidence": name, "share of the gap": f"{sum(each.share for each in left):+.3f}", **rest})
-    cells.append({"evidence": "gap", "share of the gap": f"{found.gap:+.3f} ± {found.error:.3f}", **rest})
-    return TextTable.of(cells, ("evidence", "share of the gap", *won), "Where the gap comes from")
+        cells.append({"evidence": name, "share": f"{sum(each.share for each in left):+.3f}", **rest})
+    cells.append({"evidence": "gap", "share": f"{found.gap:+.3f}", **rest})
+    return TextTable.of(cells, ("evidence", "share", *won), "Where the gap comes from")
 
 
 def voter_influence_table(found: Explanation) -> TextTable:
     """Tabulate the voters who move the gap most."""
+    for_it = f"for {short_name(found.above, _TITLE)}, directly"
     cells = (
         {
             "voter": each.voter,
             "votes": f"{each.votes:,}",
-            f"for {found.above}, directly": _of(each.above_won, each.direct_votes),
+            for_it: _of(each.above_won, each.direct_votes),
             "gap without": _left(found, each.falls_by),
             "gap falls by": _fall(each.falls_by),
         }
         for each in found.most_voters
     )
-    columns = ("voter", "votes", f"for {found.above}, directly", "gap without", "gap falls by")
+    columns = ("voter", "votes", for_it, "gap without", "gap falls by")
     return TextTable.of(cells, columns, "Voters who move the gap most")
 
 
@@ -190,6 +192,15 @@ def vote_influence_table(found: Explanation) -> TextTable:
     )
     columns = ("vote", "rows", "votes", "gap falls by", "by all of them")
     return TextTable.of(cells, columns, "Votes that move the gap most", text=2)
+
+
+def short_name(name: str, most: int = 32) -> str:
+    """Shorten a name for a figure or a title.
+
+    >>> short_name("Alder"), short_name("Willow", 4)
+    ('Alder', 'Wil…')
+    """
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _of(won: float, votes: float) -> str:

@@ -48,8 +48,13 @@ class Audit:
         """Summarise the findings in a few sentences, conclusion first."""
         fragile = [_after("All votes", result) for result in self.fragility[:2]]
         fragile += [_after("After the audit", result) for result in self.trusted_fragility]
-        voters, burst = _voter_summary(self), self.burst.sentences()
+        voters, burst = _voter_summary(self), self.burst_summary()
         return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *voters, *burst, *fragile]
+
+    def burst_summary(self) -> list[str]:
+        """Say whether a stretch of votes differs, and what it does to the ranking that is shown."""
+        stretch, *change = self.burst.sentences()
+        return [stretch, *(f"After the audit: {each}" if self.someone_flagged else each for each in change)]
 
     def advice(self) -> list[str]:
         """Recommend what to do."""

@@ -40,6 +40,7 @@ _MOST_VOTES = 200_000  # more take long
 _LEAST_PER_STRATUM = 2.0  # votes, on average
 _TASTE_RIDGE = 2.0  # σ²/τ² of a context's effects on results: ¼ over (1.4/4)², so that large effects are covered
 _STEPS = 30  # of the ridge regression
+_NEARLY = 0.8
 _ROUNDING = 1e-9
 
 
@@ -216,6 +217,8 @@ def largest_difference(told: Stratified, draws: int, level: float, rng: np.rando
     bar = np.quantile(largest, 1.0 - level, axis=1).max()
     order = np.argsort(-np.abs(ratios[window, :-1]), kind="stable")
     clear = order[np.abs(ratios[window, order]) >= bar]
+    if abs(ratios[window, order[0]]) >= _NEARLY * abs(ratios[window, direction]):
+        direction = order[0]  # an item says more than the agreement with the ranking
     parts = [np.diff(each[:, direction], axis=0) for each in (observed, *drawn)]
     return Largest(
         p_value=float((1 + as_large.max()) / (1 + draws)),

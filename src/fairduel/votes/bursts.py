@@ -117,12 +117,13 @@ class BurstScan:
         if not self.item:
             what = f"{self.rate:.0%} of {self.compared:,.0f} votes agree with the ranking"
         before, after = self._leaders
-        change = f"Without them, {after} is first; with them, {before} is."
+        change = f"Without this stretch, {after} is first; with it, {before} is."
         if not self.changes_leader:
-            change = f"{after} is first with or without them."
+            change = f"{after} is first with or without this stretch."
         return [
             f"A stretch of {self.where} differs from the rest (p = {self.p_value:.2g}): {what} there, and "
-            f"{self.usual_rate:.0%} of the votes on the same duels elsewhere. {change}"
+            f"{self.usual_rate:.0%} of the votes on the same duels elsewhere.",
+            change,
         ]
 
     def advice(self) -> list[str]:
