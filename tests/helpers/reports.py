@@ -18,6 +18,7 @@ from fairduel.report.audit_page import audit_sections, stress_section
 from fairduel.report.cost_page import cost_section
 from fairduel.report.coverage_page import write_coverage
 from fairduel.report.experiment_page import write_report
+from fairduel.report.explain_page import explain_sections
 from fairduel.report.leaderboard_page import write_leaderboard
 from fairduel.report.review_page import review_sections
 from fairduel.report.table1_page import write_table1
@@ -29,6 +30,7 @@ from fairduel.simulation import Cell
 from fairduel.votes.auditing import audit
 from fairduel.votes.certificates import with_certificates
 from fairduel.votes.false_accounts import Campaign
+from fairduel.votes.influence import explain
 from fairduel.votes.manipulation import Found, Limits, Manipulation
 from fairduel.votes.ranking import rank, summarise
 from fairduel.votes.reading import read_votes
@@ -209,6 +211,19 @@ def audited(folder, **people):
     return folder / "report.html"
 
 
+def explained(folder):
+    found = explain(arena(seed=4, voters=60, votes_each=20)[0])
+    write_votes_report(
+        folder / "report.html",
+        title="Why one item is above another",
+        summary=found.summary(),
+        sections=explain_sections(found),
+        settings=found.settings,
+        command="fairduel explain votes.csv",
+    )
+    return folder / "report.html"
+
+
 def stressed(folder):
     votes, _ = arena(voters=40, votes_each=15, seed=4)
     frame = stress(votes, "promote", "Oak", sizes=[0, 40, 80], voters=2)
@@ -280,5 +295,6 @@ REPORTS = {
     "stress": stressed,
     "review": reviewed,
     "cost": priced,
+    "explain": explained,
 }
 """What writes a report of each kind to a folder and returns its page."""

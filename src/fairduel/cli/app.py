@@ -11,6 +11,7 @@ from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
 from fairduel.cli.cost import cost_command
 from fairduel.cli.demo import demo
+from fairduel.cli.explain import explain_command
 from fairduel.cli.export import export_command
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
@@ -65,6 +66,7 @@ def fairduel_command(
 _VOTES: dict[str, Callable[..., Record]] = {
     "rank": rank_command,
     "audit": audit_command,
+    "explain": explain_command,
     "stress": stress_command,
     "cost": cost_command,
     "review": review_command,

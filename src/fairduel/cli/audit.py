@@ -38,8 +38,8 @@ def audit_command(
 
     Flags voters whose votes show patterns that honest voting is unlikely to
     produce, with the evidence for each; ranks the items with and without
-    them; and finds how few votes would change the leader if they were
-    dropped or flipped.
+    them; looks for a stretch of votes that differs from the rest; and finds
+    how few votes would change the leader if they were dropped or flipped.
 
     Writes report.html, voters.csv, flagged-rows.csv and audit.json. Nothing
     is deleted.
@@ -48,7 +48,7 @@ def audit_command(
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     reading, folder = recorded.read_into(votes, "audit", out, where, strict=strict, **columns, time=time, weight=weight)
-    steps = 2 + tops(reading.votes, ties=ties.value, top=top)
+    steps = 3 + tops(reading.votes, ties=ties.value, top=top)
     with output.progress_bar("Audit", steps, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = audit(
             reading.votes, level=level, duels_assigned=not voters_choose_duels, ties=ties.value, top=top, progress=done
@@ -87,7 +87,7 @@ def _print_audit(found: Audit, folder: Path) -> None:
         output.print_table(table, text=["voter", "why"], optional=["agreement", "votes"], file=folder / "voters.csv")
         if len(flagged) > _MAX_ROWS:
             output.say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
-    output.print_table(ranks_table(found, _MAX_ROWS), text=["item"], optional=["range by all votes"])
+    output.print_table(ranks_table(found, _MAX_ROWS), text=["item"], optional=["range by all votes", "range"])
     if len(found.votes.items) > _MAX_ROWS:
         output.say(f"Only the first {_MAX_ROWS} of {len(found.votes.items):,} items are shown (see the report).")
     title = "Votes that change the ranking" + (" (all votes, flagged voters included)" if found.someone_flagged else "")

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
+from fairduel.core.bursts import PARTS
 from fairduel.report.figures import NARROW, STYLE
+from fairduel.votes.bursts import BurstScan
 from fairduel.votes.fragile import Fragility
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.voters import LOG_10, Evidence
@@ -88,6 +90,28 @@ def draw_both_ranks(everyone: Ranking, trusted: Ranking, *, width: float = 8.4) 
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_xlabel("rank (1 is best)")
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        return figure
+
+
+def draw_burst(burst: BurstScan, *, width: float = 7.4) -> Figure:
+    """Draw by how much the results of each part of the file differ from the others on the same duels."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, 2.8), layout="constrained")
+        axis = figure.subplots()
+        begin, end = (place / PARTS for place in burst.window)
+        axis.axhline(0.0, color=_SOFT, lw=1)
+        axis.axvspan(begin, end, color=_FLAGGED if burst.found else _SOFT, alpha=0.15, lw=0)
+        middle = (np.arange(PARTS) + 0.5) / PARTS
+        inside = (middle > begin) & (middle < end)
+        if burst.excess is not None and burst.error is not None:
+            for chosen, colour in ((~inside, _HONEST), (inside, _FLAGGED if burst.found else _HONEST)):
+                axis.errorbar(
+                    middle[chosen], burst.excess[chosen], 2.0 * burst.error[chosen], fmt="o", color=colour, ms=5, lw=1.2
+                )
+        axis.set_xlim(0.0, 1.0)
+        axis.xaxis.set_major_formatter(PercentFormatter(1.0))
+        axis.set_xlabel("votes in the order of " + ("their times" if burst.is_timed else "the file"))
+        axis.set_ylabel(f"{'wins' if burst.item else 'agreement'} beyond\nexpected, per vote")
         return figure
 
 

@@ -2,20 +2,23 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import polars as pl
 
 from fairduel.report import votes_tables as tables
-from fairduel.report.audit_figures import draw_both_ranks, draw_evidence, draw_fragility, draw_stress
+from fairduel.report.audit_figures import draw_both_ranks, draw_burst, draw_evidence, draw_fragility, draw_stress
 from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
 from fairduel.votes.auditing import Audit
 from fairduel.votes.fragile import Fragility
 from fairduel.votes.voters import LOG_10, Evidence, evidence_text
+from fairduel.votes.words import shortened
 
 _MAX_ROWS = 60
 _VOTER_COLUMNS = ("voter", "why", "evidence", "votes", "agreement", "95% interval")
 _FRAGILITY_COLUMNS = ("what changes", "out → in", "votes are", "found", "proven minimum", "share")
+_BURST_TITLE = "Did a stretch of votes differ?"
 _CHALLENGER_COLUMNS = ("challenger", "votes to drop", "proven minimum", "share")
 
 
@@ -95,7 +98,8 @@ def ranking_section(audit: Audit) -> Section:
             f"The items form {groups} groups that were never compared with each other: ranks are within a group."
         )
     if not audit.someone_flagged:
-        return Section("Ranking", ["Nobody is flagged, so there is one ranking.", *explained], [table])
+        one = ["Nobody is flagged, so there is one ranking."] if audit.burst.without is None else []
+        return Section("Ranking", [*one, *explained], [table])
     shown = audit.ranks()[:_MAX_ROWS]
     moved = ", ".join(f"{new.item} from {old.rank} to {new.rank}" for old, new in shown if old.rank != new.rank)
     figure = Drawn(
@@ -106,6 +110,37 @@ def ranking_section(audit: Audit) -> Section:
         narrow=draw_both_ranks(audit.everyone, audit.shown, width=NARROW),
     )
     return Section("Ranking with and without the flagged voters", explained, [table], [figure])
+
+
+def burst_section(audit: Audit) -> Section:
+    """Build the stretch of votes that differs most."""
+    burst = audit.burst
+    summary = audit.burst_summary()
+    if burst.excess is None or burst.error is None:
+        return Section(_BURST_TITLE, summary)
+    changed = [
+        f"Items that clearly {verb} in the stretch: {shortened(items)}."
+        for verb, items in (("gained", burst.gained), ("lost", burst.lost))
+        if items and burst.found
+    ]
+    explained = (
+        "Every stretch of up to a quarter of the votes, in "
+        + ("the order of their times" if burst.is_timed else "file order")
+        + ", was compared with the other votes on the same duels. If voters and contexts differ but no stretch does, "
+        f"one is found with a probability of at most {burst.level:.3g}. A few voters who are alone in a stretch cannot "
+        "be told from a burst, so they are not reported here."
+    )
+    what = f"Wins of {burst.item}" if burst.item else "Agreement with the ranking"
+    caption = f"{what}, minus what the same duels give on average, per vote, in 20 equal parts (± 2 standard errors)."
+    most = int(np.nanargmax(np.abs(burst.excess)))
+    figure = Drawn(
+        caption,
+        draw_burst(burst),
+        alt=f"{caption} Largest in part {most + 1}: {burst.excess[most]:+.2f}.",
+        name="burst",
+        narrow=draw_burst(burst, width=NARROW),
+    )
+    return Section(_BURST_TITLE, [*summary, *changed, explained], figures=[figure])
 
 
 def fragility_section(audit: Audit) -> Section:
@@ -146,6 +181,7 @@ AUDIT_SECTIONS: list[Callable[[Audit], Section | None]] = [
     advice_section,
     voters_section,
     ranking_section,
+    burst_section,
     fragility_section,
 ]
 """The sections of an audit's page, in order."""

@@ -9,6 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from fairduel.duel import Matrix
 from fairduel.report.figures import STYLE
+from fairduel.report.votes_tables import short_name
 from fairduel.votes.ranking import Standing
 
 MAX_ITEMS = 60
@@ -18,7 +19,6 @@ MAX_SCORES = 30
 _MAX_WITHOUT_TOP_LABELS = 20
 _WEIGHTED, _PLAIN = "#D55E00", "#0072B2"
 _MAX_NUMBERED = 14
-_MAX_NAME = 32
 
 
 def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figure:
@@ -44,7 +44,7 @@ def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figu
         plain = [standing.plain_score for standing in shown]
         axis.plot(plain, heights, "D", color=_PLAIN, ms=6, mfc="none", zorder=3, label="plain Bradley–Terry")
         axis.axvline(0.0, color="#999999", lw=0.8)
-        axis.set_yticks(heights, [f"{standing.rank}. {_short(standing.item)}" for standing in shown])
+        axis.set_yticks(heights, [f"{standing.rank}. {short_name(standing.item)}" for standing in shown])
         axis.set_ylim(-0.8, len(shown) - 0.2)
         axis.grid(visible=False, axis="y")
         axis.tick_params(labeltop=len(shown) > _MAX_WITHOUT_TOP_LABELS)
@@ -67,8 +67,8 @@ def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
         axis.patch.set(hatch="////", facecolor="#f4f4f4", edgecolor="#bbbbbb")  # shows through where nobody voted
         drawn = axis.imshow(share, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
         size = 9 if count <= 20 else 6.5
-        axis.set_xticks(range(count), [_short(name) for name in names[:count]], rotation=90, fontsize=size)
-        axis.set_yticks(range(count), [_short(name) for name in names[:count]], fontsize=size)
+        axis.set_xticks(range(count), [short_name(name) for name in names[:count]], rotation=90, fontsize=size)
+        axis.set_yticks(range(count), [short_name(name) for name in names[:count]], fontsize=size)
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
         if count <= _MAX_NUMBERED:
@@ -79,7 +79,3 @@ def draw_win_matrix(names: Sequence[str], won: Matrix) -> Figure:
         bar.set_label("share of votes won by the row's item")
         bar.outline.set_visible(False)
         return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + "…"

@@ -1,5 +1,6 @@
 """Table cells about recorded votes, shared by pages and terminal."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +10,16 @@ from fairduel.report.text_table import TextTable
 from fairduel.votes.auditing import Audit
 from fairduel.votes.certificates import Certificate
 from fairduel.votes.fragile import Fragility
+from fairduel.votes.influence import Explanation
 from fairduel.votes.manipulation import Manipulation
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.voters import evidence_text
+from fairduel.votes.words import shortened
 
 NOT_COMPARED = "not compared"
 CERTIFIED = ("false votes", "lying voters")
 """Columns of certificates."""
+_TITLE = 16  # characters of a name in a column's title
 _STRESS_TITLES = {
     "size": "false votes",
     "voters": "liars",
@@ -142,6 +146,8 @@ def ranks_table(audit: Audit, most: int) -> TextTable:
     columns = ["item", *(["group"] if several else []), "rank", "range"]
     if audit.someone_flagged:
         columns[-2:] = ["rank after the audit", "range", "rank by all votes", "range by all votes"]
+    without = {} if audit.burst.without is None else {each.item: each.rank for each in audit.burst.without.standings}
+    columns += ["rank without the stretch"] if without else []
     cells = []
     for old, new in audit.ranks()[:most]:
         left = new.item in audit.left_alone
@@ -154,6 +160,7 @@ def ranks_table(audit: Audit, most: int) -> TextTable:
                 "range": ranks,
                 "rank by all votes": f"{old.rank}",
                 "range by all votes": rank_range(old),
+                "rank without the stretch": f"{without.get(new.item, '–')}",
             }
         )
     return TextTable.of(cells, columns, "Ranking")
@@ -196,3 +203,86 @@ def cost_table(cost: Manipulation) -> TextTable:
         for row in cost.frame().to_dicts()
     ]
     return TextTable(["votes allowed per voter", "campaign", *_COST_NUMBERS.values()], rows, text=2)
+
+
+def parts_table(found: Explanation, most: int) -> TextTable:
+    """Tabulate the parts of a gap: direct duels, then the ``most`` other items with the largest shares."""
+    won = [f"{short_name(name, _TITLE)} won" for name in (found.above, found.below)]
+    cells = [
+        {
+            "evidence": "direct duels",
+            "share": f"{found.direct:+.3f}",
+            won[0]: _of(found.won, found.votes),
+            won[1]: _of(found.votes - found.won, found.votes),
+        }
+    ]
+    cells += [
+        {
+            "evidence": f"through {each.item}",
+            "share": f"{each.share:+.3f}",
+            won[0]: _of(each.above_won, each.above_votes),
+            won[1]: _of(each.below_won, each.below_votes),
+        }
+        for each in found.through[:most]
+    ]
+    left = found.through[most:]
+    rest = {won[0]: "", won[1]: ""}
+    if left:
+        name = f"through {len(left):,} other item{'s' if len(left) > 1 else ''}"
+        cells.append({"evidence": name, "share": f"{sum(each.share for each in left):+.3f}", **rest})
+    cells.append({"evidence": "gap", "share": f"{found.gap:+.3f}", **rest})
+    return TextTable.of(cells, ("evidence", "share", *won), "Where the gap comes from")
+
+
+def voter_influence_table(found: Explanation) -> TextTable:
+    """Tabulate the voters who move the gap most."""
+    for_it = f"for {short_name(found.above, _TITLE)}, directly"
+    cells = (
+        {
+            "voter": each.voter,
+            "votes": f"{each.votes:,}",
+            for_it: _of(each.above_won, each.direct_votes),
+            "gap without": _left(found, each.falls_by),
+            "gap falls by": _fall(each.falls_by),
+        }
+        for each in found.most_voters
+    )
+    columns = ("voter", "votes", for_it, "gap without", "gap falls by")
+    return TextTable.of(cells, columns, "Voters who move the gap most")
+
+
+def vote_influence_table(found: Explanation) -> TextTable:
+    """Tabulate the kinds of votes that move the gap most."""
+    cells = (
+        {
+            "vote": each.says,
+            "rows": shortened([f"{row}" for row in each.rows]),
+            "votes": f"{len(each.rows):,}",
+            "gap falls by": _fall(each.falls_by),
+            "by all of them": _fall(each.falls_by_all),
+        }
+        for each in found.most_votes
+    )
+    columns = ("vote", "rows", "votes", "gap falls by", "by all of them")
+    return TextTable.of(cells, columns, "Votes that move the gap most", text=2)
+
+
+def short_name(name: str, most: int = 32) -> str:
+    """Shorten a name for a figure or a title.
+
+    >>> short_name("Alder"), short_name("Willow", 4)
+    ('Alder', 'Wil…')
+    """
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _of(won: float, votes: float) -> str:
+    return f"{won:,.6g} of {votes:,.6g}" if votes else "–"
+
+
+def _left(found: Explanation, falls_by: float) -> str:
+    return NOT_COMPARED if math.isnan(falls_by) else f"{found.gap - falls_by:+.3f}"
+
+
+def _fall(falls_by: float) -> str:
+    return NOT_COMPARED if math.isnan(falls_by) else f"{falls_by:+.4f}"

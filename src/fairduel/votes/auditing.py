@@ -11,6 +11,7 @@ import polars as pl
 
 from fairduel.checks import integer
 from fairduel.duel import Vector
+from fairduel.votes.bursts import BurstScan, scan_bursts
 from fairduel.votes.care import trusted_weights
 from fairduel.votes.fragile import Fitting, Fragility, challengers, fragility
 from fairduel.votes.intervals import CONFIDENCE
@@ -43,16 +44,24 @@ class Audit(Result):
     """Fragility of the leader of the largest group against each of the next items."""
     trusted_fragility: Sequence[Fragility]
     """Fragility of the leader with those weights; empty if nobody is flagged and no group differs."""
+    burst: BurstScan
+    """The stretch of votes that differs most from the rest, and ``shown`` without it."""
 
     def summary(self) -> list[str]:
         """Summarise the findings in a few sentences, conclusion first."""
         fragile = [_after("All votes", result) for result in self.fragility[:2]]
         fragile += [_after("After the audit", result) for result in self.trusted_fragility]
-        return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *_voter_summary(self), *fragile]
+        voters, burst = _voter_summary(self), self.burst_summary()
+        return [_conclusion(self), *_verdicts(self), *_rank_changes(self), *voters, *burst, *fragile]
+
+    def burst_summary(self) -> list[str]:
+        """Say whether a stretch of votes differs, and what it does to the ranking that is shown."""
+        stretch, *change = self.burst.sentences()
+        return [stretch, *(f"After the audit: {each}" if self.someone_flagged else each for each in change)]
 
     def advice(self) -> list[str]:
         """Recommend what to do."""
-        return [*_voter_advice(self.evidence), *_leader_advice(self)]
+        return [*_voter_advice(self.evidence), *_leader_advice(self), *self.burst.advice()]
 
     def record(self) -> dict[str, Any]:
         """Return the findings as plain values, for JSON."""
@@ -63,6 +72,7 @@ class Audit(Result):
         for name in ("fragility", "challengers", "trusted_fragility"):
             results: Sequence[Fragility] = getattr(self, name)
             found[name] = [{**vars(result), "sentence": result.sentence} for result in results]
+        found["burst"] = self.burst.record()
         left = self.left_alone
         found["ranks"] = [
             {
@@ -168,7 +178,7 @@ def audit(
 ) -> Audit:
     """Audit the votes: evidence on voters, rankings before and after, and how fragile the result is.
 
-    Fragility is computed for the leader, the top 2, … up to ``top``. ``progress`` is called with 1 after each of two
+    Fragility is computed for the leader, the top 2, … up to ``top``. ``progress`` is called with 1 after each of three
     steps and each of the ``tops``. Features per vote are ignored.
 
     >>> from fairduel.votes.synthetic import arena
@@ -178,13 +188,17 @@ def audit(
     done, votes = progress or (lambda _: None), votes.without_features()
     everyone = rank(votes, ties=ties)
     done(1)
-    evidence, trusted, without = None, everyone, list[Fragility]()
+    evidence, trusted, reliability, without = None, everyone, None, list[Fragility]()
     if votes.voter is not None:
         evidence = audit_voters(votes, level=level, duels_assigned=duels_assigned)
-        _, left, found = trusted_ranking(votes, evidence, ties)
+        weights, left, found = trusted_ranking(votes, evidence, ties)
         if found is not None:
             trusted = found
-            without = _leaders(left, trusted, ties) if evidence.someone_differs else []
+            if evidence.someone_differs:
+                reliability, without = weights, _leaders(left, trusted, ties)
+    done(1)
+    shown = everyone if reliability is None else trusted
+    burst = scan_bursts(votes, ties=ties, level=level, ranking=shown, reliability=reliability)
     done(1)
     results, largest = list[Fragility](), _fitting(everyone, ties)
     several = len(list(everyone.components())) > 1
@@ -193,7 +207,16 @@ def audit(
         done(1)
     rivals = challengers(votes, fitting=largest)
     results[0] = min(results[0], *rivals, key=_size)  # predictions of the best pair can be wrong
-    return Audit(votes, everyone, trusted, evidence, fragility=results, challengers=rivals, trusted_fragility=without)
+    return Audit(
+        votes,
+        everyone,
+        trusted,
+        evidence,
+        fragility=results,
+        challengers=rivals,
+        trusted_fragility=without,
+        burst=burst,
+    )
 
 
 def trusted_ranking(votes: Votes, evidence: Evidence, ties: Ties) -> tuple[Vector, Votes, Ranking | None]:

@@ -10,7 +10,8 @@ from fairduel.votes.votes import Indices, Votes
 
 STRETCHES = 10
 _SESSION_BREAK = 30 * 60.0  # seconds: a longer gap is the time between two visits, not the time for a vote
-_LONGEST_ANSWER = 1e8  # seconds
+LONGEST_ANSWER = 1e8
+"""In seconds: larger times are timestamps."""
 
 
 def time_order(votes: Votes) -> Indices:
@@ -20,9 +21,18 @@ def time_order(votes: Votes) -> Indices:
     in time order.
     """
     place = np.arange(len(votes))
-    if votes.time is not None and _gaps(votes) is not None:
+    if votes.time is not None and has_timestamps(votes):
         place[np.argsort(votes.time, kind="stable")] = np.arange(len(votes))
     return place
+
+
+def has_timestamps(votes: Votes) -> bool:
+    """Return whether the times say when votes were cast, rather than how long voters took.
+
+    >>> has_timestamps(Votes.from_arrays("ab", [0] * 3, [1] * 3, [1] * 3, time=[5, 9, 7]))
+    False
+    """
+    return _gaps(votes) is not None
 
 
 def stretches(votes: Votes) -> Indices:
@@ -63,14 +73,16 @@ def duration_text(seconds: float) -> str:
 def _gaps(votes: Votes) -> tuple[Indices, Vector] | None:
     """Return the voter and the seconds of each gap between two votes of one visit, or None if times are no timestamps.
 
-    Timestamps are times that never decrease from one vote of a voter to the next, or that mostly exceed three years.
+    Timestamps are times that never decrease from one vote of a voter to the next, or that mostly exceed three years. If
+    voters are unknown, all votes count as one voter's.
     """
     time = np.zeros(0) if votes.time is None else votes.time
     known = np.flatnonzero(~np.isnan(time))
-    voter, time = votes.cast_by[known].astype(np.int64), time[known]
+    who = np.zeros(len(votes), np.int64) if votes.voter is None else votes.voter.astype(np.int64)
+    voter, time = who[known], time[known]
     in_file = np.argsort(voter, kind="stable")
     gaps = np.diff(time[in_file])[np.diff(voter[in_file]) == 0]
-    if not (len(gaps) and (gaps >= 0.0).all()) and not (len(time) and np.median(time) > _LONGEST_ANSWER):
+    if not (len(gaps) and (gaps >= 0.0).all()) and not (len(time) and np.median(time) > LONGEST_ANSWER):
         return None
     order = np.lexsort((time, voter))
     gaps = np.diff(time[order])
