@@ -50,6 +50,11 @@ def lower_bound(kinds: VoteCounts, fitted: Scores, pairs: Sequence[tuple[int, in
     return low
 
 
+def least_gap(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], how: How, size: int) -> float:
+    """Return the least score gap that ``size`` changed votes can leave between the ``pair``; −∞ without a proof."""
+    return _Proof(kinds, fitted, how).least_gap(size, pair)
+
+
 class _Proof:
     """The quantities of the proof for one fit."""
 
@@ -72,16 +77,22 @@ class _Proof:
         radius = self._radius(size)
         if radius is None:
             return True
-        bend = self._bend(radius)
-        reach = self._moved(size, radius) + radius * float((bend / self._slope).max(initial=0.0))
-        scores, covariance = self._fitted.scores, self._fitted.covariance
-        for inside, outside in pairs[standard_gaps(self._fitted, pairs) <= reach]:
-            d = covariance[inside] - covariance[outside]
-            pull = d[self._kinds.winner] - d[self._kinds.loser]
-            most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
-            if most >= scores[inside] - scores[outside] - self._error(radius, d, bend):
-                return True
-        return False
+        reach = self._moved(size, radius) + radius * float((self._bend(radius) / self._slope).max(initial=0.0))
+        unclear = pairs[standard_gaps(self._fitted, pairs) <= reach]
+        return any(self.least_gap(size, (inside, outside)) <= 0.0 for inside, outside in unclear)
+
+    def least_gap(self, size: int, pair: tuple[int, int]) -> float:
+        """Return what T_m(r*) + ε(r*) leave of the gap of the ``pair``; −∞ if there is no r*."""
+        gap = float(self._fitted.scores[pair[0]] - self._fitted.scores[pair[1]])
+        if size == 0:
+            return gap
+        radius = self._radius(size)
+        if radius is None:
+            return -np.inf
+        d = self._fitted.covariance[pair[0]] - self._fitted.covariance[pair[1]]
+        pull = d[self._kinds.winner] - d[self._kinds.loser]
+        most = self._most(size, self._share(radius, np.sign(pull)) * np.abs(pull))
+        return gap - most - self._error(radius, d, self._bend(radius))
 
     def _bend(self, radius: float) -> Vector:
         """δ of each compared pair: how far the mean slope can be from v along a path of length ``radius``."""
