@@ -122,7 +122,7 @@ def fragility(
     >>> print(fragility(votes)[0].sentence)
     Dropping 5 of 12 votes changes the leader (a → b); proven minimum: 2.
     """
-    votes, kinds, fitted = _prepared(votes, fitting)
+    votes, kinds, fitted = prepared(votes, fitting)
     if not 1 <= integer("top", top, least=1) < len(votes.items):
         raise BadInputError(f"the top {top} of {len(votes.items)} compared items cannot change: choose a smaller top.")
     ranked = np.argsort(-fitted.scores, kind="stable")
@@ -134,12 +134,13 @@ def challengers(
     votes: Votes, *, most: int = _RIVALS, fitting: Fitting = PLAIN, how: How = "dropped"
 ) -> list[Fragility]:
     """Find, for each of the ``most`` items behind the leader, how many votes put that item above the leader."""
-    votes, kinds, fitted = _prepared(votes, fitting)
+    votes, kinds, fitted = prepared(votes, fitting)
     leader, *others = np.argsort(-fitted.scores, kind="stable").tolist()
     return [_bounds(votes, kinds, fitted, [(leader, other)], 1, how) for other in others[:most]]
 
 
-def _prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores]:
+def prepared(votes: Votes, fitting: Fitting) -> tuple[Votes, VoteCounts, Scores]:
+    """Return the votes of the component, their kinds, and their fit."""
     kept, weights = votes_inside(votes, fitting)
     kinds = count_votes(kept, fitting.ties, weights)
     with one_thread():

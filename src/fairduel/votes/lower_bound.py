@@ -110,11 +110,26 @@ class Proof:
         radius, bend, reach = self._ways[size]
         if radius is None:
             return True
-        for place in np.flatnonzero(standard_gaps(self._fitted, pairs) <= reach):
-            d = covariance[pairs[place, 0]] - covariance[pairs[place, 1]]
-            if self._most(size, self._pushes(d, radius)) >= gaps[place] - self._error(radius, d, bend):
-                return True
-        return False
+        return any(
+            gaps[place] <= self._closed(size, radius, bend, pairs[place])
+            for place in np.flatnonzero(standard_gaps(self._fitted, pairs) <= reach)
+        )
+
+    def least_gap(self, size: int, pair: tuple[int, int]) -> float:
+        """Return the least gap that ``size`` units can leave between the ``pair``; −∞ if the proof says nothing."""
+        gap = float(self._fitted.scores[pair[0]] - self._fitted.scores[pair[1]])
+        if size == 0:
+            return gap
+        falls = self._box.falls(size) if self._has_box else None
+        if falls is not None:
+            return gap - float(falls[pair])
+        radius, bend, _ = self._way(size)
+        return -np.inf if radius is None else gap - self._closed(size, radius, bend, pair)
+
+    def _closed(self, size: int, radius: float, bend: Vector, pair: Sequence[int] | Indices) -> float:
+        """T_m(r*) + ε(r*): by how much ``size`` units can close the gap of the ``pair``."""
+        d = self._fitted.covariance[pair[0]] - self._fitted.covariance[pair[1]]
+        return self._most(size, self._pushes(d, radius)) + self._error(radius, d, bend)
 
     @functools.cached_property
     def _box(self) -> ScoreBox:
