@@ -9,8 +9,8 @@ exp(δĝ/v − δ²/2v) is a supermartingale that starts at 1. So is its average
 By Ville's inequality the probability that E ever reaches 1/ε is at most ε, however often one looks. If a is not best,
 some b* is, and a must have E ≥ 1/ε against b* to be announced. There are K − 1 such a, so ε = 5%/(K − 1).
 
-*False votes.* If at most C votes are false, whatever the true answers, the fit of the true votes has a gap of at least ĝ
-minus a proven bound (:mod:`fairduel.votes.lower_bound`), which takes the place of ĝ.
+*False votes.* If at most C votes are false, whatever the true answers, the fit of the true votes has a gap of at least
+ĝ minus a proven bound (:mod:`fairduel.votes.lower_bound`), which takes the place of ĝ.
 
 The Gaussian process is an approximation, as in the ranking's intervals. Its variance is theirs, so it allows for voters
 and contexts that differ.
