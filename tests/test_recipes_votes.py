@@ -60,7 +60,7 @@ def test_a_reader_is_a_function_and_an_entry(votes_file):
     assert reading.set_aside.select("row", "reason", "line").rows() == [(4, "no chevron", "juice or tea?")]
 
 
-@pytest.mark.usefixtures("reader")
+@pytest.mark.usefixtures("reader", "blank_figures")
 def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
     def lower_half(ranking, votes):
         last = ranking.standings[len(votes.items) // 2 :]
@@ -74,7 +74,7 @@ def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_fi
     assert "<p>2 items.</p>" in page
 
 
-@pytest.mark.usefixtures("reader")
+@pytest.mark.usefixtures("reader", "blank_figures")
 def test_a_section_of_an_audit_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
     def in_short(audit):
         return Section("Fragile", tables=[TextTable.of(map(fragility_cells, audit.fragility), ["votes are", "share"])])
