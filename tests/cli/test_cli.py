@@ -195,7 +195,7 @@ def test_control_c_keeps_what_is_done(tmp_path):
     )
     command = ["simulate", "--agent", "slow:Agent", "--runs", "40", "--horizon", "40", "--budget", "5", "--jobs", "2"]
     running = subprocess.Popen([*FAIRDUEL, *command], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    while len(list(tmp_path.glob("started-*"))) < 15:  # of 40; up to 5 runs go in one batch
+    while len(list(tmp_path.glob("started-*"))) < 15 and running.poll() is None:  # of 40; up to 5 runs go in one batch
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
