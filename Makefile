@@ -17,8 +17,8 @@ NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 demo: .venv/with-bench      ## Figure 1 and its report, from nothing
 	$(BIN)/fairduel reproduce figure1
 
-test: .venv/with-dev        ## all tests
-	$(BIN)/python -m pytest
+test: .venv/with-dev        ## all tests, on up to four cores
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal
 
 test-lowest: .venv-lowest/made  ## the core of the tests, with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pytest -o filterwarnings=ignore::DeprecationWarning $(CORE)

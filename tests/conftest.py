@@ -52,6 +52,12 @@ def data():
     return folder
 
 
+@pytest.fixture
+def blank_figures(monkeypatch):
+    """Leave the figures of reports empty: drawing them is most of what a small report costs."""
+    monkeypatch.setattr("fairduel.report.page.image", lambda *_: b"<svg></svg>")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport():
     """Nothing is skipped in CI."""

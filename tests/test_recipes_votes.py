@@ -83,7 +83,7 @@ def test_a_shape_is_a_function_and_an_entry(monkeypatch, tmp_path):
     assert votes.result.tolist() == [1.0, 0.5, 0.0]
 
 
-@pytest.mark.usefixtures("reader")
+@pytest.mark.usefixtures("reader", "blank_figures")
 def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
     def lower_half(ranking, votes):
         last = ranking.standings[len(votes.items) // 2 :]
@@ -97,7 +97,7 @@ def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_fi
     assert "<p>2 items.</p>" in page
 
 
-@pytest.mark.usefixtures("reader")
+@pytest.mark.usefixtures("reader", "blank_figures")
 def test_a_section_of_an_audit_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
     def in_short(audit):
         return Section("Fragile", tables=[TextTable.of(map(fragility_cells, audit.fragility), ["votes are", "share"])])

@@ -13,15 +13,6 @@ import pytest
 from fairduel.votes.stress_tests import inject
 from fairduel.votes.synthetic import arena
 
-FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
-ENVIRONMENT = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
-
-
-def fairduel(*arguments, cwd):
-    return subprocess.run(
-        [*FAIRDUEL, *arguments], cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False
-    )
-
 
 @pytest.fixture(scope="module")
 def votes_file(tmp_path_factory):
@@ -33,7 +24,11 @@ def votes_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def audited(votes_file):
-    return fairduel("audit", str(votes_file), "--top", "2", cwd=votes_file.parent)
+    command = [sys.executable, "-m", "fairduel", "audit", str(votes_file), "--top", "2"]
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        command, cwd=votes_file.parent, capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
 
 
 def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
@@ -77,8 +72,9 @@ def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audit
         assert words in page
 
 
-def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
-    done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", cwd=tmp_path)
+@pytest.mark.usefixtures("blank_figures")
+def test_a_file_without_voters_still_has_its_fragility(here, votes_file, tmp_path):
+    done = here("audit", str(votes_file), "--voter", "none", "--top", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "does not say who voted" in done.stdout
     assert "changes the leader (" in done.stdout
@@ -86,29 +82,30 @@ def test_a_file_without_voters_still_has_its_fragility(votes_file, tmp_path):
     assert not (tmp_path / "results" / "audit" / "votes" / "voters.csv").exists()
 
 
-def test_an_audit_without_voters_takes_away_the_old_ones(votes_file, tmp_path):
+def test_an_audit_without_voters_takes_away_the_old_ones(here, votes_file, tmp_path):
     for name in ("voters.csv", "flagged-rows.csv", "mine.csv"):
         (tmp_path / name).write_text("old")
-    done = fairduel("audit", str(votes_file), "--voter", "none", "--top", "1", "--out", str(tmp_path), cwd=tmp_path)
+    done = here("audit", str(votes_file), "--voter", "none", "--top", "1", "--out", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     names = {path.name for path in tmp_path.iterdir()}
     assert {"audit.json", "report.html", "mine.csv"} <= names
     assert names.isdisjoint({"voters.csv", "flagged-rows.csv"})
 
 
-def test_dollars_in_names_are_drawn_and_stress_needs_no_time(tmp_path):
+def test_dollars_in_names_are_drawn_and_stress_needs_no_time(here, tmp_path):
     votes, _ = arena(voters=30, votes_each=15, liars={}, seed=3)
     table = votes.to_frame().with_columns(
         pl.col("first", "second").str.replace("Oak", "$x_{$", literal=True), timestamp=pl.lit(1), minute=pl.lit(2)
     )
     table.write_csv(tmp_path / "v.csv")
     for command in (["rank", "v.csv", "--time", "none"], ["stress", "v.csv", "--target", "$x_{$", "--votes", "7"]):
-        done = fairduel(*command, cwd=tmp_path)
+        done = here(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert "$x_{$" in (tmp_path / "results" / "stress" / "v" / "stress.svg").read_text(encoding="utf-8")
 
 
-def test_names_are_text_not_markup(tmp_path):
+@pytest.mark.usefixtures("blank_figures")
+def test_names_are_text_not_markup(here, tmp_path):
     votes, _ = arena(voters=40, votes_each=15, liars={}, seed=3)
     attacked = inject(votes, "promote", "Oak", size=80, voters=2).votes
     table = attacked.to_frame().with_columns(
@@ -116,7 +113,7 @@ def test_names_are_text_not_markup(tmp_path):
         pl.col("voter").str.replace("liar 1", "[bold]evil</td>"),
     )
     table.write_csv(tmp_path / "v.csv")
-    done = fairduel("audit", "v.csv", "--top", "1", cwd=tmp_path)
+    done = here("audit", "v.csv", "--top", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "[bold]evil</td>" in done.stdout
     page = (tmp_path / "results" / "audit" / "v" / "report.html").read_text(encoding="utf-8")
@@ -124,8 +121,8 @@ def test_names_are_text_not_markup(tmp_path):
     assert "<b>[red]" not in page
 
 
-def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
-    done = fairduel(
+def test_stress_shows_every_size_and_writes_a_plot(here, votes_file, tmp_path):
+    done = here(
         "stress",
         str(votes_file),
         "--attack",
@@ -149,9 +146,9 @@ def test_stress_shows_every_size_and_writes_a_plot(votes_file, tmp_path):
     assert record["summary"][0] in done.stdout
 
 
-def test_cost_names_the_cheapest_campaign_and_writes_a_plot(votes_file, tmp_path):
+def test_cost_names_the_cheapest_campaign_and_writes_a_plot(here, votes_file, tmp_path):
     limits = ["--voters", "30", "--votes-per-day", "2", "--days", "1", "--runs", "1"]
-    done = fairduel("cost", str(votes_file), *limits, cwd=tmp_path)
+    done = here("cost", str(votes_file), *limits, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "cost" / "votes"
     frame = pl.read_csv(out / "cost.csv")
@@ -164,9 +161,10 @@ def test_cost_names_the_cheapest_campaign_and_writes_a_plot(votes_file, tmp_path
     assert "votes allowed per voter" in done.stdout
 
 
+@pytest.mark.usefixtures("blank_figures")
 @pytest.mark.parametrize("attack", ["random-flips", "early-flips"])
-def test_flips_need_no_target(votes_file, tmp_path, attack):
-    done = fairduel("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
+def test_flips_need_no_target(here, votes_file, tmp_path, attack):
+    done = here("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"Flagged: \d+ voters?; after the audit|No voter is flagged.", done.stdout)
     record = json.loads((tmp_path / "results" / "stress" / "votes" / "stress.json").read_text())
@@ -185,24 +183,25 @@ def test_flips_need_no_target(votes_file, tmp_path, attack):
         (["rank", "FILE", "--out", "FILE"], "cannot write to"),
     ],
 )
-def test_one_sentence_for_what_was_wrong(votes_file, tmp_path, arguments, words):
-    done = fairduel(*[str(votes_file) if a == "FILE" else a for a in arguments], cwd=tmp_path)
+def test_one_sentence_for_what_was_wrong(here, votes_file, tmp_path, arguments, words):
+    done = here(*[str(votes_file) if a == "FILE" else a for a in arguments], cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_wrong_option_is_explained_without_jargon(votes_file, tmp_path):
-    done = fairduel("stress", str(votes_file), "--attack", "foo", cwd=tmp_path)
+def test_a_wrong_option_is_explained_without_jargon(here, votes_file, tmp_path):
+    done = here("stress", str(votes_file), "--attack", "foo", cwd=tmp_path)
     assert done.returncode == 2
     assert "Value error" not in done.stderr
     assert "'foo' is not one of" in done.stderr
     assert re.search(r"stress \[OPTIONS\] FILE\n", done.stderr)
 
 
-def test_demo_walks_through_everything(tmp_path):
-    done = fairduel("demo", cwd=tmp_path)
+@pytest.mark.usefixtures("blank_figures")
+def test_demo_walks_through_everything(here, tmp_path):
+    done = here("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "demo"
     for part in ("rank", "audit", "stress"):

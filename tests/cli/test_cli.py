@@ -51,30 +51,32 @@ def test_simulate_writes_report_figures_and_tables(tmp_path):
     assert traces["round"].max() == 60
 
 
-def test_simulate_and_tune_take_late_answers(tmp_path):
+@pytest.mark.usefixtures("blank_figures")
+def test_simulate_and_tune_take_late_answers(here, tmp_path):
     late = ["--delay", "fixed,rounds=20", "--json"]
-    done = fairduel("simulate", *SMALL, *late, cwd=tmp_path)
+    done = here("simulate", *SMALL, *late, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     [found] = json.loads(done.stdout)["experiments"]
     assert found["title"].endswith("60 rounds, fixed delay (rounds 20)")
     assert "Delay: fixed (rounds 20)." in (tmp_path / "results/simulate/report.html").read_text(encoding="utf-8")
     runs = pl.read_parquet(tmp_path / "results/simulate/runs.parquet")
     assert runs.select("delay", "delay_settings").unique().rows() == [("fixed", '{"rounds": 20}')]
-    done = fairduel("tune", "rcdb", "--grid", "radius=1,2", *SMALL, *late, cwd=tmp_path)
+    done = here("tune", "rcdb", "--grid", "radius=1,2", *SMALL, *late, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["conclusions"][0].startswith("RCDB, greedy attack, fixed delay, C = 5")
     assert "fixed (rounds 20)" in (tmp_path / "results/tune/report.html").read_text(encoding="utf-8")
-    assert_one_sentence(fairduel("simulate", "--delay", "fixd", cwd=tmp_path), "did you mean 'fixed'")
+    assert_one_sentence(here("simulate", "--delay", "fixd", cwd=tmp_path), "did you mean 'fixed'")
 
 
-def test_a_second_run_computes_nothing_and_a_changed_setting_does(tmp_path):
-    fairduel("simulate", *SMALL, cwd=tmp_path)
+@pytest.mark.usefixtures("blank_figures")
+def test_a_second_run_computes_nothing_and_a_changed_setting_does(here, tmp_path):
+    here("simulate", *SMALL, cwd=tmp_path)
     cells = tmp_path / "results" / "simulate" / "cells"
     [before] = cells.iterdir()
     changed = before.stat().st_mtime_ns
-    fairduel("simulate", *SMALL, cwd=tmp_path)
+    here("simulate", *SMALL, cwd=tmp_path)
     assert [path.stat().st_mtime_ns for path in cells.iterdir()] == [changed]
-    fairduel("simulate", *SMALL, "--agent", "rcdb,radius=3", cwd=tmp_path)
+    here("simulate", *SMALL, "--agent", "rcdb,radius=3", cwd=tmp_path)
     assert len(list(cells.iterdir())) == 2
 
 
@@ -97,9 +99,10 @@ def test_your_own_agent_and_attack_run(tmp_path):
     assert len(list((tmp_path / "results" / "simulate" / "cells").iterdir())) == 2
 
 
-def test_tune_names_a_winner_on_tuning_seeds(tmp_path):
+@pytest.mark.usefixtures("blank_figures")
+def test_tune_names_a_winner_on_tuning_seeds(here, tmp_path):
     grid = ["--grid", "radius=0.1,4", "--grid", "warmup=0,5"]
-    done = fairduel("tune", "maxpairucb", *grid, *SMALL, cwd=tmp_path)
+    done = here("tune", "maxpairucb", *grid, *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     [tuned] = json.loads((tmp_path / "results" / "tune" / "tuned.json").read_text())
     assert len(tuned["trials"]) == 4
@@ -169,11 +172,13 @@ def test_a_negative_budget_is_refused(here, tmp_path):
     assert "--budget" in done.stderr
 
 
-def test_a_torn_cell_is_named_and_run_again(tmp_path):
-    first = fairduel("simulate", *SMALL, cwd=tmp_path)
+@pytest.mark.usefixtures("blank_figures")
+@pytest.mark.filterwarnings("always::fairduel.errors.DamageWarning")
+def test_a_torn_cell_is_named_and_run_again(here, tmp_path):
+    first = here("simulate", *SMALL, cwd=tmp_path)
     [cell] = (tmp_path / "results" / "simulate" / "cells").iterdir()
     cell.write_bytes(cell.read_bytes()[: cell.stat().st_size // 2])
-    again = fairduel("simulate", *SMALL, cwd=tmp_path)
+    again = here("simulate", *SMALL, cwd=tmp_path)
     assert again.returncode == 0
     assert again.stderr.count("\n") == 1
     assert f"{cell.name} is damaged" in again.stderr
@@ -190,7 +195,7 @@ def test_control_c_keeps_what_is_done(tmp_path):
     )
     command = ["simulate", "--agent", "slow:Agent", "--runs", "40", "--horizon", "40", "--budget", "5", "--jobs", "2"]
     running = subprocess.Popen([*FAIRDUEL, *command], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    while len(list(tmp_path.glob("started-*"))) < 15:  # of 40; up to 5 runs go in one batch
+    while len(list(tmp_path.glob("started-*"))) < 15 and running.poll() is None:  # of 40; up to 5 runs go in one batch
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
@@ -208,8 +213,8 @@ def test_help_is_there_on_every_level(here, tmp_path):
         assert "--out" in done.stdout
 
 
-def test_reproduce_runs_a_whole_experiment(tmp_path):
-    done = fairduel("reproduce", "figure2", "--runs", "3", "--jobs", "2", "--json", cwd=tmp_path)
+def test_reproduce_runs_a_whole_experiment(here, tmp_path):
+    done = here("reproduce", "figure2", "--runs", "3", "--jobs", "2", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     [experiment] = json.loads(done.stdout)["experiments"]
     assert experiment["conclusions"]
@@ -219,8 +224,8 @@ def test_reproduce_runs_a_whole_experiment(tmp_path):
     assert "tuning seeds" in page
 
 
-def test_verify_speaks_json_and_judges_every_claim(tmp_path):
-    done = fairduel("verify", "--json", "--runs", "3", "--jobs", "2", cwd=tmp_path)
+def test_verify_speaks_json_and_judges_every_claim(here, tmp_path):
+    done = here("verify", "--json", "--runs", "2", "--jobs", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     verdicts = json.loads(done.stdout)["verdicts"]
     assert len(verdicts) > 50

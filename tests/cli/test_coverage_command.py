@@ -6,6 +6,8 @@ import pytest
 from fairduel.experiments import coverage
 from fairduel.experiments.coverage import Setting
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):

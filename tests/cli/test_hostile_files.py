@@ -52,6 +52,7 @@ def write_votes(path, names, encoding="utf-8", **options):
 # ---------------------------------------------------------------------- who won
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_a_file_from_excel_ranks_all_its_items(fairduel, tmp_path):
     names = ["Käse", "Crème", "tea", "milk", "Öl"]
     write_votes(tmp_path / "utf8.csv", names)
@@ -84,6 +85,7 @@ def test_no_winner_is_named_if_most_rows_are_unusable(fairduel, tmp_path, comman
     assert not (tmp_path / file).with_name("report.html").exists()
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_half_of_the_rows_and_empty_ones_may_be_unusable(fairduel, tmp_path):
     good = "tea,milk,first\nmilk,tea,first\ntea,milk,tie\n"
     (tmp_path / "votes.csv").write_text("first,second,winner\n" + good + 3 * "tea,,first\n" + 99 * ",,\n")
@@ -140,7 +142,7 @@ def test_names_cannot_leave_their_place(fairduel, tmp_path, command):
         assert not UNSAFE.search(path.read_text())
 
 
-@pytest.mark.usefixtures("hostile")
+@pytest.mark.usefixtures("hostile", "blank_figures")
 def test_numbers_in_csv_files_and_json_are_untouched(fairduel, tmp_path):
     code, shown, _ = fairduel("rank", "votes.csv", "--out", "out", "--json")
     assert code == 0
@@ -191,6 +193,7 @@ def test_any_missing_file_is_named(fairduel, monkeypatch, name, terminal):
     assert (code, error) == (2, f"fairduel: cannot read {printable(name)}: No such file or directory.\n")
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_any_path_can_be_read_and_written(fairduel, tmp_path):
     path = tmp_path / "[" / "bold]" / "[red]\x1b[31m\udcff.csv"
     path.parent.mkdir(parents=True)

@@ -12,6 +12,8 @@ import pytest
 
 from fairduel.votes.synthetic import arena
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
+
 ROOT = Path(__file__).parents[2]
 MODULE = [sys.executable, "-m", "fairduel"]
 SMALL = ["--runs", "2", "--horizon", "40", "--budget", "3", "--jobs", "1"]
@@ -275,8 +277,8 @@ def test_help_fits_80_columns_and_names_no_types(here, tmp_path, command):
         assert "--install-completion" in done.stdout
 
 
-def test_citation_agrees_with_the_file():
-    shown = subprocess.run([*MODULE, "--cite"], capture_output=True, text=True, check=True).stdout
+def test_citation_agrees_with_the_file(here, tmp_path):
+    shown = here("--cite", cwd=tmp_path).stdout
     entries = dict(re.findall(r"@(\w+)\{\w+,\n((?:  \w+ += \{.*\},\n)+)\}\n", shown))
     fields = {kind: dict(re.findall(r"(\w+) += \{(.*)\},", text)) for kind, text in entries.items()}
     assert list(fields) == ["software", "inproceedings"]

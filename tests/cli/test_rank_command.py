@@ -8,6 +8,8 @@ import pytest
 
 from fairduel.cli import main
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
+
 ROWS = ["tea,milk,first,Ann", "tea,milk,first,Bob", "milk,tea,tie,Cleo", "milk,juice,first,Ann", "juice,tea,second,Bob"]
 ROWS += ["juice,milk,first,Dan", "tea,juice,first,Eve", "milk,tea,first,Fay"]
 

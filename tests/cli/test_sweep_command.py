@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from distributed import Client
 
 from fairduel import BadInputError
 from fairduel.simulation import Cell, Store, cluster, run_cells
@@ -120,7 +121,7 @@ def test_what_is_wrong_with_a_sweep_is_said_before_anything_is_written(here, tmp
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
+def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder, here):
     (folder / "helped.py").write_text(
         SLOW.replace("import time", "import time\nfrom helper import PLACE").replace("1\n", "PLACE\n")
     )
@@ -138,24 +139,19 @@ def test_a_sweep_is_run_again_where_a_helper_of_its_agent_was_edited(folder):
     assert runs() == "0"
     helper.write_text("PLACE = 2\n")
     assert runs() == "8"
-    answer = fairduel(
-        "results",
-        "query",
-        "helped",
-        "SELECT DISTINCT second FROM traces WHERE agent = 'helped:Agent'",
-        "--csv",
-        cwd=folder,
-    )
+    sql = "SELECT DISTINCT second FROM traces WHERE agent = 'helped:Agent'"
+    answer = here("results", "query", "helped", sql, "--csv", cwd=folder)
     assert answer.stdout == "second\n2\n"
 
 
-def test_a_damaged_cell_is_named_and_run_again(folder):
+@pytest.mark.filterwarnings("always::fairduel.errors.DamageWarning")
+def test_a_damaged_cell_is_named_and_run_again(folder, here):
     shutil.copytree(folder / "serial", folder / "damaged")
     path = next(iter(cells(folder / "damaged").values()))[0]
     path.write_bytes(path.read_bytes()[::-1])
-    asked = fairduel("results", "query", "damaged", "FROM runs", cwd=folder)
+    asked = here("results", "query", "damaged", "FROM runs", cwd=folder)
     assert_one_sentence(asked, "are damaged; rerun", path.name)
-    done = fairduel("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
+    done = here("sweep", "grid.toml", "--out", "damaged", "--jobs", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "(8 new)" in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
@@ -190,6 +186,9 @@ class Scheduler:
             )
             for _ in range(workers)
         ]
+        if workers:  # a command waits for the first of them no longer than some seconds
+            with Client(self.address, timeout=PATIENCE, set_as_default=False) as client:
+                client.wait_for_workers(workers, timeout=PATIENCE)
 
     def _start(self, *arguments):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -280,11 +279,9 @@ def test_a_cluster_that_cannot_be_used_is_named(scheduler, monkeypatch):
             cluster.Cluster(address)
 
 
-def test_a_dead_address_is_one_sentence_and_writes_nothing(folder):
-    began = time.monotonic()
-    done = fairduel("sweep", "grid.toml", "--out", "dead", "--dask", "tcp://127.0.0.1:1", cwd=folder)
+def test_a_dead_address_is_one_sentence_and_writes_nothing(folder, here):
+    done = here("sweep", "grid.toml", "--out", "dead", "--dask", "tcp://127.0.0.1:1", cwd=folder)
     assert_one_sentence(done, "no Dask scheduler answers at tcp://127.0.0.1:1")
-    assert time.monotonic() - began < 30
     assert not (folder / "dead").exists()
 
 

@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import signal
 import subprocess
@@ -8,6 +7,10 @@ import time
 
 import polars as pl
 import pytest
+
+from fairduel.experiments import leaderboard, table1
+
+pytestmark = pytest.mark.usefixtures("blank_figures")
 
 TABLE1 = """
 from fairduel.experiments import table1
@@ -43,15 +46,21 @@ SLOW_BOARD = BOARD + 'board.CONTENDERS = (board.Contender("slow:Agent"),)\n'
 
 
 def command(smaller, *arguments):
-    """The command with smaller declarations than the real ones, which take minutes."""
+    """The command with smaller declarations than the real ones, which take minutes, for a process of its own."""
     return [sys.executable, "-c", smaller + "from fairduel.cli import main; main()", *arguments]
 
 
-def fairduel(smaller, *arguments, cwd):
-    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
-    return subprocess.run(
-        command(smaller, *arguments), cwd=cwd, capture_output=True, text=True, env=environment, timeout=300, check=False
-    )
+@pytest.fixture
+def smaller(monkeypatch):
+    """Call with declarations to use them within this process, in place of the real ones."""
+    declared = {
+        table1: ("HORIZONS", "REFERENCE_HORIZON", "BUDGETS", "REFERENCE_BUDGET", "ALGORITHMS"),
+        leaderboard: ("SCENARIOS", "CONTENDERS", "CANDIDATES", "RUNGS"),
+    }
+    for module, names in declared.items():
+        for name in names:
+            monkeypatch.setattr(module, name, getattr(module, name))  # restored in the end
+    return lambda declarations: exec(declarations, {})
 
 
 def strict_json(text):
@@ -65,9 +74,10 @@ def files_of(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
 
 
-def test_table1_is_printed_written_and_resumed(tmp_path):
+def test_table1_is_printed_written_and_resumed(here, smaller, tmp_path):
+    smaller(TABLE1)
     call = ["reproduce", "table1", "--runs", "2", "--jobs", "1"]
-    done = fairduel(TABLE1, *call, cwd=tmp_path)
+    done = here(*call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "table1"
     assert done.stdout.endswith("Report: results/table1/report.html\n")
@@ -78,13 +88,14 @@ def test_table1_is_printed_written_and_resumed(tmp_path):
     assert record["command"].startswith("fairduel reproduce table1")
     before = files_of(out)
     assert len(before) == 14
-    assert fairduel(TABLE1, *call, cwd=tmp_path).returncode == 0
+    assert here(*call, cwd=tmp_path).returncode == 0
     assert files_of(out) == before
 
 
-def test_leaderboard_is_printed_written_and_resumed(tmp_path):
+def test_leaderboard_is_printed_written_and_resumed(here, smaller, tmp_path):
+    smaller(BOARD)
     call = ["leaderboard", "--runs", "2", "--jobs", "1"]
-    done = fairduel(BOARD, *call, cwd=tmp_path)
+    done = here(*call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "leaderboard"
     assert done.stdout.endswith("Report: results/leaderboard/report.html\n")
@@ -104,31 +115,34 @@ def test_leaderboard_is_printed_written_and_resumed(tmp_path):
     assert "cannot play fresh actions" in page
     assert "Held-out scenarios: new. Tuning scenarios: cube." in page
     before = files_of(out)
-    again = fairduel(BOARD, *call, "--json", "--quiet", cwd=tmp_path)
+    again = here(*call, "--json", "--quiet", cwd=tmp_path)
     assert files_of(out) == before
     printed = strict_json(again.stdout)
     assert again.stderr == ""
     assert printed["standings"] == record["standings"]
 
 
-def test_your_own_agent_joins_the_board_and_the_work_is_announced(tmp_path):
-    (tmp_path / "mine.py").write_text(SLOW.replace("time.sleep(0.02); ", ""))
-    call = ["leaderboard", "--agent", "mine:Agent", "--agent", "rcdb,radius=2", "--runs", "2", "--jobs", "1"]
-    done = fairduel(BOARD, *call, cwd=tmp_path)
+def test_your_own_agent_joins_the_board_and_the_work_is_announced(here, smaller, tmp_path, monkeypatch):
+    smaller(BOARD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "guest.py").write_text(SLOW.replace("time.sleep(0.02); ", ""))
+    call = ["leaderboard", "--agent", "guest:Agent", "--agent", "rcdb,radius=2", "--runs", "2", "--jobs", "1"]
+    done = here(*call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(
         r"^Estimating the time …\n\d+ runs to do, about 1 min on 1 idle core\.$", done.stderr, re.MULTILINE
     )
-    assert re.search(r"^mine:Agent +\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^guest:Agent +\d", done.stdout, re.MULTILINE)
     for told in ("told", "unknown"):
         assert re.search(rf"^RCDB, radius 2, C {told} +\d", done.stdout, re.MULTILINE)
-    again = fairduel(BOARD, *call, cwd=tmp_path)
+    again = here(*call, cwd=tmp_path)
     assert again.stderr == ""
     assert again.stdout == done.stdout
 
 
-def test_one_run_is_shown_without_errors_and_is_still_json(tmp_path):
-    done = fairduel(BOARD, "leaderboard", "--runs", "1", "--jobs", "1", cwd=tmp_path)
+def test_one_run_is_shown_without_errors_and_is_still_json(here, smaller, tmp_path):
+    smaller(BOARD)
+    done = here("leaderboard", "--runs", "1", "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "(one run)" in done.stdout
     out = tmp_path / "results" / "leaderboard"

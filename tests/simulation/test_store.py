@@ -216,7 +216,7 @@ class Watchful:
     def run(self, batches):
         for batch in batches:
             yield batch.key, batch.run()
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while not set(batch.seeds) <= Store(self.folder).seeds(batch.cell):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
