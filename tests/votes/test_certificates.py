@@ -294,7 +294,7 @@ def test_many_items_have_certificates_for_the_first_ranks_and_the_ranking_says_s
     assert [each.rank for each in ranking.certificates] == list(range(1, 11))
     assert ranking.notes[-1] == "Only ranks 1 to 10 have certificates (false votes), to save time."
     assert all(each.voters_proven is each.voters_found is each.lies is None for each in ranking.certificates)
-    frame = ranking.frame()
+    frame = ranking.to_frame()
     assert frame.columns[-5:] == ["votes_found", "votes_proven", "voters_found", "voters_proven", "rival"]
     assert frame["votes_proven"].null_count() == 70
     assert frame["item"][:10].to_list() == [each.item for each in ranking.certificates]

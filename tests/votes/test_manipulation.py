@@ -215,8 +215,8 @@ def test_the_summary_says_what_it_takes_with_and_without_the_audit():
     campaigns = [Found(Campaign("demote", 12, 4, 4), 2), Found(Campaign("head-to-head", 8, 8, 4), 3, 1)]
     given = {"seeds": [0, 1, 2], "votes_each_tried": [1, 2, 4, 8]}
     cost = Manipulation("tea", "milk", campaigns, 30, Limits(20, 8, 1), voters_known=True, settings=given)
-    assert cost.frame()["accounts"].to_list() == [None, None, 12, 8]
-    assert cost.frame()["accounts_without_audit"].to_list() == [30, 15, 8, 4]
+    assert cost.to_frame()["accounts"].to_list() == [None, None, 12, 8]
+    assert cost.to_frame()["accounts_without_audit"].to_list() == [30, 15, 8, 4]
     few, doubt, cheap, without, tighter, bound = cost.summary()
     assert few.startswith(
         "8 false accounts with 8 votes each (64 in all, 32 of them false; head-to-head; 3 of 3 seeds)"

@@ -72,7 +72,7 @@ def test_a_review_is_complete_and_repeatable():
     assert record["summary"][0].startswith("item ")
     starts = [sentence.split(":")[0] for sentence in record["summary"][-4:]]
     assert starts == ["Position", "Ties", "Cycles", "Coverage"]
-    needs = found.needs_frame()
+    needs = found.to_frame()
     assert needs.shape[0] == 3
     assert needs["rank"].to_list() == [1, 2, 3]
     ranks = found.tie_ranks_frame()

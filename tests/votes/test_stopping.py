@@ -11,7 +11,7 @@ from fairduel.votes import Votes, rank
 from fairduel.votes.bradley_terry import fit_scores
 from fairduel.votes.fragile import PLAIN, prepared
 from fairduel.votes.lower_bound import Proof
-from fairduel.votes.stopping import log_evidence, stopping
+from fairduel.votes.stopping_rule import log_evidence, stopping
 
 
 def poll(seed: int, scores: list[float], count: int) -> Votes:

@@ -65,7 +65,7 @@ def cost_command(
         )
     settings = {**recorded.file_settings(votes, reading), "item": cost.item, **cost.settings}
     recorded.claim_for(folder, "cost", votes, reading)
-    recorded.write_csv(folder / "cost.csv", cost.frame())
+    recorded.write_csv(folder / "cost.csv", cost.to_frame())
     found = {"settings": settings, **cost.record()}
     title = f"Cost of manipulating {votes.name}"
     written = recorded.write_report(folder, "cost", title, reading, [cost_section(cost)], found)

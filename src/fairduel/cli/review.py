@@ -53,7 +53,7 @@ def review_command(
     with output.progress_bar("Review", STEPS, unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = review(reading.votes, ties=ties.value, seed=seed, progress=done)
     recorded.claim_for(folder, "review", votes, reading)
-    recorded.write_csv(folder / "votes-needed.csv", found.needs_frame())
+    recorded.write_csv(folder / "votes-needed.csv", found.to_frame())
     recorded.write_csv(folder / "next-duels.csv", found.plan.duels)
     recorded.write_csv(folder / "ties.csv", found.tie_ranks_frame())
     record = found.record()

@@ -48,7 +48,7 @@ def cost_section(cost: Manipulation) -> Section:
 
 def draw_cost(cost: Manipulation, *, width: float = 7.4) -> Figure:
     """Draw the fewest accounts found against the votes allowed per voter, with and without the audit."""
-    frame, most = cost.frame(), cost.limits.voters
+    frame, most = cost.to_frame(), cost.limits.voters
     allowed = frame["most_votes_each"].to_list()
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, 4.2), layout="constrained")

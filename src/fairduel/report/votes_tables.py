@@ -200,7 +200,7 @@ def cost_table(cost: Manipulation) -> TextTable:
             row["tactic"] or "none found",
             *("–" if row[name] is None else f"{row[name]:,}" for name in _COST_NUMBERS),
         ]
-        for row in cost.frame().to_dicts()
+        for row in cost.to_frame().to_dicts()
     ]
     return TextTable(["votes allowed per voter", "campaign", *_COST_NUMBERS.values()], rows, text=2)
 

@@ -26,6 +26,7 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.fragile import Fitting, votes_inside
 from fairduel.votes.ranking import Ranking, Standing, rank
+from fairduel.votes.results import Result
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, connected, pair_sums, sums
 from fairduel.votes.words import counted_noun, listed, shortened
@@ -81,8 +82,8 @@ class VoterInfluence:
     """By how much the gap falls without this voter; NaN if the items are no longer compared."""
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Result):
     """Why one item ranks above another.
 
     Created by :func:`explain`.
@@ -144,6 +145,14 @@ class Explanation:
         if left < 0.0:
             return f"{self.below} would be above {self.above} by {-left:.3g}"
         return f"the gap would be {left:.3g} instead of {self.gap:.3g}"
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return ``influence``."""
+        return self.influence
+
+    def brief(self) -> str:
+        """Say why, in one sentence."""
+        return self.summary()[0]
 
     def record(self) -> dict[str, Any]:
         """Return the findings as plain values, for JSON."""

@@ -27,6 +27,7 @@ from fairduel.votes.care import trusted_weights
 from fairduel.votes.collusion import OCCASIONAL
 from fairduel.votes.false_accounts import TACTICS, Campaign, Campaigner, Tactic
 from fairduel.votes.ranking import rank
+from fairduel.votes.results import Result
 from fairduel.votes.rivals import plain
 from fairduel.votes.voters import Evidence, audit_voters
 from fairduel.votes.votes import Ties, Votes
@@ -80,8 +81,8 @@ class Found:
     doubted: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Manipulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Manipulation(Result):
     """What it takes to put an item first.
 
     Args:
@@ -118,7 +119,7 @@ class Manipulation:
         """Return the campaign with the fewest votes, within tighter limits if given (see :meth:`within`)."""
         return min(self.within(**limits), key=lambda each: (each.campaign.votes, each.campaign.accounts), default=None)
 
-    def frame(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Return one row per number of votes per account that was tried: the fewest accounts found up to it."""
         rows = []
         for each in self.settings["votes_each_tried"]:
@@ -195,6 +196,10 @@ class Manipulation:
         accounts = counted_noun(tighter.campaign.accounts, "false account")
         return [f"With at most {counted_noun(half, 'vote')} per voter, half as many, it takes {accounts}."]
 
+    def brief(self) -> str:
+        """Say what it takes."""
+        return self.summary()[0]
+
     def record(self) -> dict[str, Any]:
         """Return the findings as plain values, for JSON."""
         return {
@@ -206,7 +211,7 @@ class Manipulation:
                 {**vars(each.campaign), "seeds_succeeded": each.succeeded, "seeds_doubted": each.doubted}
                 for each in self.found
             ],
-            "rows": self.frame().to_dicts(),
+            "rows": self.to_frame().to_dicts(),
         }
 
 

@@ -12,6 +12,7 @@ from fairduel.votes.cycles import Cycles, count_cycles
 from fairduel.votes.planning import NEXT_VOTES, POWER, Plan, plan_votes
 from fairduel.votes.position import BAND, Position, position_bias
 from fairduel.votes.ranking import Ranking, rank, verdicts
+from fairduel.votes.results import Result
 from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.tie_models import TieReview, review_ties
 from fairduel.votes.votes import Ties, Votes
@@ -20,8 +21,8 @@ STEPS = 14
 """How often :func:`review` reports progress."""
 
 
-@dataclass(frozen=True, eq=False)
-class Review:
+@dataclass(frozen=True, eq=False, repr=False)
+class Review(Result):
     """How good the way of asking was, and what to ask next. Created by :func:`review`."""
 
     votes: Votes
@@ -41,7 +42,7 @@ class Review:
             *(part.sentence for part in (self.position, self.ties, self.cycles, self.coverage)),
         ]
 
-    def needs_frame(self) -> pl.DataFrame:
+    def to_frame(self) -> pl.DataFrame:
         """Return one row per pair of neighbours, as in votes-needed.csv; a number out of reach is empty."""
         rows = [
             {
@@ -59,6 +60,10 @@ class Review:
         for rule in self.ties.rules:
             columns |= {f"rank_{rule.model}": rule.ranks, f"score_{rule.model}": rule.scores}
         return pl.DataFrame(columns)
+
+    def brief(self) -> str:
+        """Say who won."""
+        return self.summary()[0]
 
     def record(self) -> dict[str, Any]:
         """Return the findings as plain values, for JSON."""
