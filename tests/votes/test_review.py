@@ -12,7 +12,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes import Votes, rank
 from fairduel.votes.bradley_terry import fit_scores, wins
 from fairduel.votes.coverage import gini, review_coverage
-from fairduel.votes.reviewing import STEPS, review
+from fairduel.votes.reviewing import review, steps
 from helpers.boards import board
 
 
@@ -63,13 +63,14 @@ def test_contexts_that_were_never_compared_have_no_design_effect():
 
 def test_a_review_is_complete_and_repeatable():
     votes = board(np.random.default_rng(1), [0.5, 0.2, 0.0, -0.4], voters=20, each=20, model="davidson", tie=0.0)
-    steps = []
-    found = review(votes, seed=3, progress=steps.append)
-    assert sum(steps) == STEPS
+    done = []
+    found = review(votes, seed=3, progress=done.append)
+    assert sum(done) == steps(votes)
     record = found.record()
     assert json.dumps(record, default=str) == json.dumps(review(votes, seed=3).record(), default=str)
     assert found.cycles.predicted != review(votes, seed=4).cycles.predicted
     assert record["summary"][0].startswith("item ")
+    assert record["summary"][1] == found.ranking.certificates[0].sentence
     starts = [sentence.split(":")[0] for sentence in record["summary"][-4:]]
     assert starts == ["Position", "Ties", "Cycles", "Coverage"]
     needs = found.to_frame()

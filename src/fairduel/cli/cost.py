@@ -30,6 +30,7 @@ def cost_command(
     context: recorded.Context = None,
     time: recorded.Time = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
@@ -48,7 +49,7 @@ def cost_command(
     from fairduel.report.cost_page import cost_section  # noqa: PLC0415  # plotting is slow
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading, folder = recorded.read_into(votes, "cost", out, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(votes, "cost", out, where, strict=strict, **columns, time=time, weight=weight)
     limits = Limits(voters, votes_per_day, days)
     total = searches(reading.votes, limits)
     with output.progress_bar("Cost", total, unit="searches", on_stop=recorded.NO_REPORT) as done:

@@ -28,6 +28,7 @@ def explain_command(
     voter: recorded.Voter = None,
     context: recorded.Context = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     strict: recorded.Strict = False,
     out: recorded.Out = None,
@@ -44,7 +45,9 @@ def explain_command(
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     # The ranking does not use times, so an unreadable time column does not matter.
-    reading, folder = recorded.read_into(votes, "explain", out, strict=strict, **columns, time="none", weight=weight)
+    reading, folder = recorded.read_into(
+        votes, "explain", out, where, strict=strict, **columns, time="none", weight=weight
+    )
     with output.progress_bar("Explain", STEPS, unit="refits", on_stop=recorded.NO_REPORT) as done:
         found = explain(reading.votes, above, below, ties=ties.value, progress=done)
     recorded.claim_for(folder, "explain", votes, reading)

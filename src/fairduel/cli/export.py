@@ -53,6 +53,7 @@ def export_command(
     context: recorded.Context = None,
     time: recorded.Time = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
@@ -71,7 +72,9 @@ def export_command(
     Also writes export.json.
     """
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    reading, folder = recorded.read_into(votes, "export", out, strict=strict, **columns, time=time, weight=weight)
+    reading, folder = recorded.read_into(
+        votes, "export", out, where, strict=strict, **columns, time=time, weight=weight
+    )
     with output.progress_bar("Audit", 2, unit="steps", on_stop="nothing was exported.") as done:
         cleaned = clean(reading, ties=ties.value, level=level, duels_assigned=not voters_choose_duels, progress=done)
     recorded.claim_for(folder, "export", votes, reading)

@@ -7,7 +7,8 @@ import typer
 from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
 from fairduel.report.review_tables import duels_table, needs_table, ties_table
-from fairduel.votes.reviewing import STEPS, Review, review
+from fairduel.votes.manipulation import Limits
+from fairduel.votes.reviewing import Review, review, steps
 
 _MAX_ROWS = 10
 _LEAST_USEFUL = (
@@ -19,6 +20,10 @@ _LEAST_USEFUL = (
     "voters needed",
     "separated",
 )
+Cost = Annotated[
+    bool,
+    typer.Option("--cost", help="Also search for the cheapest campaign that the audit would not report (takes long)."),
+]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulations.")]
 
 
@@ -29,18 +34,21 @@ def review_command(
     winner: recorded.Winner = None,
     voter: recorded.Voter = None,
     context: recorded.Context = None,
+    time: recorded.Time = None,
     weight: recorded.Weight = None,
+    where: recorded.Where = None,
     ties: recorded.Ties = recorded.TiesOption.HALF,
+    cost: Cost = False,
     seed: Seed = 0,
     strict: recorded.Strict = False,
     out: recorded.Out = None,
 ) -> output.Record:
     """Review how votes were collected, and what to ask next.
 
-    Position bias; whether the meaning of a tie, or position, changes the
-    order; cycles against what one score per item predicts; coverage; the
-    votes and voters needed to separate neighbours; and the most useful
-    duels to ask next.
+    How many false votes, or lying voters, change each rank; position bias;
+    whether the meaning of a tie, or position, changes the order; cycles
+    against what one score per item predicts; coverage; the votes and voters
+    needed to separate neighbours; and the most useful duels to ask next.
 
     Writes report.html, votes-needed.csv, next-duels.csv, ties.csv and
     review.json.
@@ -48,10 +56,12 @@ def review_command(
     from fairduel.report.review_page import review_sections  # noqa: PLC0415  # plotting is slow
 
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
-    # Nothing here needs times, so an unreadable time column does not matter.
-    reading, folder = recorded.read_into(votes, "review", out, strict=strict, **columns, time="none", weight=weight)
-    with output.progress_bar("Review", STEPS, unit="steps", on_stop=recorded.NO_REPORT) as done:
-        found = review(reading.votes, ties=ties.value, seed=seed, progress=done)
+    reading, folder = recorded.read_into(
+        votes, "review", out, where, strict=strict, **columns, time=time, weight=weight
+    )
+    limits = Limits() if cost else None
+    with output.progress_bar("Review", steps(reading.votes, limits), unit="steps", on_stop=recorded.NO_REPORT) as done:
+        found = review(reading.votes, ties=ties.value, limits=limits, seed=seed, progress=done)
     recorded.claim_for(folder, "review", votes, reading)
     recorded.write_csv(folder / "votes-needed.csv", found.to_frame())
     recorded.write_csv(folder / "next-duels.csv", found.plan.duels)

@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable
 
 from fairduel.report import review_tables as tables
+from fairduel.report.cost_page import cost_section
 from fairduel.report.figures import NARROW
 from fairduel.report.page import Drawn, Section
 from fairduel.report.review_figures import MAX_NEEDS, draw_needs, draw_position
 from fairduel.report.text_table import TextTable
+from fairduel.report.votes_page import ranking_section
 from fairduel.votes.planning import NEXT_VOTES, POWER
 from fairduel.votes.position import BAND
 from fairduel.votes.reviewing import Review
@@ -138,7 +140,19 @@ def coverage_section(review: Review) -> Section:
     return Section("Coverage", explained, [TextTable(("", "value"), rows, "Coverage")])
 
 
+def ranks_section(review: Review) -> Section:
+    """Build the ranking with certificates."""
+    return ranking_section(review.ranking, review.votes)
+
+
+def campaign_section(review: Review) -> Section | None:
+    """Build the cheapest campaign found, or None if none was searched."""
+    return None if review.cost is None else cost_section(review.cost)
+
+
 REVIEW_SECTIONS: list[Callable[[Review], Section | None]] = [
+    ranks_section,
+    campaign_section,
     next_section,
     needs_section,
     position_section,

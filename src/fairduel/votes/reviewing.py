@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from fairduel.votes.certificates import with_certificates
 from fairduel.votes.coverage import Coverage, review_coverage
 from fairduel.votes.cycles import Cycles, count_cycles
+from fairduel.votes.manipulation import Limits, Manipulation, cost_of_manipulation, searches
 from fairduel.votes.planning import NEXT_VOTES, POWER, Plan, plan_votes
 from fairduel.votes.position import BAND, Position, position_bias
 from fairduel.votes.ranking import Ranking, rank, verdicts
@@ -17,8 +19,7 @@ from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.tie_models import TieReview, review_ties
 from fairduel.votes.votes import Ties, Votes
 
-STEPS = 14
-"""How often :func:`review` reports progress."""
+_STEPS = 14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,12 +33,16 @@ class Review(Result):
     cycles: Cycles
     coverage: Coverage
     plan: Plan
+    cost: Manipulation | None
+    """The cheapest campaign found, if searched."""
     settings: Mapping[str, Any]
 
     def summary(self) -> list[str]:
         """Summarise the review in a few sentences, conclusion first."""
         return [
             *verdicts(self.ranking),
+            *(each.sentence for each in self.ranking.certificates[:1]),
+            *([self.cost.brief()] if self.cost else []),
             *self.plan.sentences,
             *(part.sentence for part in (self.position, self.ties, self.cycles, self.coverage)),
         ]
@@ -74,6 +79,8 @@ class Review(Result):
         return {
             "settings": self.settings,
             "summary": self.summary(),
+            "ranking": self.ranking.records(),
+            "cost": self.cost and self.cost.record(),
             "position": vars(self.position),
             "ties": {"share": self.ties.share, "rules": rules},
             "cycles": vars(self.cycles) | {"more_than_predicted": self.cycles.more_than_predicted},
@@ -84,19 +91,31 @@ class Review(Result):
         }
 
 
+def steps(votes: Votes, limits: Limits | None = None) -> int:
+    """Return how often :func:`review` reports progress."""
+    return _STEPS + (0 if limits is None else searches(votes, limits))
+
+
 def review(
-    votes: Votes, *, ties: Ties = "half", seed: int = 0, progress: Callable[[int], None] = lambda _: None
+    votes: Votes,
+    *,
+    ties: Ties = "half",
+    limits: Limits | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Review:
     """Review how votes were collected, and plan the next ones.
 
     Args:
         votes: The votes.
         ties: A tie is ``"half"`` a win for each item, or dropped (``"drop"``).
+        limits: What a campaign may use, to search for the cheapest that the audit would not report
+            (:func:`cost_of_manipulation`), which takes long. Default: no search.
         seed: Seed of all simulations.
-        progress: Called with 1 after each of ``STEPS`` steps.
+        progress: Called with 1 after each of :func:`steps`.
 
     Returns:
-        Position bias, ties, cycles, coverage, votes needed and the next duels.
+        Certificates of ranks, position bias, ties, cycles, coverage, votes needed and the next duels.
 
     Raises:
         BadInputError: No vote counts, or there are more than 5,000 items.
@@ -106,8 +125,10 @@ def review(
     >>> found.position.verdict, found.cycles.more_than_predicted, found.plan.separated
     ('unclear', False, 0)
     """
-    ranking = rank(votes, ties=ties, seed=seed)
+    votes = votes.without_features()
+    ranking = with_certificates(votes, rank(votes, ties=ties, seed=seed))
     progress(1)
+    cost = None if limits is None else cost_of_manipulation(votes, limits=limits, ties=ties, progress=progress)
     with one_thread():
         position, tie_review = position_bias(votes, ties), review_ties(votes)
         progress(1)
@@ -126,4 +147,4 @@ def review(
         "simulations_of_cycles": cycles.simulations,
         "items_in_cycles": cycles.items,
     }
-    return Review(votes, ranking, position, tie_review, cycles, coverage, plan, settings)
+    return Review(votes, ranking, position, tie_review, cycles, coverage, plan, cost, settings)
