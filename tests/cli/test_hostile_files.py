@@ -120,7 +120,7 @@ def safe_cells(path):
         ["rank"],
         ["audit", "--top", "1"],
         ["stress", "--target", HOSTILE[0]],
-        ["cost", "--item", HOSTILE[0], "--days", "1"],
+        ["cost", "--days", "1", "--voters", "20"],
     ],
 )
 def test_names_cannot_leave_their_place(fairduel, tmp_path, command):
