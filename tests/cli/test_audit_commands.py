@@ -147,7 +147,7 @@ def test_stress_shows_every_size_and_writes_a_plot(here, votes_file, tmp_path):
 
 
 def test_cost_names_the_cheapest_campaign_and_writes_a_plot(here, votes_file, tmp_path):
-    limits = ["--voters", "30", "--votes-per-day", "2", "--days", "1", "--runs", "1"]
+    limits = ["--voters", "9", "--votes-per-day", "2", "--days", "1", "--runs", "1"]
     done = here("cost", str(votes_file), *limits, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "cost" / "votes"

@@ -123,7 +123,7 @@ def safe_cells(path):
         ["audit", "--top", "1"],
         ["stress", "--target", HOSTILE[0]],
         ["review"],
-        ["cost", "--item", HOSTILE[0], "--days", "1"],
+        ["cost", "--days", "1", "--voters", "20"],
     ],
 )
 def test_names_cannot_leave_their_place(fairduel, tmp_path, command):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from fairduel.votes import rank
+from fairduel.votes.auditing import audit
 from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.false_accounts import Campaign, Campaigner
 from fairduel.votes.fragile import Fitting, fragility
 from fairduel.votes.stress_tests import inject, rank_of, stress
 from fairduel.votes.voters import audit_voters
@@ -94,3 +96,21 @@ def test_the_set_that_is_found_changes_the_leader_of_recorded_votes(recorded):
     scores = fit_scores(wins(left, ties="drop")).scores
     assert plain_ranks(votes)[0] == result.loses
     assert rank_of(scores, votes.items.index(result.gains)) < rank_of(scores, votes.items.index(result.loses))
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "campaign"),
+    [
+        ("mtbench_human", "1", Campaign("head-to-head", accounts=3, votes_each=64, false_each=32)),
+        ("llmfao", "34", Campaign("head-to-head", accounts=2, votes_each=64, false_each=8)),
+    ],
+)
+def test_the_cheapest_campaign_of_cost_passes_a_full_audit_but_not_without_a_warning(recorded, name, item, campaign):
+    votes = recorded(name)
+    leader = rank(votes).standings[0].item
+    cast = Campaigner(votes, votes.items.index(item), votes.items.index(leader)).cast(campaign, seed=0)
+    found = audit(cast.votes, top=1)
+    assert leader != item == found.shown.standings[0].item
+    assert not found.someone_flagged
+    assert found.trusted.standings[0].item == leader
+    assert any("rank --model ours" in sentence for sentence in found.summary())

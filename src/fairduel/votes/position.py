@@ -138,6 +138,8 @@ def position_bias(votes: Votes, ties: Ties = "half") -> Position:
 
 def _unknown(votes: Votes) -> str:
     """Say why the side is unknown, or return an empty text."""
+    if not votes.sides_known:
+        return "the file does not say which item was shown first"
     decisive = votes.result[~votes.is_tie]
     for value, side in ((1.0, "first"), (0.0, "second")):
         if len(decisive) >= _SURE_VOTES and (decisive == value).all():
