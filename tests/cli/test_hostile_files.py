@@ -68,7 +68,7 @@ def test_a_file_from_excel_ranks_all_its_items(fairduel, tmp_path):
         np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
 
 
-@pytest.mark.parametrize("command", ["rank", "audit", "stress"])
+@pytest.mark.parametrize("command", ["rank", "audit", "explain", "stress"])
 def test_no_winner_is_named_if_most_rows_are_unusable(fairduel, tmp_path, command):
     good, empty = "tea,milk,first\ntea,milk,second\n", ",,\n"
     path = tmp_path / "votes.csv"
@@ -114,7 +114,9 @@ def safe_cells(path):
 
 
 @pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize("command", [["rank"], ["audit", "--top", "1"], ["stress", "--target", HOSTILE[0]]])
+@pytest.mark.parametrize(
+    "command", [["rank"], ["audit", "--top", "1"], ["explain"], ["stress", "--target", HOSTILE[0]]]
+)
 def test_names_cannot_leave_their_place(fairduel, tmp_path, command):
     code, shown, error = fairduel(command[0], "votes.csv", *command[1:], "--out", "out")
     assert code == 0, error

@@ -30,6 +30,7 @@ name = ["greedy", "none"]
 REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
+    ["explain", "votes.csv"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
@@ -37,7 +38,19 @@ REPORTING = [
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-COMMANDS = ["rank", "audit", "stress", "demo", "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
+COMMANDS = [
+    "rank",
+    "audit",
+    "explain",
+    "stress",
+    "demo",
+    "reproduce",
+    "simulate",
+    "tune",
+    "verify",
+    "leaderboard",
+    "sweep",
+]
 
 
 @pytest.fixture(scope="module")
