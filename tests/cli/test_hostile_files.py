@@ -69,7 +69,7 @@ def test_a_file_from_excel_ranks_all_its_items(fairduel, tmp_path):
         np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
 
 
-@pytest.mark.parametrize("command", ["rank", "audit", "stress", "review", "cost"])
+@pytest.mark.parametrize("command", ["rank", "audit", "explain", "stress", "review", "cost"])
 def test_no_winner_is_named_if_most_rows_are_unusable(fairduel, tmp_path, command):
     good, empty = "tea,milk,first\ntea,milk,second\n", ",,\n"
     path = tmp_path / "votes.csv"
@@ -121,6 +121,7 @@ def safe_cells(path):
     [
         ["rank"],
         ["audit", "--top", "1"],
+        ["explain"],
         ["stress", "--target", HOSTILE[0]],
         ["review"],
         ["cost", "--days", "1", "--voters", "20"],

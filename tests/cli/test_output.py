@@ -31,6 +31,7 @@ name = ["greedy", "none"]
 REPORTING = [
     ["rank", "votes.csv"],
     ["audit", "votes.csv", "--top", "1"],
+    ["explain", "votes.csv"],
     ["stress", "votes.csv", "--target", "Oak", "--votes", "4"],
     ["cost", "votes.csv", "--voters", "2", "--days", "1", "--votes-per-day", "1", "--runs", "1"],
     ["review", "votes.csv"],
@@ -41,7 +42,7 @@ REPORTING = [
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
-VOTES_COMMANDS = ["rank", "audit", "stress", "cost", "review", "export", "demo"]
+VOTES_COMMANDS = ["rank", "audit", "explain", "stress", "cost", "review", "export", "demo"]
 COMMANDS = [*VOTES_COMMANDS, "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
 
 

@@ -155,7 +155,8 @@ def print_table(
         optional: Columns to leave out, the least useful first.
         file: Where to find these columns.
     """
-    table = replace(table, rows=[[printable(cell) for cell in row] for row in table.rows])
+    columns, *rows = ([printable(cell) for cell in row] for row in (table.columns, *table.rows))
+    table = replace(table, columns=columns, rows=rows)
     width = console.width if console.is_terminal else _UNBOUNDED
     titles, dropped = _layout(table, width, text, optional)
     shown = [place for place, name in enumerate(table.columns) if name not in dropped]
