@@ -7,9 +7,12 @@ import json
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairduel import BadInputError
 from fairduel.votes import read_votes
+from fairduel.votes.shapes import SHAPES
 from fairduel.votes.votes import Votes
 
 FIRST, SECOND, TIE = 1.0, 0.0, 0.5
@@ -407,3 +410,29 @@ def test_evalica_and_arenakit_are_read_wholly(tmp_path):
     votes = read(tmp_path, "arenakit.csv", text).votes
     assert people(votes) == ["v1", "v2", "v1"]
     assert places(votes) == ["i1", "i1", "i2"]
+
+
+# ---------------------------------------------------------------------- anything in these columns
+
+PLAIN = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.sampled_from(["", "left", "first", "[", "{}"])
+)
+KEYS = st.sampled_from(
+    ["policy", "result", "value", "selected", "type", "was_cancelled", "completed_by", "content", "a", "b"]
+)
+ANYTHING = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.convert.__name__)
+@given(data=st.data())
+@settings(max_examples=12)
+def test_any_values_are_votes_set_aside_or_one_sentence(shape, data):
+    names = [name.replace("*", "q") for name in (*shape.needs, *(shape.uses or ()))]
+    columns = [*names, "model_a", "model_b"]
+    records = data.draw(st.lists(st.fixed_dictionaries(dict.fromkeys(columns, ANYTHING)), min_size=1, max_size=4))
+    try:
+        reading = read_votes(records)
+    except BadInputError:
+        return
+    assert len(reading.votes) + len(reading.set_aside) == reading.rows
+    assert set(reading.votes.row) | set(reading.set_aside["row"]) == set(range(len(records)))

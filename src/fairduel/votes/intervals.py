@@ -49,8 +49,8 @@ def rank_intervals(
         close = compared & ~found & (ratios > quantile / _MOST_UNDERSTATED)
         if likelihood is not None and close.any():
             pairs = np.argwhere(close)
-            cost = max(count**2, len(likelihood.differences))
-            nearest = np.argsort(-ratios[close], kind="stable")[: int(_MOST_COMPARED / cost) + 1]
+            effort = max(count**2, len(likelihood.differences))
+            nearest = np.argsort(-ratios[close], kind="stable")[: int(_MOST_COMPARED / effort) + 1]
             one, other = pairs[nearest].T
             units = np.eye(count, len(likelihood.theta))  # features per vote come after the scores
             factors = likelihood.steepness(units[one] - units[other], quantile / ratios[one, other])

@@ -194,11 +194,11 @@ def _last_message(value: Any) -> str | None:
 def summaries(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     """OpenAI's TL;DR comparisons: two summaries, each with its policy, and the index of the better one."""
     names = [f"{column['summaries']}[{place}].policy" for place in (0, 1)]
-    pairs = [value if isinstance(value, list) else [] for value in objects(frame[column["summaries"]])]
+    pairs = [_mappings(value) for value in objects(frame[column["summaries"]])]
     policies = [
         pl.Series(
             name,
-            [_text(p[place].get("policy")) if len(p) == 2 and isinstance(p[place], Mapping) else None for p in pairs],
+            [_text(p[place].get("policy")) if len(p) == 2 else None for p in pairs],
             dtype=pl.String,
         )
         for place, name in enumerate(names)
@@ -220,19 +220,22 @@ def label_studio(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     tasks = zip(objects(frame[column["data"]]), objects(frame[column["annotations"]]), strict=True)
     for place, (data, annotations) in enumerate(tasks):
         known = data if isinstance(data, Mapping) else {}
-        answers = [each for each in annotations if isinstance(each, Mapping)] if isinstance(annotations, list) else []
-        for each in answers or [{"was_cancelled": True}]:
+        for each in _mappings(annotations) or [{"was_cancelled": True}]:
             person = each.get("completed_by")
             told = {voter: person.get("email") or person.get("id") if isinstance(person, Mapping) else person}
             told |= {**known, time: each.get("created_at")}
             if each.get("was_cancelled"):
                 votes.append((place, {**told, winner: None, FAULT: UNANSWERED}))
                 continue
-            results = [result for result in each.get("result") or () if isinstance(result, Mapping)]
+            results = _mappings(each.get("result"))
             pairwise = [result for result in results if result.get("type") == "pairwise"]
             chosen = [_selected(result) for result in pairwise or results]
             votes += [(place, {**told, winner: side}) for side in chosen if side] or [(place, {**told, winner: None})]
     return Shaped(one_row_per_vote(frame, votes), {"winner": winner, "voter": voter, "time": time})
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _selected(result: Any) -> str | None:
