@@ -80,7 +80,7 @@ class Ledger:
         return outcome(self.submit(command).result())
 
     def listen(self, listener: Callable[[int, frozenset[str]], None]) -> None:
-        """After each commit, call a function with the log's position and the changed studies, on the ledger's thread."""
+        """After each commit, call a function with the position and the changed studies, on the ledger's thread."""
         self._listeners.append(listener)
 
     @property

@@ -36,6 +36,11 @@ Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_shown
 State = Literal["open", "paused", "closed"]
 Access = Literal["link", "invitation", "participant"]
 Number = Annotated[int, Field(strict=True)]
+Title = Annotated[str, Field(max_length=200), AfterValidator(_shown)]
+Question = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_shown)]
+VotesPerVoter = Annotated[Number, Field(ge=1, le=100_000)] | None
+UndoSeconds = Annotated[Number, Field(ge=0, le=3600)]
+DuelSeconds = Annotated[Number, Field(ge=1, le=30 * 86_400)]
 
 
 class Strict(BaseModel):
@@ -63,17 +68,17 @@ class Context(Strict):
 class Settings(Strict):
     """What can be changed while people vote."""
 
-    title: Annotated[str, Field(max_length=200), AfterValidator(_shown)] = ""
-    question: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_shown)]
+    title: Title = ""
+    question: Question
     instructions: Text = ""
     state: State = "open"
-    votes_per_voter: Annotated[Number, Field(ge=1, le=100_000)] | None = None
+    votes_per_voter: VotesPerVoter = None
     ties: bool = True
     skips: bool = True
     comments: bool = False
     show_names: bool = False
-    undo_seconds: Annotated[Number, Field(ge=0, le=3600)] = 60
-    duel_seconds: Annotated[Number, Field(ge=1, le=30 * 86_400)] = 3600
+    undo_seconds: UndoSeconds = 60
+    duel_seconds: DuelSeconds = 3600
     completion_code: Line | None = None
 
 
