@@ -122,7 +122,7 @@ def _findings(found: Audit) -> Json:
     return {
         "sentence": sentence,
         "details": details,
-        "advice": found.advice(),
+        "advice": [each.replace(" (flagged-rows.csv)", "") for each in found.advice()],  # a file of fairduel audit
         "basis": "after the audit" if after else "all votes",
         "ranking": _standings(found.shown),
         "everyone": _standings(found.everyone),
@@ -221,6 +221,7 @@ class Analyst:
         self._due: dict[str, float] = {}
         self._rested: dict[str, float] = {}
         self._changed = threading.Condition()
+        self._current: str | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="fairduel-analyst", daemon=True)
         self._thread.start()
@@ -228,6 +229,10 @@ class Analyst:
     def latest(self, study: str) -> Analysis:
         """Return the last analysis of a study; an empty one if there is none yet."""
         return self._found.get(study, Analysis())
+
+    def is_stale(self, study: str) -> bool:
+        """Whether a study has changed since its last analysis."""
+        return study in self._due or study == self._current or study not in self._found
 
     def want(self, study: str) -> None:
         """Say that a study has changed."""
@@ -249,6 +254,7 @@ class Analyst:
                 study = min(self._due, key=self._due.__getitem__, default=None)
                 wait = None if study is None else self._due[study] - time.monotonic()
                 if study is not None and wait is not None and wait <= 0.0:
+                    self._current = study
                     del self._due[study]
                     return study
                 self._changed.wait(wait)
@@ -261,8 +267,9 @@ class Analyst:
                 subject, position = self._describe(study)
                 with self._engine.connect() as connection:
                     self._found[study] = analyse(connection, subject, position)
-                self._announce(study)
             except Exception as error:  # noqa: BLE001  # the next change tries again
                 report_failure(error)
+            self._current = None
+            self._announce(study)
             now = time.monotonic()
             self._rested[study] = now + max(1.0, 3.0 * (now - began))

@@ -125,7 +125,8 @@ async def revoke_observers(service: guard.Running, _: guard.Operator, study: str
 @router.get("/studies/{study}/results", response_model=bodies.Results)
 async def get_results(service: guard.Running, _: guard.Reader, study: str) -> Json:
     """Return what the votes say."""
-    return await call(service, lambda ledger: replies.results(ledger, study, service.analyst.latest(study)))
+    stale, found = service.analyst.is_stale(study), service.analyst.latest(study)
+    return await call(service, lambda ledger: replies.results(ledger, study, found, stale=stale))
 
 
 @router.get("/studies/{study}/voters", response_model=bodies.VotersReply)

@@ -86,7 +86,7 @@ def list_studies(ledger: Ledger) -> Json:
     return {"studies": studies[::-1]}
 
 
-def results(ledger: Ledger, study: str, found: Analysis) -> Json:
+def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json:
     """Return the last analysis, with what is known without one."""
     here = find_study(ledger, study)
     asked, waiting, name = here.learner.agent.asked, here.counts["open"], here.learner.agent.title
@@ -100,7 +100,7 @@ def results(ledger: Ledger, study: str, found: Analysis) -> Json:
     return (found.results or empty) | {
         "position": ledger.state.position,
         "computed": found.computed,
-        "stale": found.computed is None or found.votes != here.counts["voted"],
+        "stale": stale,
         "votes": found.votes,
         "agent": {
             "name": name,

@@ -1,0 +1,120 @@
+"""Run a server for ``fairduel serve`` and ``fairduel poll``; needs the serve extra."""
+
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+
+from fairduel.cli import output
+from fairduel.errors import BadInputError
+from fairduel.service import commands
+from fairduel.service.api.app import Limits, create_app
+from fairduel.service.service import Service
+
+_STOPPED = "every acknowledged vote is on disk; rerun to resume."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server stores and listens.
+
+    Args:
+        folder: The store.
+        port: Port, or 0.
+        address: Address to listen on.
+        host_names: Names under which it may be called.
+        root_path: Subpath behind a proxy.
+        proxies: Addresses of trusted proxies.
+    """
+
+    folder: Path
+    port: int
+    address: str
+    host_names: list[str]
+    root_path: str
+    proxies: list[str]
+
+
+def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, new_key: bool = False) -> None:
+    """Run a server until it is stopped.
+
+    Args:
+        place: Where it stores and listens.
+        prepare: Called with the service and its address on the web before it is open; returns what to call at the end.
+        new_key: Whether to replace the operator's key.
+    """
+    _log_to_stderr()
+    listener = _listen(place.address, place.port)
+    try:
+        service = Service(place.folder)
+    except BaseException:
+        listener.close()
+        raise
+    name = place.host_names[0] if place.host_names else "127.0.0.1"
+    here = f"http://{name}:{listener.getsockname()[1]}{place.root_path}/"
+    finish: Callable[[], None] | None = None
+    try:
+        finish = prepare(service, here)
+        key: str | None = service.ledger.run(commands.replace_operator if new_key else commands.ensure_operator)
+        if key is None:
+            output.say(f"Operator: {here} (with the key of the first start; --new-key replaces it)")
+        else:
+            output.say(f"Operator: {here}#{key}", "Keep this link: its key is stored only as a hash.")
+        known = Limits().hosts | {place.address, *(name.lower() for name in place.host_names)}
+        app = create_app(service, limits=Limits(hosts=frozenset(known)), root_path=place.root_path)
+        _serve(app, listener, place.proxies)
+    finally:
+        if finish is not None:
+            finish()
+        service.close()
+        listener.close()
+    raise output.StoppedError(_STOPPED)
+
+
+def _serve(app: Any, listener: socket.socket, proxies: list[str]) -> None:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
+        timeout_graceful_shutdown=3,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn passes it on after it has stopped
+        return
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+    except OSError as error:
+        listener.close()
+        raise BadInputError(
+            f"cannot listen on {address} port {port}: {error.strerror}; choose another --port."
+        ) from error
+    return listener
+
+
+def _log_to_stderr() -> None:
+    """Log as one JSON object per line, so that machines can read it; requests only if they fail."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
