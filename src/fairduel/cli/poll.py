@@ -30,6 +30,7 @@ def poll(
     host_name: serving.HostNames = [],  # noqa: B006  # typer copies it
     root_path: serving.RootPath = "",
     proxy: serving.Proxies = [],  # noqa: B006
+    log_requests: serving.LogRequests = False,
 ) -> None:
     """Start a poll on some items and print the link to share.
 
@@ -44,4 +45,4 @@ def poll(
         output.say(f"Voters: {here}vote/{create_poll(service, items, question, votes)}")
         return lambda: None
 
-    run(Place(folder, port, address, host_name, root_path, proxy), prepare)
+    run(Place(folder, port, address, host_name, root_path, proxy, log_requests), prepare)

@@ -38,6 +38,7 @@ Proxies = Annotated[
         show_default="none",
     ),
 ]
+LogRequests = Annotated[bool, typer.Option("--log-requests", help="Log every request on stderr, as JSON lines.")]
 DEFAULT_FOLDER = Path("fairduel-votes")
 
 
@@ -48,6 +49,7 @@ def serve(
     host_name: HostNames = [],  # noqa: B006  # typer copies it
     root_path: RootPath = "",
     proxy: Proxies = [],  # noqa: B006
+    log_requests: LogRequests = False,
     demo: Annotated[bool, typer.Option("--demo", help="Add a study with simulated voters, a fifth of them liars.")] = (
         False
     ),
@@ -73,4 +75,4 @@ def serve(
         output.say(f"Simulated voters, a fifth of them liars, vote in study {simulated.study}.")
         return simulated.close
 
-    run(Place(folder, port, address, host_name, root_path, proxy), prepare, new_key=new_key)
+    run(Place(folder, port, address, host_name, root_path, proxy, log_requests), prepare, new_key=new_key)

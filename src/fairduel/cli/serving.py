@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import structlog
 import uvicorn
 
 from fairduel.cli import output
+from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import BadInputError
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
+from fairduel.service.logs import log_to
 from fairduel.service.service import Service
 
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
@@ -31,6 +32,7 @@ class Place:
         host_names: Names under which it may be called.
         root_path: Subpath behind a proxy.
         proxies: Addresses of trusted proxies.
+        log_requests: Whether to log every request, not only failures.
     """
 
     folder: Path
@@ -39,6 +41,7 @@ class Place:
     host_names: list[str]
     root_path: str
     proxies: list[str]
+    log_requests: bool
 
 
 def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, new_key: bool = False) -> None:
@@ -49,10 +52,12 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
         prepare: Called with the service and its address on the web before it is open; returns what to call at the end.
         new_key: Whether to replace the operator's key.
     """
-    _log_to_stderr()
+    log_to(sys.stderr, logging.INFO if place.log_requests else logging.WARNING)
     listener = _listen(place.address, place.port)
     try:
-        service = Service(place.folder)
+        skip_compile_notice()
+        with output.notices.status("Starting (compiles on first use) …"):
+            service = Service(place.folder)
     except BaseException:
         listener.close()
         raise
@@ -105,16 +110,3 @@ def _listen(address: str, port: int) -> socket.socket:
             f"cannot listen on {address} port {port}: {error.strerror}; choose another --port."
         ) from error
     return listener
-
-
-def _log_to_stderr() -> None:
-    """Log as one JSON object per line, so that machines can read it; requests only if they fail."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

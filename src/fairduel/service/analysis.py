@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, select
 
 from fairduel.errors import FairduelError
 from fairduel.service import schema
-from fairduel.service.store import report_failure
+from fairduel.service.logs import log_failure
 from fairduel.votes.audit import Audit, audit
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.votes import Votes
@@ -268,7 +268,7 @@ class Analyst:
                 with self._engine.connect() as connection:
                     self._found[study] = analyse(connection, subject, position)
             except Exception as error:  # noqa: BLE001  # the next change tries again
-                report_failure(error)
+                log_failure("analysis failed", error)
             self._current = None
             self._announce(study)
             now = time.monotonic()

@@ -22,6 +22,7 @@ from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
 from fairduel.service import schema, store
 from fairduel.service.log import Body, Event, Kind, next_event, sealed
+from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem, storage_failed
 from fairduel.service.projection import Changes, project
 from fairduel.service.state import State, StudyState
@@ -185,7 +186,7 @@ class Ledger:
                     done.append((future, None, error))
             self._commit()
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
-            store.report_failure(error)
+            log_failure("storage failed", error)
             self._reload()
             for _, future in batch:
                 future.set_exception(storage_failed())

@@ -13,8 +13,9 @@ from fairduel.service.analysis import Analyst, Subject
 from fairduel.service.commands import find_study
 from fairduel.service.learner import Learner
 from fairduel.service.ledger import Ledger
+from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
-from fairduel.service.store import read_events, report_failure
+from fairduel.service.store import read_events
 from fairduel.service.study import NewStudy, new_agent
 
 Json = dict[str, Any]
@@ -72,7 +73,7 @@ class Service:
             self.ledger.run(lambda ledger: _end_refold(ledger, study, learner, without))
         except Problem as problem:
             if problem.code != "not-found":
-                report_failure(problem)
+                log_failure("refold failed", problem)
 
     def _describe(self, study: str) -> tuple[Subject, int]:
         return self.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))

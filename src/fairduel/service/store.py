@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import structlog
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
 
 from fairduel.errors import BadInputError
@@ -15,15 +14,10 @@ from fairduel.service import learner as learners
 from fairduel.service import schema
 from fairduel.service.learner import DivergedError, Learner
 from fairduel.service.log import ABOUT_DUELS, Event, Kind, read_event
+from fairduel.service.logs import log_failure
 from fairduel.service.state import LastAnswer, OpenDuel, State, StudyState, add_open, note_shown
 
 DATABASE = "fairduel.db"
-_logger = structlog.get_logger("fairduel.service")
-
-
-def report_failure(error: BaseException) -> None:
-    """Log that something could not be stored."""
-    _logger.error("storage failed", error=f"{type(error).__name__}: {error}")
 
 
 class Store:
@@ -88,7 +82,7 @@ class Store:
             try:
                 study.learner = self._load_learner(connection, study)
             except DivergedError as error:
-                _logger.warning("learner refolded", study=study.study, reason=str(error))
+                log_failure("learner refolded", error)
                 refolded = Learner(study.about)
                 refolded.impose(read_events(connection, study=study.study), study.set_aside)
                 diverged.append((study, refolded))

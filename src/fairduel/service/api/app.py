@@ -1,11 +1,11 @@
 """The application: routes, limits, headers, and errors as problem+json."""
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -17,6 +17,7 @@ from fairduel.errors import FairduelError
 from fairduel.service.api import operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
+from fairduel.service.logs import log
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
 
@@ -24,7 +25,6 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-_logger = structlog.get_logger("fairduel.service")
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -251,5 +251,5 @@ class Watch:
             route = getattr(scope.get("route"), "path", "other")
             self._requests.labels(scope["method"] if route != "other" else "any", route, status).inc()
             self._seconds.labels(route).observe(seconds)
-            log = _logger.error if status >= 500 else _logger.info
-            log("request", method=scope["method"], route=route, status=status, ms=round(1000 * seconds, 1))
+            level = logging.ERROR if status >= 500 else logging.INFO
+            log(level, "request", method=scope["method"], route=route, status=status, ms=round(1000 * seconds, 1))

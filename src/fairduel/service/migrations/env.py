@@ -2,6 +2,7 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"])
-with context.begin_transaction():
-    context.run_migrations()
+if hasattr(context, "config"):  # not if something else imports this file
+    context.configure(connection=context.config.attributes["connection"])
+    with context.begin_transaction():
+        context.run_migrations()
