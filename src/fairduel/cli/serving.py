@@ -74,12 +74,13 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
         known = Limits().hosts | {place.address, *(name.lower() for name in place.host_names)}
         app = create_app(service, limits=Limits(hosts=frozenset(known)), root_path=place.root_path)
         _serve(app, listener, place.proxies)
+    except KeyboardInterrupt:
+        raise output.StoppedError(_STOPPED) from None
     finally:
         if finish is not None:
             finish()
         service.close()
         listener.close()
-    raise output.StoppedError(_STOPPED)
 
 
 def _serve(app: Any, listener: socket.socket, proxies: list[str]) -> None:
@@ -92,10 +93,7 @@ def _serve(app: Any, listener: socket.socket, proxies: list[str]) -> None:
         forwarded_allow_ips=proxies,
         timeout_graceful_shutdown=3,
     )
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:  # uvicorn passes it on after it has stopped
-        return
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(address: str, port: int) -> socket.socket:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, insert, update
-from sqlalchemy.exc import SQLAlchemyError
 
 from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
@@ -174,21 +173,14 @@ class Ledger:
     def _run(self, batch: list[tuple[Command[Any], Future[Any]]]) -> None:
         if self._state is None:
             self._reload()
-        done = list[tuple[Future[Any], Any, Exception | None]]()
+        wanted = [(command, future) for command, future in batch if future.set_running_or_notify_cancel()]
         try:
-            for command, future in batch:
-                before = self._state.position if self._state else 0
-                try:
-                    done.append((future, command(self), None))
-                except FairduelError as error:
-                    if self._state is not None and self._state.position != before:
-                        raise  # it appended something: nothing of this batch can be kept
-                    done.append((future, None, error))
-            self._commit()
+            done = [(future, *self._try(command)) for command, future in wanted]
+            changed = self._commit()
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()
-            for _, future in batch:
+            for _, future in wanted:
                 future.set_exception(storage_failed())
             return
         for future, result, problem in done:
@@ -196,21 +188,39 @@ class Ledger:
                 future.set_exception(problem)
             else:
                 future.set_result(result)
+        if changed:
+            self._announce(changed)
 
-    def _commit(self) -> None:
-        changed = self._pending.studies
+    def _try(self, command: Command[Any]) -> tuple[Any, FairduelError | None]:
+        """Run a command; return its result, or why it refused."""
+        before = self._state and self._state.position
+        try:
+            return command(self), None
+        except FairduelError as error:
+            if self._state is not None and self._state.position != before:
+                raise  # it appended something, so nothing of this batch can be kept
+            return None, error
+
+    def _commit(self) -> frozenset[str]:
+        """Write everything to disk, and return the studies that changed."""
         self._flush()
         self._connection.commit()
-        self._pending.studies = set()
-        if not changed:
-            return
+        changed = frozenset(self._pending.studies)
+        self._pending.studies.clear()
+        return changed
+
+    def _announce(self, changed: frozenset[str]) -> None:
+        """Save the learners that are due, and tell the listeners."""
         for name in changed & self.state.studies.keys():
             learner = self.state.studies[name].learner
             if learner.saved is not None:
                 self._saver.submit(learners.save, self.store.learner_file(name), learner.saved)
                 learner.saved = None
         for listener in self._listeners:
-            listener(self.state.position, frozenset(changed))
+            try:
+                listener(self.state.position, changed)
+            except Exception as error:  # noqa: BLE001  # what is on disk does not depend on it
+                log_failure("listener failed", error)
 
     def _flush(self) -> None:
         """Write the pending rows, without committing."""
@@ -228,17 +238,21 @@ class Ledger:
             write(_UPDATE_DUEL, rows)
 
     def _reload(self) -> None:
-        """Read the state from disk again, after a failure."""
+        """Read the state from disk again, after a failure; if that fails too, the next batch tries again."""
         self._pending, self._state = Changes(), None
-        with contextlib.suppress(SQLAlchemyError, OSError):
+        try:
             self._connection.rollback()
             self._load()
+        except Exception as error:  # noqa: BLE001  # this thread must go on
+            self._state = None
+            log_failure("cannot read the log", error)
 
     def _load(self) -> None:
         self._state, diverged = self.store.load(self._connection)
         for study, learner in diverged:
             self.adopt(study, learner)
-        self._commit()
+        if diverged:
+            self._commit()
 
 
 def outcome(result: Result) -> Result:

@@ -8,7 +8,7 @@ salted hash of them, so that they can be erased.
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -118,23 +118,23 @@ def read_event(position: int, study: str, kind: str, at: float, text: str, diges
         raise DamagedLogError(f"event {position} of the log is damaged: {error}.") from error
 
 
-def verify(events: Iterable[Event], before: bytes = GENESIS, position: int = 0) -> tuple[int, bytes]:
-    """Check that events follow each other, and return the position and the hash of the last one.
+def verified(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of a whole log after checking that each follows from the one before.
 
     Raises:
         DamagedLogError: An event was changed, removed or inserted.
 
     >>> one = next_event(GENESIS, 1, "", Kind.KEY_ADDED, 0.0, {})
-    >>> verify([one])[0]
-    1
+    >>> [event.position for event in verified([one])]
+    [1]
     """
-    for event in events:
-        position += 1
+    before = GENESIS
+    for position, event in enumerate(events, start=1):
         digest = event_hash(before, position, event.study, event.kind.value, event.at, event.text)
         if event.position != position or event.hash != digest:
             raise DamagedLogError(f"the log is damaged at event {position}: its hash does not fit the events before.")
         before = digest
-    return position, before
+        yield event
 
 
 def sealed(text: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from fairduel.errors import BadInputError
 from fairduel.service import learner as learners
 from fairduel.service import schema
 from fairduel.service.learner import DivergedError
-from fairduel.service.log import DamagedLogError, Event, read_receipt, seal, verify
+from fairduel.service.log import DamagedLogError, Event, read_receipt, seal, verified
 from fairduel.service.projection import Changes, project
 from fairduel.service.store import DATABASE, folded_learner, last_refold, load_state, read_events, reading
 
@@ -37,30 +37,28 @@ class Check:
 
 def check(folder: Path) -> Check:
     """Check the log's hash chain, and that everything else in the store follows from the log."""
-    with reading(folder) as connection:
-        try:
+    try:
+        with reading(folder) as connection:
             return _check(connection)
-        except (SQLAlchemyError, sqlite3.Error, DamagedLogError, ValueError, TypeError) as error:
-            problem = error.orig if isinstance(error, DBAPIError) else error
-            return Check(0, "", 0, (f"The store cannot be read: {problem}",))
+    except BadInputError:
+        raise
+    except (SQLAlchemyError, sqlite3.Error, DamagedLogError, ValueError, TypeError) as error:
+        problem = error.orig if isinstance(error, DBAPIError) else error
+        return Check(0, "", 0, (f"The store cannot be read: {problem}",))
 
 
 def _check(connection: Connection) -> Check:
-    changes = Changes()
+    changes, head, position = Changes(), "", 0
     sealed = dict[tuple[int, str], str]()
-
-    def projected() -> Iterator[Event]:
-        for event in read_events(connection):
-            project(event, changes)
-            changes.events.clear()  # only the rows that follow from them are compared
-            for field in _PERSONAL & event.body.keys():
-                sealed[event.position, field] = event.body[field]
-            yield event
-
-    position, digest = verify(projected())
+    for event in verified(read_events(connection)):
+        project(event, changes)
+        changes.events.clear()  # only the rows that follow from them are compared
+        for field in _PERSONAL & event.body.keys():
+            sealed[event.position, field] = event.body[field]
+        head, position = event.receipt, event.position
     problems = [*_broken_pages(connection), *_wrong_rows(connection, changes), *_wrong_texts(connection, sealed)]
     votes = sum(row["status"] == "voted" for row in changes.duels.values())
-    return Check(position, f"{position}-{digest.hex()}" if position else "", votes, tuple(problems))
+    return Check(position, head, votes, tuple(problems))
 
 
 def _broken_pages(connection: Connection) -> Iterator[str]:
@@ -167,14 +165,6 @@ def find_receipt(folder: Path, receipt: str) -> Event | None:
     wanted = read_receipt(receipt)
     if wanted is None:
         raise BadInputError(f"{receipt!r} is not a receipt; it looks like 12-9f3a… (a number and 64 digits).")
-    found: list[Event] = []
-
-    def watched(events: Iterator[Event]) -> Iterator[Event]:
-        for event in events:
-            if (event.position, event.hash) == wanted:
-                found.append(event)
-            yield event
-
     with reading(folder) as connection:
-        verify(watched(read_events(connection)))
+        found = [event for event in verified(read_events(connection)) if (event.position, event.hash) == wanted]
     return found[0] if found else None

@@ -48,7 +48,11 @@ class Store:
         path = folder / DATABASE
         path.touch(mode=0o600)
         self.engine = open_database(path)
-        schema.migrate(self.engine)
+        try:
+            schema.migrate(self.engine)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close all files."""
