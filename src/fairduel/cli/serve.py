@@ -28,7 +28,9 @@ HostNames = Annotated[
         show_default="localhost",
     ),
 ]
-RootPath = Annotated[str, typer.Option(metavar="PATH", help="Subpath under which a proxy offers the server.")]
+RootPath = Annotated[
+    str, typer.Option(metavar="PATH", help="Subpath under which a proxy offers the server, and which it strips.")
+]
 Proxies = Annotated[
     list[str],
     typer.Option(

@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 
 from fairduel.cli import output
-from fairduel.core.compiling import skip_compile_notice
+from fairduel.core import compiling
 from fairduel.errors import BadInputError
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
@@ -55,14 +55,13 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
     log_to(sys.stderr, logging.INFO if place.log_requests else logging.WARNING)
     listener = _listen(place.address, place.port)
     try:
-        skip_compile_notice()
+        compiling.skip_compile_notice()
         with output.notices.status("Starting (compiles on first use) …"):
             service = Service(place.folder)
     except BaseException:
         listener.close()
         raise
-    name = place.host_names[0] if place.host_names else "127.0.0.1"
-    here = f"http://{name}:{listener.getsockname()[1]}{place.root_path}/"
+    here = f"{_origin(place, listener.getsockname()[1])}{place.root_path}/"
     finish: Callable[[], None] | None = None
     try:
         finish = prepare(service, here)
@@ -72,8 +71,7 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
         else:
             output.say(f"Operator: {here}#{key}", "Keep this link: its key is stored only as a hash.")
         known = Limits().hosts | {place.address, *(name.lower() for name in place.host_names)}
-        app = create_app(service, limits=Limits(hosts=frozenset(known)), root_path=place.root_path)
-        _serve(app, listener, place.proxies)
+        _serve(create_app(service, limits=Limits(hosts=frozenset(known))), listener, place)
     except KeyboardInterrupt:
         raise output.StoppedError(_STOPPED) from None
     finally:
@@ -83,14 +81,21 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
         listener.close()
 
 
-def _serve(app: Any, listener: socket.socket, proxies: list[str]) -> None:
+def _origin(place: Place, port: int) -> str:
+    """Where people reach the server: a proxy is taken to offer https on its usual port."""
+    name = place.host_names[0] if place.host_names else "127.0.0.1"
+    return f"https://{name}" if place.proxies else f"http://{name}:{port}"
+
+
+def _serve(app: Any, listener: socket.socket, place: Place) -> None:
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies,
+        proxy_headers=bool(place.proxies),
+        forwarded_allow_ips=place.proxies,
+        root_path=place.root_path,
         timeout_graceful_shutdown=3,
     )
     uvicorn.Server(config).run(sockets=[listener])

@@ -62,20 +62,18 @@ class Limits:
     most_streams: int = 100
 
 
-def create_app(service: Service, *, limits: Limits | None = None, root_path: str = "") -> FastAPI:
+def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
     """Create the application for a running service.
 
     Args:
         service: The service; the caller closes it.
         limits: How much to take.
-        root_path: Subpath under which a proxy offers the application.
     """
     limits = limits or Limits()
     app = FastAPI(
         title="fairduel",
         version=__version__,
         summary="Live voting that learns what people prefer, even when some of them lie.",
-        root_path=root_path,
         docs_url=None,
         redoc_url=None,
     )
