@@ -19,7 +19,9 @@ PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
 CHEAP = {
     "cost": {"--runs": "1", "--voters": "3", "--votes-per-day": "2", "--days": "1"},
     "leaderboard": {"--runs": "1", "--jobs": "1"},
+    "poll": {"--port": "0"},
     "reproduce": {"--runs": "1", "--jobs": "1"},
+    "serve": {"--port": "0"},
     "simulate": {"--runs": "1", "--jobs": "1", "--horizon": "300"},
     "sweep": {"--jobs": "1"},
     "tune": {"--runs": "2", "--jobs": "1"},
@@ -44,6 +46,7 @@ def small_experiments(monkeypatch):
     monkeypatch.setattr(table1, "REFERENCE_HORIZON", 200)
     monkeypatch.setattr(table1, "BUDGETS", (5, 10, 20))
     monkeypatch.setattr(table1, "REFERENCE_BUDGET", 10)
+    monkeypatch.setattr("fairduel.cli.serving._serve", lambda *_: None)  # it would run until it is stopped
     some_claims, some_problems = claims.all_claims()[:2], tuning.paper_problems()[:1]
     monkeypatch.setattr(claims, "all_claims", lambda: some_claims)
     monkeypatch.setattr("fairduel.cli.tune.paper_problems", lambda: some_problems)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import fairduel
-from fairduel.cli import results
+from fairduel.cli import results, store
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
 from fairduel.cli.cost import cost_command
@@ -16,9 +16,11 @@ from fairduel.cli.export import export_command
 from fairduel.cli.help import Command, Group
 from fairduel.cli.leaderboard import leaderboard
 from fairduel.cli.output import Record, reporting
+from fairduel.cli.poll import poll
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.review import review_command
+from fairduel.cli.serve import serve
 from fairduel.cli.simulate import simulate
 from fairduel.cli.stress import stress_command
 from fairduel.cli.sweep import sweep
@@ -59,6 +61,7 @@ def fairduel_command(
     """Find what people prefer, even when some of them lie.
 
     Have a file of votes? Start with [bold]fairduel demo[/bold], then [bold]fairduel rank votes.csv[/bold].
+    Want to collect votes? Start with [bold]fairduel serve --demo[/bold].
     Comparing algorithms? Start with [bold]fairduel reproduce figure1[/bold].
     """
 
@@ -76,6 +79,9 @@ _VOTES: dict[str, Callable[..., Record]] = {
 _BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]
 for name, command in _VOTES.items():
     app.command(name, cls=Command, rich_help_panel="Votes")(reporting(command))
+for live in (serve, poll):  # they run until they are stopped, so there is nothing to report
+    app.command(cls=Command, rich_help_panel="Live voting")(live)
+app.add_typer(store.app, name="store", rich_help_panel="Live voting")
 for command in _BENCHMARKS:
     app.command(cls=Command, rich_help_panel="Benchmarks")(reporting(command))
 app.add_typer(results.app, name="results", rich_help_panel="Benchmarks")

@@ -1,0 +1,102 @@
+"""``fairduel store``: check, back up, restore and replay what a server has stored."""
+
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairduel.checks import needs_extra
+from fairduel.cli import output
+from fairduel.cli.help import Command, Group
+from fairduel.errors import BadInputError
+
+if TYPE_CHECKING:
+    from fairduel.service.maintenance import Check
+
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of  fairduel serve.")]
+
+
+@app.callback()
+def store() -> None:
+    """Check, back up, restore and replay what a server has stored.
+
+    Everything but restore also works while the server runs.
+    """
+
+
+def check(folder: Folder) -> output.Record:
+    """Check that the log is complete and that all else follows from it."""
+    found = _maintenance().check(folder)
+    _refuse_damage(folder, found)
+    output.say(_intact(folder, found))
+    return output.record(**asdict(found))
+
+
+def backup(
+    folder: Folder, to: Annotated[Path, typer.Argument(metavar="TO", help="New folder for the backup.")]
+) -> output.Record:
+    """Copy a store as it is at this moment, and check the copy."""
+    found = _maintenance().backup(folder, to)
+    _refuse_damage(to, found)
+    output.say(_intact(to, found))
+    return output.record(**asdict(found))
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FROM", help="Folder of the backup.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder for the server.")],
+) -> output.Record:
+    """Copy a backup into a new folder, if it is undamaged."""
+    found = _maintenance().restore(source, folder)
+    _refuse_damage(folder, found)
+    output.say(_intact(folder, found))
+    return output.record(**asdict(found))
+
+
+def replay(folder: Folder) -> output.Record:
+    """Learn each study again from its log, and compare with what a restart would use."""
+    replays = list(_maintenance().replay(folder))
+    for each in replays:
+        result = each.problem or f"same state after {each.events:,} events."
+        output.say(f"{each.question} ({each.study}): {result}")
+    if not replays:
+        output.say("There are no studies.")
+    if any(each.problem for each in replays):
+        raise BadInputError("a study's learner differs from its log; restarting the server folds it again.")
+    return output.record(studies=[asdict(each) for each in replays])
+
+
+def receipt(
+    folder: Folder,
+    text: Annotated[str, typer.Argument(metavar="RECEIPT", help="Receipt of a vote: position-hash.")],
+) -> output.Record:
+    """Say whether the vote of a receipt is in the log."""
+    event = _maintenance().find_receipt(folder, text)
+    if event is None:
+        raise BadInputError("this receipt is not in the log.")
+    said = event.body.get("answer", event.kind.value)
+    output.say(f"The log is intact, and event {event.position:,} is as the receipt says: {said}.")
+    return output.record(position=event.position, study=event.study, kind=event.kind.value, body=event.body)
+
+
+def _maintenance() -> ModuleType:
+    with needs_extra("serve"):
+        from fairduel.service import maintenance  # noqa: PLC0415  # optional
+    return maintenance
+
+
+def _intact(folder: Path, found: "Check") -> str:
+    head = f"Head: {found.head}." if found.head else "The log is empty."
+    return f"{folder} is intact: {found.events:,} events, {found.votes:,} votes. {head}"
+
+
+def _refuse_damage(folder: Path, found: "Check") -> None:
+    if found.problems:
+        raise BadInputError(f"{folder} is damaged: {' '.join(found.problems)}")
+
+
+for command in (check, backup, restore, replay, receipt):
+    app.command(cls=Command)(output.reporting(command))

@@ -1,0 +1,42 @@
+"""A server in this process, to try things out."""
+
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from fairduel.service import commands
+from fairduel.service.api.app import Limits, create_app
+from fairduel.service.service import Service
+
+
+@contextmanager
+def local_server(folder: Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
+    """Run a server on a free port of this machine; yields its address and the operator's key.
+
+    Args:
+        folder: The store; a temporary one by default.
+        limits: How much the server takes.
+    """
+    with tempfile.TemporaryDirectory() as temporary, socket.create_server(("127.0.0.1", 0)) as listener:
+        service = Service(folder or Path(temporary))
+        try:
+            key = service.ledger.run(commands.replace_operator)
+            app = create_app(service, limits=limits)
+            server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            thread.start()
+            while not server.started and thread.is_alive():
+                time.sleep(0.01)
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}", key
+            finally:
+                server.should_exit = True
+                thread.join()
+        finally:
+            service.close()

@@ -1,0 +1,81 @@
+"""Ledgers with a study and voters, without HTTP."""
+
+import random
+from dataclasses import dataclass, field
+
+from fairduel.service import commands, voting
+from fairduel.service.keys import Holder
+from fairduel.service.ledger import Ledger
+from fairduel.service.study import NewStudy
+
+
+def about(items=5, **settings):
+    return NewStudy(question="Which?", items=[{"name": f"item {n}"} for n in range(items)], **settings)
+
+
+@dataclass
+class Booth:
+    """A ledger, one study and its voters."""
+
+    folder: object
+    clock: object
+    settings: dict
+    ledger: Ledger = None
+    study: str = ""
+    voters: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.open()
+        self.study = self.run(commands.create_study, about(**self.settings)).study
+        self.join(4)
+
+    def open(self):
+        self.ledger = Ledger(self.folder, sweep=voting.sweep, clock=self.clock)
+
+    def run(self, command, *arguments, **named):
+        return self.ledger.run(lambda ledger: command(ledger, *arguments, **named))
+
+    def join(self, count):
+        for _ in range(count):
+            self.voters.append(Holder("voter", self.study, self.run(voting.join, self.study, None, None)[0]))
+
+    def ask(self, voter=0, count=1):
+        return self.run(voting.ask, self.voters[voter], count)["duels"]
+
+    def answer(self, duel, given="left", voter=0, key="key"):
+        return self.run(voting.answer, self.voters[voter], duel, key, given, None, None)
+
+    def undo(self, duel, voter=0):
+        return self.run(voting.undo, self.voters[voter], duel)
+
+    def vote(self, count, seed=0):
+        """Let voters vote, skip and undo at random; what they say does not depend on the sides."""
+        rng = random.Random(seed)
+        for _ in range(count):
+            voter = rng.randrange(len(self.voters))
+            for duel in self.ask(voter):
+                given = rng.choice(["lower", "higher", "tie", "skip"])
+                if given in ("lower", "higher"):
+                    is_left = (duel["left"]["text"] < duel["right"]["text"]) == (given == "lower")
+                    given = "left" if is_left else "right"
+                self.answer(duel["duel"], given, voter)
+                if rng.random() < 0.1 and self.state.about.undo_seconds:
+                    self.undo(duel["duel"], voter)
+
+    @property
+    def state(self):
+        return self.ledger.state.studies[self.study]
+
+    def restart(self):
+        self.ledger.close()
+        self.open()
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self):
+        self.now = 1_700_000_000.0
+
+    def __call__(self):
+        return self.now

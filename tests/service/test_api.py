@@ -1,0 +1,360 @@
+"""The HTTP interface: who may do what, what is refused, and how."""
+
+import io
+import json
+import random
+import string
+import threading
+import time
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from PIL import Image
+from starlette.testclient import TestClient
+
+from fairduel.service import commands
+from fairduel.service.api.app import Limits, create_app
+from fairduel.service.api.guard import RateLimit
+from fairduel.service.local import local_server
+from fairduel.service.service import Service
+
+ITEMS = [{"name": name} for name in ("tea", "milk", "water", "=1+1")]
+STUDY = {"question": "Which is better?", "items": ITEMS, "repeat_pairs": True}
+
+
+def unlimited():
+    return Limits(
+        hosts=frozenset({"testserver", "127.0.0.1"}),
+        address=RateLimit(1e9, 1e9),
+        joins=RateLimit(1e9, 1e9),
+        voter=RateLimit(1e9, 1e9),
+    )
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    service = Service(tmp_path_factory.mktemp("api"))
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def key(service):
+    return service.ledger.run(commands.ensure_operator)
+
+
+@pytest.fixture(scope="module")
+def app(service):
+    return create_app(service, limits=unlimited())
+
+
+@pytest.fixture
+def anyone(app):
+    return TestClient(app, raise_server_exceptions=True)
+
+
+@pytest.fixture
+def operator(app, key):
+    return TestClient(app, headers={"Authorization": f"Bearer {key}"})
+
+
+@pytest.fixture
+def study(operator):
+    return operator.post("/api/studies", json=STUDY).json()["study"]
+
+
+@pytest.fixture
+def voter(app, study):
+    client = TestClient(app)
+    assert client.post(f"/api/studies/{study}/voters", json={}).status_code == 201
+    return client
+
+
+def vote(client, study, given="left", key="key"):
+    duel = client.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
+    path = f"/api/studies/{study}/duels/{duel}"
+    return path, client.post(f"{path}/answer", json={"answer": given}, headers={"Idempotency-Key": key})
+
+
+def problem(response):
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == response.status_code
+    assert body["detail"].endswith(".")
+    return response.status_code, body["code"]
+
+
+def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
+    assert voter.get(f"/api/studies/{study}/ballot").json()["joined"]
+    path, reply = vote(voter, study)
+    assert reply.status_code == 200
+    assert voter.post(f"{path}/answer", json={"answer": "left"}, headers={"Idempotency-Key": "key"}).text == reply.text
+    receipts = voter.get(f"/api/studies/{study}/receipt").json()
+    assert [each["receipt"] for each in receipts["answers"]] == [reply.json()["receipt"]]
+    assert voter.get(f"/api/receipts/{reply.json()['receipt']}").json()["valid"]
+    assert voter.post(f"{path}/undo", json={}).json()["progress"]["votes"] == 0
+    counts = operator.get(f"/api/studies/{study}").json()["counts"]
+    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1}
+
+
+def test_results_come_from_the_recorded_votes(operator, app, study):
+    voters = [TestClient(app) for _ in range(5)]
+    for client in voters:
+        client.post(f"/api/studies/{study}/voters", json={})
+    for number in range(30):
+        client = voters[number % 5]
+        duel = client.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]
+        given = "left" if duel["left"]["text"] > duel["right"]["text"] else "right"
+        path = f"/api/studies/{study}/duels/{duel['duel']}/answer"
+        client.post(path, json={"answer": given}, headers={"Idempotency-Key": str(number)})
+    for _ in range(200):
+        found = operator.get(f"/api/studies/{study}/results").json()
+        if found["votes"] == 30 and not found["stale"]:
+            break
+        time.sleep(0.1)
+    assert found["ranking"][0]["item"] == "water"
+    assert "water" in found["sentence"]
+    assert found["needs"] is None
+    assert sum(bar["votes"] for bar in found["activity"]) == 30
+    assert found["balance"]["left"] + found["balance"]["right"] == 30
+    assert {each["how"] for each in found["certificates"]} == {"dropped", "flipped"}
+    rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
+    assert [row["votes"] for row in rows] == [6] * 5
+    aside = operator.patch(f"/api/studies/{study}/voters/{rows[0]['voter']}", json={"set_aside": True})
+    assert aside.json()["set_aside"]
+    for table in ("votes", "duels", "voters", "ranking", "log"):
+        for form in ("csv", "jsonl", "parquet"):
+            file = operator.get(f"/api/studies/{study}/exports/{table}.{form}")
+            assert file.status_code == 200
+            assert len(file.content) > 100
+    lines = operator.get(f"/api/studies/{study}/exports/votes.csv").text.splitlines()
+    assert len(lines) == 31
+    assert "'=1+1" in operator.get(f"/api/studies/{study}/exports/votes.csv").text
+    assert operator.get(f"/api/studies/{study}/exports/secrets.csv").status_code == 422
+
+
+def test_keys_open_only_their_own_doors(app, operator, anyone, voter, study):
+    other = operator.post("/api/studies", json=STUDY).json()["study"]
+    seen = operator.post(f"/api/studies/{study}/observers", json={}).json()
+    observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
+    assert seen["link"] == f"observe/{study}#{seen['key']}"
+    pages = ["", "/results", "/exports/votes.csv"]
+    for page in pages:
+        assert observer.get(f"/api/studies/{study}{page}").status_code == 200
+        assert problem(observer.get(f"/api/studies/{other}{page}")) == (404, "not-found")
+        assert problem(voter.get(f"/api/studies/{study}{page}")) == (404, "not-found")
+        assert problem(anyone.get(f"/api/studies/{study}{page}")) == (401, "no-key")
+    for client, status in ((observer, 404), (voter, 401), (anyone, 401)):
+        assert client.get("/api/studies").status_code == status
+        assert client.post("/api/studies", json=STUDY).status_code == status
+    assert observer.get(f"/api/studies/{study}/voters").status_code == 404
+    assert problem(observer.post(f"/api/studies/{study}/duels", json={})) == (404, "not-found")
+    wrong = TestClient(app, headers={"Authorization": "Bearer fdo_guess"})
+    assert problem(wrong.get("/api/studies")) == (401, "no-key")
+    assert operator.delete(f"/api/studies/{study}/observers").status_code == 204
+    assert problem(observer.get(f"/api/studies/{study}/results")) == (401, "no-key")
+
+
+def test_a_session_cookie_cannot_be_read_or_sent_by_others(app, key, anyone):
+    response = anyone.post("/api/session", json={"key": key})
+    assert response.json() == {"scope": "operator", "study": None}
+    cookie = response.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert anyone.get("/api/studies").status_code == 200
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        assert problem(anyone.post("/api/studies", json=STUDY, headers=headers)) == (403, "cross-site")
+    form = anyone.post("/api/studies", data={"question": "x"})
+    assert problem(form) == (415, "wrong-type")
+    assert anyone.delete("/api/session").status_code == 204
+    assert anyone.get("/api/studies").status_code == 401
+    secure = TestClient(app, base_url="https://testserver").post("/api/session", json={"key": key})
+    assert "Secure" in secure.headers["set-cookie"]
+
+
+def test_invitations_and_participants(app, operator, anyone):
+    invited = operator.post("/api/studies", json=STUDY | {"access": "invitation"}).json()["study"]
+    assert problem(anyone.post(f"/api/studies/{invited}/voters", json={})) == (409, "not-invited")
+    made = operator.post(f"/api/studies/{invited}/invitations", json={"names": ["Ada"]}).json()["invitations"][0]
+    guest = TestClient(app)
+    assert guest.post("/api/session", json={"key": made["key"]}).json()["scope"] == "voter"
+    assert vote(guest, invited)[1].json()["counted"]
+    crowd = operator.post("/api/studies", json=STUDY | {"access": "participant"}).json()["study"]
+    assert problem(anyone.post(f"/api/studies/{crowd}/voters", json={})) == (409, "not-invited")
+    joined = [anyone.post(f"/api/studies/{crowd}/voters", json={"participant": "p1"}).json() for _ in range(2)]
+    assert joined[0]["voter"] == joined[1]["voter"]
+    assert joined[0]["key"] != joined[1]["key"]
+
+
+def test_every_answer_has_the_security_headers(anyone):
+    for path in ("/healthz", "/api/studies", "/nowhere"):
+        headers = anyone.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+
+
+def test_other_host_names_are_refused(anyone):
+    assert problem(anyone.get("/healthz", headers={"Host": "evil.example"})) == (421, "wrong-host")
+
+
+def test_rate_limits_say_when_to_come_back(service, key):
+    limits = Limits(hosts=frozenset({"testserver"}), joins=RateLimit(0.5, 3))
+    client = TestClient(create_app(service, limits=limits), headers={"Authorization": f"Bearer {key}"})
+    study = client.post("/api/studies", json=STUDY).json()["study"]
+    replies = [client.post(f"/api/studies/{study}/voters", json={}) for _ in range(6)]
+    assert [reply.status_code for reply in replies] == [201] * 3 + [429] * 3
+    assert problem(replies[-1]) == (429, "too-many-requests")
+    assert 1 <= int(replies[-1].headers["retry-after"]) <= 3
+
+
+BAD_BODIES = {
+    "nan": b'{"answer": "left", "seconds": NaN}',
+    "infinity": b'{"answer": "left", "seconds": 1e999}',
+    "text": b'{"answer": "left", "seconds": "inf"}',
+    "surrogate": b'{"answer": "left", "comment": "\\ud800"}',
+    "null byte": b'{"answer": "left", "comment": "\\u0000"}',
+    "unknown field": b'{"answer": "left", "weight": 9}',
+    "not an answer": b'{"answer": "both"}',
+    "deep": b"[" * 20_000,
+    "long number": b'{"answer": ' + b"9" * 5000 + b"}",
+    "not JSON": b"\xff\xfe",
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_bad_bodies_are_refused(voter, study, name):
+    duel = voter.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
+    headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    response = voter.post(f"/api/studies/{study}/duels/{duel}/answer", content=BAD_BODIES[name], headers=headers)
+    assert problem(response)[0] in {400, 422}
+
+
+def test_large_bodies_are_refused(operator, voter, study):
+    json_type = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+    assert problem(voter.post(f"/api/studies/{study}/duels", content=b" " * 10_000_000, headers=json_type))[0] == 413
+    assert problem(operator.post("/api/studies", content=b" " * 21_000_000, headers=json_type))[0] == 413
+    many = STUDY | {"items": [{"name": str(n)} for n in range(1001)]}
+    assert problem(operator.post("/api/studies", json=many))[0] == 422
+    bomb = operator.post("/api/images", content=b"GIF89a" + b"\xff" * 100, headers={"Content-Type": "image/gif"})
+    assert problem(bomb) == (422, "invalid")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"items": [{"name": "one"}]},
+        {"items": [{"name": "one"}, {"name": "one"}]},
+        {"items": [{"name": "a"}, {"name": "b", "image": "0" * 64}]},
+        {"items": [{"name": " a"}, {"name": "b"}]},
+        {"agent": "barbar"},
+        {"agent": "os:system"},
+        {"agent_settings": {"self_duels": True}},
+        {"agent_settings": {"ridge": -1}},
+        {"agent_settings": {"no_such": 1}},
+        {"contexts": [{"name": "p", "contents": {"tea": "x"}}]},
+        {"contexts": [{"name": "p", "contents": {"tea": "x", "stranger": "y"}}]},
+        {"question": ""},
+        {"question": "hidden \u202e text"},
+        {"votes_per_voter": 0},
+        {"undo_seconds": 1e300},
+    ],
+    ids=str,
+)
+def test_a_wrong_study_is_refused_in_one_sentence(operator, wrong):
+    assert problem(operator.post("/api/studies", json=STUDY | wrong)) == (422, "invalid")
+
+
+def test_images_are_encoded_again(operator, anyone):
+    buffer = io.BytesIO()
+    Image.new("RGB", (3000, 10), "red").save(buffer, "PNG", pnginfo=None)
+    sent = buffer.getvalue() + b"<script>alert(1)</script>"
+    reply = operator.post("/api/images", content=sent, headers={"Content-Type": "image/png"})
+    assert reply.status_code == 201
+    assert reply.json()["width"] == 2000
+    got = anyone.get(f"/api/images/{reply.json()['image']}")
+    assert got.headers["content-type"] == "image/png"
+    assert "immutable" in got.headers["cache-control"]
+    assert b"script" not in got.content
+    items = [{"name": "a", "image": reply.json()["image"]}, {"name": "b"}]
+    assert operator.post("/api/studies", json=STUDY | {"items": items}).status_code == 201
+
+
+def test_metrics_and_logs_hold_no_secrets(operator, voter, study, key, caplog):
+    with caplog.at_level("INFO", logger="fairduel.service"):
+        vote(voter, study)
+        operator.get(f"/api/studies/{study}/results?secret=1")
+    text = operator.get("/metrics").text + "".join(str(vars(record)) for record in caplog.records)
+    assert "/api/studies/{study}/results" in text
+    assert "fairduel_duels" in text
+    assert not any(secret in text for secret in (key, "secret=1", study))
+
+
+def test_pages_are_told_when_something_changes():
+    with local_server(limits=unlimited()) as (url, key):
+        headers = {"Authorization": f"Bearer {key}"}
+        study = httpx.post(f"{url}/api/studies", json=STUDY, headers=headers).json()["study"]
+        positions = []
+        with httpx.stream("GET", f"{url}/api/studies/{study}/events", headers=headers, timeout=20) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            for line in stream.iter_lines():
+                if line.startswith("data: "):
+                    positions.append(json.loads(line[6:])["position"])
+                    if len(positions) == 1:
+                        join = f"{url}/api/studies/{study}/voters"
+                        threading.Thread(target=httpx.post, args=(join,), kwargs={"json": {}}).start()
+                    if positions[-1] > positions[0]:
+                        break
+        assert positions[-1] > positions[0]
+
+
+def test_random_requests_cause_no_server_error(app, operator, voter, study):
+    """Generated from the schema, valid and invalid, as an operator and as a voter."""
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+    assert len(list(schema.get_all_operations())) > 20
+    rng, requests = random.Random(0), 0
+    for operation in schema.get_all_operations():
+        found = operation.ok()
+        if found.path.endswith("/events"):
+            continue
+
+        @settings(
+            max_examples=4,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=found.as_strategy())
+        def send(case):
+            nonlocal requests
+            requests += 1
+            client = rng.choice([operator, voter])
+            if rng.random() < 0.7 and "study" in (case.path_parameters or {}):
+                case.path_parameters["study"] = study
+            arguments = case.as_transport_kwargs(base_url="http://testserver")
+            arguments.pop("cookies", None)
+            response = client.request(**{name: value for name, value in arguments.items() if value is not None})
+            assert response.status_code < 500, (case.method, case.path, response.text)
+
+        send()
+    assert requests > 100
+
+
+def test_random_bytes_cause_no_server_error(operator, voter, study):
+    rng = random.Random(0)
+    paths = [f"/api/studies/{study}/duels", "/api/session", "/api/studies", f"/api/studies/{study}/duels/x/answer"]
+    for _ in range(150):
+        letters = string.printable + "é\u202e\0"
+        path = rng.choice([*paths, "/" + "".join(rng.choices(string.ascii_letters + "/%.#?", k=20))])
+        body = "".join(rng.choices(letters + '{}[]":,' * 9, k=rng.randrange(60))).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": "k" * rng.randrange(100)}
+        for client in (operator, voter):
+            assert client.post(path, content=body, headers=headers).status_code < 500

@@ -1,0 +1,234 @@
+"""Crashes: what was acknowledged is on disk, and nothing is counted twice."""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+from contextlib import closing, suppress
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+
+from fairduel.service import maintenance, voting
+from fairduel.service.ledger import Ledger
+from fairduel.service.problems import Problem
+from fairduel.service.store import read_events
+from helpers.booth import Booth, Clock
+
+
+def _vote_until_killed(folder, voters, acknowledged, seed):
+    """Vote with one thread per voter, and write each receipt to a pipe once it is acknowledged."""
+    ledger = Ledger(folder, sweep=voting.sweep)
+    write = threading.Lock()
+
+    def vote(holder, rng):
+        while True:
+            duel = ledger.run(lambda ledger: voting.ask(ledger, holder, 1))["duels"][0]["duel"]
+            given, key = rng.choice(["left", "right", "tie"]), str(rng.random())
+            command = partial(voting.answer, holder=holder, duel=duel, key=key, given=given, seconds=None, comment=None)
+            reply = ledger.run(command)
+            with write:
+                os.write(acknowledged, f"{reply['receipt']} {duel}\n".encode())
+
+    for number, holder in enumerate(voters):
+        threading.Thread(target=vote, args=(holder, random.Random(f"{seed} {number}")), daemon=True).start()
+    threading.Event().wait()
+
+
+def test_no_acknowledged_vote_is_lost_by_sigkill(new_booth):
+    booth = new_booth(items=6)
+    booth.join(12)
+    booth.ledger.close()
+    rng, receipts = random.Random(0), []
+    for kill in range(5):
+        ours, theirs = os.pipe()
+        arguments = (booth.folder, booth.voters, theirs, kill)
+        child = multiprocessing.get_context("fork").Process(target=_vote_until_killed, args=arguments)
+        child.start()
+        os.close(theirs)
+        with os.fdopen(ours) as pipe:
+            receipts.append(pipe.readline())  # it is voting
+            time.sleep(rng.uniform(0.0, 0.4))
+            os.kill(child.pid, signal.SIGKILL)
+            receipts += [line for line in pipe if line.endswith("\n")]
+        child.join()
+    receipts = [line.split() for line in receipts]
+    assert len(receipts) > 30
+    found = maintenance.check(booth.folder)
+    assert found.problems == ()
+    with maintenance.reading(booth.folder) as connection:
+        log = {event.position: event for event in read_events(connection)}
+    answered = [event.body["duel"] for event in log.values() if event.kind == "answered"]
+    assert len(answered) == len(set(answered))
+    for receipt, duel in receipts:
+        event = log[int(receipt.partition("-")[0])]
+        assert (event.receipt, event.body["duel"]) == (receipt, duel)
+    booth.open()
+    assert booth.state.counts["voted"] == len(answered) == found.votes
+
+
+def test_a_log_torn_anywhere_opens_and_goes_on(new_booth, tmp_path):
+    """The write-ahead log is cut inside its last transactions, as a power cut may leave it."""
+    booth = new_booth()
+    booth.vote(6)
+    copy = tmp_path / "copy"
+    shutil.copytree(booth.folder, copy)
+    wal = (copy / "fairduel.db-wal").read_bytes()
+    with maintenance.reading(booth.folder) as connection:
+        whole = [event.receipt for event in read_events(connection)]
+    rng, seen = random.Random(0), set()
+    for cut in [len(wal) - n for n in (1, 7, 24, 4096, 4120)] + [
+        rng.randrange(len(wal) // 2, len(wal)) for _ in range(7)
+    ]:
+        shutil.rmtree(copy)
+        shutil.copytree(booth.folder, copy)
+        (copy / "fairduel.db-wal").write_bytes(wal[:cut])
+        (copy / "fairduel.db-shm").unlink()
+        torn = Booth.__new__(Booth)
+        torn.folder, torn.clock, torn.study, torn.voters = copy, Clock(), booth.study, booth.voters
+        torn.open()
+        torn.vote(1)
+        torn.ledger.close()
+        assert maintenance.check(copy).problems == ()
+        with maintenance.reading(copy) as connection:
+            receipts = [event.receipt for event in read_events(connection)]
+        kept = sum(one == other for one, other in zip(whole, receipts, strict=False))
+        assert receipts[:kept] == whole[:kept]
+        assert len(receipts) > kept
+        seen.add(kept)
+    assert len(seen) > 3
+
+
+def _content(folder):
+    with maintenance.reading(folder) as connection:
+        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")).scalars()
+        return {name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}")))) for name in names.all()}
+
+
+def test_a_flipped_bit_on_disk_is_found_or_changes_nothing(new_booth, tmp_path):
+    booth = new_booth(items=4)
+    booth.vote(15)
+    booth.ledger.close()
+    copy = tmp_path / "copy"
+    original, content = (booth.folder / "fairduel.db").read_bytes(), _content(booth.folder)
+    rng, found = random.Random(0), 0
+    for _ in range(60):
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        place = rng.randrange(len(original))
+        flipped = bytearray(original)
+        flipped[place] ^= 1 << rng.randrange(8)
+        (copy / "fairduel.db").write_bytes(flipped)
+        if maintenance.check(copy).problems:
+            found += 1
+        else:
+            assert _content(copy) == content
+    assert found > 5  # much of a small file is unused
+    booth.open()
+
+
+def test_a_full_disk_refuses_votes_and_recovers(booth):
+    booth.vote(3)
+    before = booth.run(lambda ledger: (ledger.state.position, ledger.state.hash))
+    limit = booth.run(lambda ledger: ledger.connection().execute(text("PRAGMA max_page_count = 1")).scalar())
+    refused = []
+    for _ in range(40):
+        try:
+            booth.join(1)
+        except Problem as problem:
+            refused.append((problem.status, problem.code, problem.retry_after))
+    assert len(refused) > 20
+    assert set(refused) == {(503, "storage", 2)}
+    joined = 40 - len(refused)
+    booth.run(lambda ledger: ledger.connection().execute(text(f"PRAGMA max_page_count = {limit + 10_000}")).scalar())
+    assert booth.run(lambda ledger: ledger.state.position) == before[0] + 2 * joined
+    booth.vote(5, seed=1)
+    live = booth.state.learner.state()
+    booth.restart()
+    assert maintenance.same(booth.state.learner.state(), live)
+    assert maintenance.check(booth.folder).problems == ()
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_a_failing_commit_is_not_acknowledged(booth, monkeypatch, failing):
+    duels = [booth.ask(voter)[0]["duel"] for voter in range(4)]
+    commit, calls = Ledger._commit, []
+
+    def fails_once(ledger):
+        if ledger._pending.studies:
+            calls.append(1)
+            if len(calls) == failing:
+                ledger._flush()
+                raise sqlite3.OperationalError("disk I/O error")
+        return commit(ledger)
+
+    monkeypatch.setattr(Ledger, "_commit", fails_once)
+    acknowledged = []
+    for voter, duel in enumerate(duels):
+        with suppress(Problem):
+            acknowledged.append(booth.answer(duel, voter=voter)["receipt"])
+    assert len(acknowledged) == (3 if failing <= 4 else 4)
+    booth.restart()
+    assert booth.state.counts["voted"] == len(acknowledged)
+    assert maintenance.check(booth.folder).problems == ()
+    for voter, duel in enumerate(duels):  # a retry counts once, whether or not the first attempt did
+        assert booth.answer(duel, voter=voter)["counted"]
+    assert booth.state.counts["voted"] == 4
+
+
+def test_backups_under_load_are_exact_prefixes(new_booth, tmp_path):
+    booth = new_booth()
+    stop = threading.Event()
+
+    def vote():
+        seed = 0
+        while not stop.is_set():
+            booth.vote(1, seed)
+            seed += 1
+
+    thread = threading.Thread(target=vote)
+    thread.start()
+    heads = []
+    for number in range(8):
+        found = maintenance.backup(booth.folder, tmp_path / f"backup{number}")
+        assert found.problems == ()
+        heads.append(found.head)
+    stop.set()
+    thread.join()
+    with maintenance.reading(booth.folder) as connection:
+        receipts = {event.receipt for event in read_events(connection)}
+    assert set(heads) <= receipts
+    assert len(set(heads)) > 2
+    restored = maintenance.restore(tmp_path / "backup7", tmp_path / "restored")
+    assert restored.head == heads[-1]
+    with closing(Ledger(tmp_path / "restored")) as ledger:
+        assert ledger.state.position == restored.events
+
+
+def test_a_caller_who_goes_away_stops_nothing(booth):
+    gate = threading.Event()
+    busy = booth.ledger.submit(lambda _: gate.wait(5))
+    gone = [booth.ledger.submit(lambda ledger: voting.ask(ledger, booth.voters[0], 1)) for _ in range(3)]
+    assert gone[1].cancel()
+    gate.set()
+    assert busy.result()
+    assert gone[2].result()["duels"] == gone[0].result()["duels"]
+
+
+def test_a_command_that_fails_halfway_leaves_nothing(booth):
+    position = booth.run(lambda ledger: ledger.state.position)
+
+    def fails(ledger):
+        voting.ask(ledger, booth.voters[0], 1)
+        raise RuntimeError
+
+    with pytest.raises(Problem, match="nothing was recorded"):
+        booth.ledger.run(fails)
+    assert booth.run(lambda ledger: ledger.state.position) == position
+    booth.vote(3)
+    assert maintenance.check(booth.folder).problems == ()

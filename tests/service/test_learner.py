@@ -1,0 +1,132 @@
+"""The learner is a fold of the log: live, replayed, and restarted from a save, it is the same bit by bit."""
+
+import numpy as np
+import pytest
+
+from fairduel.service import commands, learner, maintenance, voting
+from fairduel.service.learner import DivergedError, Learner
+from fairduel.service.log import Kind
+from fairduel.service.store import read_events
+from fairduel.service.study import new_agent
+
+AGENTS = {"sceptic": {}, "rcdb": {"flip_budget": 5}}
+
+
+def events(booth):
+    return booth.run(lambda ledger: list(read_events(ledger.connection(), study=booth.study)))
+
+
+def folded(about, log, start=None):
+    found = start or Learner(about)
+    for event in log:
+        found.fold(event)
+    return found
+
+
+@pytest.mark.usefixtures("often_saved")
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_replay_learns_the_same_state_bit_by_bit(new_booth, agent):
+    booth = new_booth(agent=agent, agent_settings=AGENTS[agent], repeat_pairs=False, items=7)
+    booth.vote(60)
+    live = booth.state.learner
+    again = folded(booth.state.about, events(booth))
+    assert np.array_equal(live.agent.information.matrix, again.agent.information.matrix)
+    assert np.array_equal(live.agent.estimate, again.agent.estimate)
+    assert maintenance.same(live.state(), again.state())
+
+
+@pytest.mark.usefixtures("often_saved")
+def test_a_save_and_the_rest_of_the_log_are_the_whole_log(new_booth):
+    booth = new_booth(items=6)
+    booth.vote(50)
+    log, study = events(booth), booth.state.about
+    whole, saved = folded(study, log).state(), 0
+    growing = Learner(study)
+    for place, event in enumerate(log, start=1):
+        growing.fold(event)
+        if growing.saved is not None:
+            restarted = folded(study, log[place:], Learner.from_state(study, growing.saved))
+            assert maintenance.same(restarted.state(), whole)
+            growing.saved, saved = None, saved + 1
+    assert saved == len(log) // 20 >= 5
+
+
+@pytest.mark.usefixtures("often_saved")
+def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(new_booth):
+    booth, twin = new_booth(items=6, seed=3), new_booth(items=6, seed=3)
+    booth.join(60)
+    twin.join(60)
+    for each in (booth, twin):
+        each.vote(30)
+    booth.restart()
+    opened = [[duel for voter in range(4, 64) for duel in each.ask(voter)] for each in (booth, twin)]
+    booth.restart()
+    states = [each.state.learner.state() for each in (booth, twin)]
+    for name in ("random", "information", "estimator"):
+        assert maintenance.same(states[0]["agent"][name], states[1]["agent"][name])
+    for voter, duel in enumerate(opened[0], start=4):
+        assert booth.answer(duel["duel"], voter=voter)["counted"]
+    assert booth.state.counts["open"] == 0
+
+
+@pytest.mark.usefixtures("often_saved")
+def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
+    booth = new_booth(items=5, undo_seconds=0)
+    booth.vote(40)
+    liar = booth.voters[1].voter
+    booth.run(commands.set_voter_aside, booth.study, liar, set_aside=True)
+    before = events(booth)
+    refolded = Learner(booth.state.about)
+    refolded.impose(before, {liar})
+    booth.run(lambda ledger: ledger.adopt(booth.state, refolded))
+    without = [e for e in before if e.body.get("voter") != liar or e.kind is Kind.VOTER_JOINED]
+    plain = Learner(booth.state.about)
+    plain.impose(without, ())
+    agent, other = booth.state.learner.agent, plain.agent
+    assert np.allclose(agent.information.matrix, other.information.matrix, rtol=1e-12)
+    assert agent._estimator.outcomes == other._estimator.outcomes < 40
+    booth.vote(20, seed=1)
+    live = booth.state.learner.state()
+    booth.restart()
+    assert maintenance.same(booth.state.learner.state(), live)
+    assert booth.state.refolded_without == {liar}
+
+
+def test_a_learner_that_diverges_is_refolded(booth, monkeypatch):
+    booth.vote(10)
+    monkeypatch.setattr(learner, "new_agent", lambda *study, seed=1: new_agent(*study[:3], seed))
+    with pytest.raises(DivergedError, match="where the log has"):
+        folded(booth.state.about, events(booth))
+    booth.restart()
+    assert events(booth)[-1].kind is Kind.REFOLDED
+    assert booth.state.learner.agent.asked == sum(booth.state.counts.values()) - booth.state.counts["undone"]
+    booth.vote(5, seed=1)
+    live = booth.state.learner.state()
+    booth.restart()
+    assert maintenance.same(booth.state.learner.state(), live)
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_missing_or_damaged_save_does_no_harm(new_booth, damage, monkeypatch):
+    monkeypatch.setattr("fairduel.service.learner.SAVE_EVERY", 20)
+    booth = new_booth()
+    booth.vote(20)
+    live = booth.state.learner.state()
+    booth.ledger.close()
+    path = booth.folder / "learners" / f"{booth.study}.npz"
+    assert path.is_file()
+    path.unlink() if damage is None else path.write_bytes(damage)
+    booth.open()
+    assert maintenance.same(booth.state.learner.state(), live)
+
+
+def test_the_clock_does_not_decide_the_order(booth):
+    for jump in (3600.0, -3600.0, 0.0, -7200.0):
+        booth.ledger._began += jump
+        booth.run(voting.ask, booth.voters[0], 1)
+        booth.clock.now += jump
+        booth.restart()
+        booth.vote(3)
+    times = [event.at for event in events(booth)]
+    assert times == sorted(times)
+    assert maintenance.check(booth.folder).problems == ()
