@@ -101,7 +101,7 @@ async function showStudy(id) {
   }
 
   function drawItems() {
-    const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "", text: true }];
+    const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "Change", text: true }];
     const rows = study.items.map((item) => [item.name, `${item.shown}`, button(item.enabled ? "Leave out" : "Bring back", async () => {
       study = await call("PATCH", `studies/${id}/items/${item.number}`, { enabled: !item.enabled });
       drawItems();
@@ -111,7 +111,7 @@ async function showStudy(id) {
 
   async function drawVoters() {
     const { voters: rows, votes } = await call("GET", `studies/${id}/voters`);
-    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Evidence", text: true }, { name: "", text: true }];
+    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Evidence", text: true }, { name: "Change", text: true }];
     const percent = (share) => (share == null ? null : `${Math.round(100 * share)}%`);
     const cells = rows.slice(0, 200).map((row) => [row.name ?? row.participant ?? row.voter.slice(0, 8), `${row.votes}`, `${row.skips}`,
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,

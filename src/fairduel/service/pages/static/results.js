@@ -53,14 +53,14 @@ function ranking(standings) {
 }
 
 function activity(bars) {
-  const most = Math.max(...bars.map((bar) => bar.votes), 1), width = 600 / bars.length;
+  const most = Math.max(...bars.map((bar) => bar.votes), 1), width = 1000 / bars.length;
   const time = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
   const end = bars.at(-1).from + bars.at(-1).seconds;
   const label = `Votes over time, at most ${most} per bar`;
-  return draw("svg", { class: "activity", viewBox: "0 0 600 120", role: "img", "aria-label": label },
-    ...bars.map((bar, place) => draw("rect", { x: place * width + 0.5, width: Math.max(width - 1, 0.5), y: 100 - (88 * bar.votes) / most, height: (88 * bar.votes) / most })),
-    draw("text", { x: 0, y: 116 }, time(bars[0].from)), draw("text", { x: 600, y: 116, "text-anchor": "end" }, time(end)),
-    draw("text", { x: 0, y: 9 }, `${most} votes`));
+  return draw("svg", { class: "activity", viewBox: "0 0 1000 140", preserveAspectRatio: "xMinYMid", role: "img", "aria-label": label },
+    ...bars.map((bar, place) => draw("rect", { x: place * width + 0.5, width: Math.max(width - 1, 0.5), y: 118 - (104 * bar.votes) / most, height: (104 * bar.votes) / most })),
+    draw("text", { x: 0, y: 136 }, time(bars[0].from)), draw("text", { x: 1000, y: 136, "text-anchor": "end" }, time(end)),
+    draw("text", { x: 0, y: 10 }, `${most} votes`));
 }
 
 const tiles = (values) => make("dl", { class: "tiles" },
