@@ -16,8 +16,8 @@ then, so that a restart reads the last save and the rest of the log. The results
 recorded votes instead, off the request path (:mod:`~fairduel.service.analysis`).
 
 **What counts.** A duel counts at most once, by its first answer before its deadline. A voter's last vote can be undone
-for a minute, and the agent learns it when that is over or the voter has answered another duel. Late, repeated and undone
-answers, and those of voters set aside, are kept but neither learned nor ranked.
+for a minute, and the agent learns it when that is over or the voter has answered another duel. Late, repeated and
+undone answers, and those of voters set aside, are kept but neither learned nor ranked.
 
 This package uses ``votes`` and ``agents``; only ``cli`` uses it. ``http.md`` beside this file lists the routes.
 """

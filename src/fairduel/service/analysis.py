@@ -1,0 +1,268 @@
+"""What the recorded votes say: the ranking, how certain it is, and the evidence on voters, off the request path."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sqlalchemy import Connection, Engine, select
+
+from fairduel.errors import FairduelError
+from fairduel.service import schema
+from fairduel.service.store import report_failure
+from fairduel.votes.audit import Audit, audit
+from fairduel.votes.ranking import Ranking
+from fairduel.votes.votes import Votes
+from fairduel.votes.words import counted_noun
+
+_ALARM = 0.001  # p of the left/right balance
+_MOST_BARS = 48
+_WIDTHS = (10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
+_RESULT = {"left": 1.0, "right": 0.0, "tie": 0.5}
+_EVIDENCE = (
+    "flagged",
+    "why",
+    "log10_evidence",
+    "agreement",
+    "agreement_low",
+    "agreement_high",
+    "target",
+    "seconds_per_vote",
+    "hasty",
+)
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an analysis needs to know about a study."""
+
+    study: str
+    items: Sequence[str]
+    contexts: Sequence[str]
+    labels: dict[str, str]
+    """What voters are called, by id."""
+    set_aside: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The results of a study at one position of the log."""
+
+    position: int = 0
+    computed: float | None = None
+    votes: int = 0
+    results: Json = field(default_factory=dict)
+    evidence: dict[str, Json] = field(default_factory=dict)
+    """Columns about each voter, by id."""
+
+
+def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
+    """Rank the items of a study and gather the evidence on its voters, from all votes that count."""
+    votes = recorded_votes(connection, subject)
+    needed = len(subject.items)
+    results: Json = {
+        "needs": None,
+        "sentence": "",
+        "details": [],
+        "advice": [],
+        "basis": "all votes",
+        "ranking": [],
+        "everyone": [],
+        "notes": [],
+        "certificates": [],
+        "activity": activity(np.zeros(0) if votes.time is None else votes.time),
+        "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
+    }
+    evidence: dict[str, Json] = {}
+    if len(votes) < needed:
+        results["needs"] = f"The ranking starts at {counted_noun(needed, 'vote')}; there are {len(votes):,} so far."
+    else:
+        try:
+            found = audit(votes, top=1)
+        except FairduelError as error:
+            results["needs"] = f"There is no ranking yet: {error}"
+        else:
+            results |= _findings(found)
+            evidence = _evidence(found, subject)
+    return Analysis(position, time.time(), len(votes), _finite(results), _finite(evidence))
+
+
+def recorded_votes(connection: Connection, subject: Subject) -> Votes:
+    """Return the votes that count, in their order; the first item is the one shown on the left."""
+    duels = schema.duels.c
+    columns = (duels.voter, duels.context, duels.first, duels.second, duels.first_is_left, duels.answer)
+    query = select(*columns, duels.answered_at).where(duels.study == subject.study, duels.status == "voted")
+    voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
+    rows = [row for row in connection.execute(query.order_by(duels.answered)) if row.voter in voters]
+    pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
+    left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    has_contexts = bool(subject.contexts)
+    return Votes.from_arrays(
+        subject.items,
+        left,
+        right,
+        [_RESULT[row.answer] for row in rows],
+        voter=[voters[row.voter] for row in rows],
+        voters=list(subject.labels.values()),
+        context=[row.context for row in rows] if has_contexts else None,
+        contexts=subject.contexts if has_contexts else (),
+        time=[row.answered_at for row in rows],
+    )
+
+
+def _findings(found: Audit) -> Json:
+    sentence, *details = found.summary()
+    after = found.shown is not found.everyone
+    certificates = found.trusted_fragility if after else found.fragility
+    return {
+        "sentence": sentence,
+        "details": details,
+        "advice": found.advice(),
+        "basis": "after the audit" if after else "all votes",
+        "ranking": _standings(found.shown),
+        "everyone": _standings(found.everyone),
+        "notes": list(found.shown.notes),
+        "certificates": [
+            {
+                "how": each.how,
+                "holds": each.at_least - 1,
+                "found": each.found,
+                "votes": each.votes,
+                "loses": each.loses,
+                "gains": each.gains,
+                "sentence": each.sentence,
+            }
+            for each in certificates[:2]
+        ],
+    }
+
+
+def _standings(ranking: Ranking) -> list[Json]:
+    return [{name: value for name, value in row.items() if name != "plain_score"} for row in ranking.records()]
+
+
+def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
+    table = found.voters
+    if table is None:
+        return {}
+    ids = {label: voter for voter, label in subject.labels.items()}
+    return {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+
+
+def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
+    """Count the votes per bar of equal width, from the first vote to the last, ``times`` (n,) in seconds.
+
+    >>> [bar["votes"] for bar in activity(np.array([0.0, 1.0, 25.0]))]
+    [2, 0, 1]
+    """
+    if len(times) == 0:
+        return []
+    span = float(times[-1] - times[0])
+    width = next((width for width in _WIDTHS if span / width < _MOST_BARS), math.ceil(span / _MOST_BARS))
+    begin = math.floor(times[0] / width)
+    counts = np.bincount((times // width - begin).astype(np.int64))
+    return [
+        {"from": float((begin + bar) * width), "seconds": width, "votes": int(count)}
+        for bar, count in enumerate(counts)
+    ]
+
+
+def balance(left: int, right: int) -> Json:
+    """Compare how often the left and the right item won; sides are random, so both have the same chance.
+
+    p is valid however often one looks: the reciprocal of the e-value ∫ qˡ(1 − q)ʳ dq / 2⁻ˡ⁻ʳ.
+
+    >>> balance(40, 44)["alarm"], balance(90, 10)["alarm"]
+    (False, True)
+    """
+    votes = left + right
+    log_e = float(special.betaln(left + 1, right + 1)) + votes * math.log(2.0)
+    p = min(1.0, math.exp(-log_e)) if votes else None
+    alarm = p is not None and p < _ALARM
+    shares = f"The left item won {left:,} of {votes:,} votes with a winner"
+    sentence = (
+        f"{shares}: more than chance explains, so some voters may favour a side."
+        if alarm
+        else f"{shares}; chance explains that."
+    )
+    return {"left": left, "right": right, "p": p, "alarm": alarm, "sentence": sentence if votes else "No votes yet."}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Analyst:
+    """A thread that keeps the analyses of changing studies up to date, each at most a quarter of the time.
+
+    Args:
+        engine: Where to read votes.
+        describe: Returns what an analysis of a study needs, and the position of the log.
+        announce: Called with a study when its analysis is new.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        describe: Callable[[str], tuple[Subject, int]],
+        announce: Callable[[str], None],
+    ) -> None:
+        self._engine, self._describe, self._announce = engine, describe, announce
+        self._found: dict[str, Analysis] = {}
+        self._due: dict[str, float] = {}
+        self._rested: dict[str, float] = {}
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="fairduel-analyst", daemon=True)
+        self._thread.start()
+
+    def latest(self, study: str) -> Analysis:
+        """Return the last analysis of a study; an empty one if there is none yet."""
+        return self._found.get(study, Analysis())
+
+    def want(self, study: str) -> None:
+        """Say that a study has changed."""
+        with self._changed:
+            self._due.setdefault(study, self._rested.get(study, 0.0))
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Stop after the current analysis."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _next(self) -> str | None:
+        """Wait for the next study to analyse; None to stop."""
+        with self._changed:
+            while not self._stopping:
+                study = min(self._due, key=self._due.__getitem__, default=None)
+                wait = None if study is None else self._due[study] - time.monotonic()
+                if study is not None and wait is not None and wait <= 0.0:
+                    del self._due[study]
+                    return study
+                self._changed.wait(wait)
+            return None
+
+    def _work(self) -> None:
+        while (study := self._next()) is not None:
+            began = time.monotonic()
+            try:
+                subject, position = self._describe(study)
+                with self._engine.connect() as connection:
+                    self._found[study] = analyse(connection, subject, position)
+                self._announce(study)
+            except Exception as error:  # noqa: BLE001  # the next change tries again
+                report_failure(error)
+            now = time.monotonic()
+            self._rested[study] = now + max(1.0, 3.0 * (now - began))

@@ -1,0 +1,413 @@
+"""Bodies of requests and replies."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from fairduel.service.keys import Scope
+from fairduel.service.study import (
+    Access,
+    DuelSeconds,
+    Line,
+    Number,
+    Question,
+    Settings,
+    State,
+    Strict,
+    Text,
+    Title,
+    UndoSeconds,
+    VotesPerVoter,
+)
+
+Answer = Literal["left", "right", "tie", "skip"]
+
+
+class Empty(Strict):
+    """No fields."""
+
+
+class KeyBody(Strict):
+    """A key to keep in a cookie."""
+
+    key: Annotated[str, Field(max_length=100)]
+
+
+class Joining(Strict):
+    """A voter who came by the link."""
+
+    name: Line | None = None
+    participant: Line | None = None
+
+
+class Wanted(Strict):
+    """How many open duels a voter wants to have."""
+
+    count: Annotated[Number, Field(ge=1, le=3)] = 1
+
+
+class Answering(Strict):
+    """An answer to a duel."""
+
+    answer: Answer
+    seconds: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    comment: Annotated[Text, Field(max_length=2000)] | None = None
+
+
+class SettingsChange(Strict):
+    """Settings to change; those that are absent stay."""
+
+    title: Title = ""
+    question: Question = ""
+    instructions: Text = ""
+    state: State = "open"
+    votes_per_voter: VotesPerVoter = None
+    ties: bool = True
+    skips: bool = True
+    comments: bool = False
+    show_names: bool = False
+    undo_seconds: UndoSeconds = 60
+    duel_seconds: DuelSeconds = 3600
+    completion_code: Line | None = None
+
+
+class ItemChange(Strict):
+    """Whether an item appears in new duels."""
+
+    enabled: bool
+
+
+class VoterChange(Strict):
+    """Whether a voter's votes count."""
+
+    set_aside: bool
+
+
+class Invitations(Strict):
+    """Voters to invite: so many, or with these names."""
+
+    count: Annotated[Number, Field(ge=1, le=1000)] | None = None
+    names: Annotated[list[Line], Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Invitations":
+        if (self.count is None) == (self.names is None):
+            raise ValueError("give either count or names")
+        return self
+
+
+class Session(BaseModel):
+    """Whose key a request came with."""
+
+    scope: Scope
+    study: str | None
+
+
+class Joined(BaseModel):
+    """A new voter."""
+
+    voter: str
+    key: str
+
+
+class Ballot(BaseModel):
+    """What voters may know about a study."""
+
+    study: str
+    title: str
+    question: str
+    instructions: str
+    state: State
+    access: Access
+    ties: bool
+    skips: bool
+    comments: bool
+    undo_seconds: int
+    votes_per_voter: int | None
+    joined: bool
+
+
+class ShownContext(BaseModel):
+    """What a duel is about."""
+
+    name: str
+    text: str | None
+
+
+class Shown(BaseModel):
+    """One side of a duel."""
+
+    name: str | None
+    text: str | None
+    image: str | None
+
+
+class ShownDuel(BaseModel):
+    """A duel as its voter sees it."""
+
+    duel: str
+    deadline: float
+    context: ShownContext | None
+    left: Shown
+    right: Shown
+
+
+class Progress(BaseModel):
+    """How far a voter is."""
+
+    answered: int
+    votes: int
+    of: int | None
+    done: bool
+    completion_code: str | None
+
+
+class AskedReply(BaseModel):
+    """A voter's open duels."""
+
+    duels: list[ShownDuel]
+    progress: Progress
+
+
+class AnsweredReply(BaseModel):
+    """What became of an answer."""
+
+    duel: str
+    answer: Answer
+    counted: bool
+    reason: str | None
+    receipt: str
+    progress: Progress
+
+
+class UndoneReply(BaseModel):
+    """The pair of an undone answer, to be answered again."""
+
+    duel: ShownDuel
+    progress: Progress
+
+
+class ReceiptLine(BaseModel):
+    """An answer and the proof that it is in the log."""
+
+    duel: str
+    answer: Answer
+    counted: bool
+    receipt: str
+
+
+class Receipts(BaseModel):
+    """All answers of a voter."""
+
+    study: str
+    voter: str
+    answers: list[ReceiptLine]
+    head: str
+
+
+class ReceiptCheck(BaseModel):
+    """Whether a receipt's event is in the log."""
+
+    valid: bool
+    position: int | None
+
+
+class ListedStudy(BaseModel):
+    """A study in the list of studies."""
+
+    study: str
+    title: str
+    question: str
+    state: State
+    created: float
+    items: int
+    votes: int
+    voters: int
+
+
+class ListedStudies(BaseModel):
+    """All studies, newest first."""
+
+    studies: list[ListedStudy]
+
+
+class ShownItem(BaseModel):
+    """An item as operators see it."""
+
+    number: int
+    name: str
+    text: str | None
+    image: str | None
+    enabled: bool
+    shown: int
+
+
+class Counts(BaseModel):
+    """Duels by what became of them; ``issued`` is the sum of the next five."""
+
+    issued: int
+    votes: int
+    skips: int
+    expired: int
+    undone: int
+    open: int
+    voters: int
+
+
+class StudyReply(Settings):
+    """A study as operators see it."""
+
+    study: str
+    created: float
+    items: list[ShownItem]
+    contexts: list[dict[str, Any]]
+    access: Access
+    repeat_pairs: bool
+    agent: str
+    agent_settings: dict[str, Any]
+    seed: int
+    links: dict[str, str | None]
+    counts: Counts
+
+
+class ImageReply(BaseModel):
+    """A stored image."""
+
+    image: str
+    width: int
+    height: int
+
+
+class Invitation(BaseModel):
+    """An invited voter; the key is shown once."""
+
+    voter: str
+    name: str | None
+    key: str
+    link: str
+
+
+class InvitationsReply(BaseModel):
+    """The invited voters."""
+
+    invitations: list[Invitation]
+
+
+class ObserverReply(BaseModel):
+    """A key that shows the results; shown once."""
+
+    key: str
+    link: str
+
+
+class VoterRow(BaseModel):
+    """A voter and the evidence on them; null where unknown."""
+
+    voter: str
+    label: str
+    name: str | None
+    participant: str | None
+    joined: float
+    votes: int
+    skips: int
+    set_aside: bool
+    flagged: bool | None
+    why: str
+    log10_evidence: float | None
+    agreement: float | None
+    agreement_low: float | None
+    agreement_high: float | None
+    target: str | None
+    seconds_per_vote: float | None
+    hasty: bool | None
+
+
+class VotersReply(BaseModel):
+    """All voters, most evidence first."""
+
+    voters: list[VoterRow]
+    votes: int
+
+
+class Certificate(BaseModel):
+    """How many votes the first place withstands."""
+
+    how: Literal["dropped", "flipped"]
+    holds: int
+    found: int | None
+    votes: int
+    loses: str
+    gains: str
+    sentence: str
+
+
+class Standing(BaseModel):
+    """An item's place in the ranking; see :class:`fairduel.votes.ranking.Standing`."""
+
+    item: str
+    component: int
+    group: str
+    rank: int
+    rank_low: int
+    rank_high: int
+    score: float
+    error: float
+    score_low: float
+    score_high: float
+    best: float
+    best_error: float
+    chance: float
+    games: float
+    wins: float
+    win_rate: float | None
+    mean_weight: float | None
+    plain_rank: int
+
+
+class Balance(BaseModel):
+    """How often each side won."""
+
+    left: int
+    right: int
+    p: float | None
+    alarm: bool
+    sentence: str
+
+
+class Bar(BaseModel):
+    """Votes in a stretch of time."""
+
+    from_: Annotated[float, Field(alias="from")]
+    seconds: int
+    votes: int
+
+
+class AgentReply(BaseModel):
+    """What the agent has asked."""
+
+    name: str
+    asked: int
+    open: int
+    sentence: str
+
+
+class Results(BaseModel):
+    """What the votes say."""
+
+    position: int
+    computed: float | None
+    stale: bool
+    votes: int
+    needs: str | None
+    sentence: str
+    details: list[str]
+    advice: list[str]
+    basis: Literal["all votes", "after the audit"]
+    ranking: list[Standing]
+    everyone: list[Standing]
+    notes: list[str]
+    certificates: list[Certificate]
+    activity: list[Bar]
+    balance: Balance
+    agent: AgentReply
+    counts: Counts

@@ -1,0 +1,207 @@
+"""Routes for operators and observers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.responses import StreamingResponse
+
+from fairduel.service import commands, exports, images
+from fairduel.service.api import bodies, guard, replies
+from fairduel.service.api.calls import call
+from fairduel.service.keys import Holder, key_hash
+from fairduel.service.problems import Problem
+from fairduel.service.service import Service, subject
+from fairduel.service.study import NewStudy
+
+router = APIRouter(prefix="/api", tags=["operators"])
+Json = dict[str, Any]
+_KEEP_ALIVE = 15.0  # seconds
+_LEAST_PAUSE = 0.5  # seconds between two events
+ExportFile = Annotated[str, Path(pattern="^(votes|duels|voters|ranking|log)[.](csv|jsonl|parquet)$")]
+
+
+@router.post("/session", response_model=bodies.Session, dependencies=[Depends(guard.newcomer)])
+async def open_session(request: Request, response: Response, service: guard.Running, body: bodies.KeyBody) -> Json:
+    """Keep a key in a cookie."""
+    holder = service.ledger.state.keys.get(key_hash(body.key))
+    if holder is None:
+        raise Problem(401, "no-key", "This key is not valid (any more).")
+    guard.keep(request, response, holder, body.key)
+    return _session(holder)
+
+
+@router.get("/session", response_model=bodies.Session, dependencies=[Depends(guard.anyone)])
+async def get_session(request: Request) -> Json:
+    """Say whose key the request came with."""
+    found = guard.holders(request)
+    if not found:
+        raise Problem(401, "no-key", "This needs a valid key.")
+    return _session(found[0])
+
+
+@router.delete("/session", status_code=204, dependencies=[Depends(guard.anyone)])
+async def close_session(request: Request, response: Response) -> None:
+    """Forget the operator's or observer's key."""
+    root = request.scope.get("root_path", "").rstrip("/")
+    response.delete_cookie(guard.SESSION, path=f"{root}/", httponly=True, samesite="strict")
+
+
+def _session(holder: Holder) -> Json:
+    return {"scope": holder.scope, "study": holder.study or None}
+
+
+@router.get("/studies", response_model=bodies.ListedStudies)
+async def list_studies(service: guard.Running, _: guard.Operator) -> Json:
+    """List all studies, newest first."""
+    return await call(service, replies.list_studies)
+
+
+@router.post("/studies", status_code=201, response_model=bodies.StudyReply)
+async def create_study(service: guard.Running, _: guard.Operator, body: NewStudy) -> Json:
+    """Create a study."""
+    return await call(service, lambda ledger: replies.study_reply(commands.create_study(ledger, body)))
+
+
+@router.get("/studies/{study}", response_model=bodies.StudyReply)
+async def get_study(service: guard.Running, _: guard.Reader, study: str) -> Json:
+    """Return a study with its items and settings."""
+    return await call(service, lambda ledger: replies.study_reply(commands.find_study(ledger, study)))
+
+
+@router.patch("/studies/{study}", response_model=bodies.StudyReply)
+async def change_study(service: guard.Running, _: guard.Operator, study: str, body: bodies.SettingsChange) -> Json:
+    """Change settings, or pause, open or close a study."""
+    changes = body.model_dump(exclude_unset=True)
+    return await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+
+
+@router.patch("/studies/{study}/items/{number}", response_model=bodies.StudyReply)
+async def change_item(
+    service: guard.Running, _: guard.Operator, study: str, number: int, body: bodies.ItemChange
+) -> Json:
+    """Show an item in new duels, or no longer."""
+    return await call(
+        service,
+        lambda ledger: replies.study_reply(commands.change_item(ledger, study, number, enabled=body.enabled)),
+    )
+
+
+@router.post("/images", status_code=201, response_model=bodies.ImageReply)
+async def upload_image(request: Request, service: guard.Running, _: guard.Operator) -> Json:
+    """Store an image; the body is the file."""
+    stored = await asyncio.to_thread(images.encode_again, await request.body())
+    await call(service, lambda ledger: commands.store_image(ledger, stored.image, stored.media_type, stored.content))
+    return {"image": stored.image, "width": stored.width, "height": stored.height}
+
+
+@router.post("/studies/{study}/invitations", status_code=201, response_model=bodies.InvitationsReply)
+async def invite(service: guard.Running, _: guard.Operator, study: str, body: bodies.Invitations) -> Json:
+    """Invite voters; each gets a key of their own, which is shown only here."""
+    names: list[str | None] = list(body.names) if body.names is not None else [None] * (body.count or 0)
+    added = await call(service, lambda ledger: commands.invite(ledger, study, names))
+    return {"invitations": [each | {"link": f"vote/{study}#{each['key']}"} for each in added]}
+
+
+@router.post("/studies/{study}/observers", status_code=201, response_model=bodies.ObserverReply)
+async def add_observer(
+    service: guard.Running,
+    _: guard.Operator,
+    study: str,
+    body: bodies.Empty,  # noqa: ARG001
+) -> Json:
+    """Create a key that shows the results; it is shown only here."""
+    key = await call(service, lambda ledger: commands.add_observer(ledger, study))
+    return {"key": key, "link": f"observe/{study}#{key}"}
+
+
+@router.delete("/studies/{study}/observers", status_code=204)
+async def revoke_observers(service: guard.Running, _: guard.Operator, study: str) -> None:
+    """Make all observer keys of a study invalid."""
+    await call(service, lambda ledger: commands.revoke_observers(ledger, study))
+
+
+@router.get("/studies/{study}/results", response_model=bodies.Results)
+async def get_results(service: guard.Running, _: guard.Reader, study: str) -> Json:
+    """Return what the votes say."""
+    return await call(service, lambda ledger: replies.results(ledger, study, service.analyst.latest(study)))
+
+
+@router.get("/studies/{study}/voters", response_model=bodies.VotersReply)
+async def get_voters(service: guard.Running, _: guard.Operator, study: str) -> Json:
+    """Return all voters with the evidence on them, most evidence first."""
+    found = service.analyst.latest(study)
+    rows = await call(service, lambda ledger: replies.voters(ledger, study, found))
+    return {"voters": rows, "votes": found.votes}
+
+
+@router.patch("/studies/{study}/voters/{voter}", response_model=bodies.VoterRow)
+async def change_voter(
+    service: guard.Running, _: guard.Operator, study: str, voter: str, body: bodies.VoterChange
+) -> Json:
+    """Stop counting a voter's votes, or count them again; the votes are kept, and the learner is refolded."""
+    if await call(service, lambda ledger: commands.set_voter_aside(ledger, study, voter, set_aside=body.set_aside)):
+        service.refold(study)
+    found = service.analyst.latest(study)
+    return await call(service, lambda ledger: replies.one_voter(ledger, study, voter, found))
+
+
+@router.delete("/studies/{study}/voters/{voter}/personal", status_code=204)
+async def erase_personal(service: guard.Running, _: guard.Operator, study: str, voter: str) -> None:
+    """Erase a voter's name, participant id and comments; their votes stay."""
+    await call(service, lambda ledger: commands.erase_personal(ledger, study, voter))
+
+
+@router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
+async def get_export(service: guard.Running, _: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
+    """Download votes, duels, voters, ranking or log as csv, jsonl or parquet."""
+    table: exports.Table
+    form: exports.Format
+    table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
+    found = service.analyst.latest(study)
+    about, rows = await call(service, lambda ledger: (subject(ledger, study), replies.voters(ledger, study, found)))
+    content = exports.export(service.ledger.store.engine, table, form, about, found, rows)
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
+
+
+@router.get("/studies/{study}/events", response_class=StreamingResponse)
+async def get_events(request: Request, service: guard.Running, _: guard.Reader, study: str) -> StreamingResponse:
+    """Tell when the study or its results change, as server-sent events."""
+    await call(service, lambda ledger: commands.find_study(ledger, study))
+    streams: dict[str, int] = request.app.state.streams
+    if streams.get(study, 0) >= request.app.state.limits.most_streams:
+        raise Problem(429, "too-many-requests", "Too many pages watch this study; try again later.", 30)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(service, study, streams), media_type="text/event-stream", headers=headers)
+
+
+async def _events(service: Service, study: str, streams: dict[str, int]) -> AsyncIterator[str]:
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(other: str) -> None:
+        if other == study:
+            loop.call_soon_threadsafe(changed.set)
+
+    stop = service.watch(tell)
+    streams[study] = streams.get(study, 0) + 1
+    try:
+        yield _changed(service, study)
+        while True:
+            try:
+                await asyncio.wait_for(changed.wait(), _KEEP_ALIVE)
+            except TimeoutError:
+                yield ": keep-alive\n\n"
+                continue
+            changed.clear()
+            yield _changed(service, study)
+            await asyncio.sleep(_LEAST_PAUSE)
+    finally:
+        stop()
+        streams[study] -= 1
+
+
+def _changed(service: Service, study: str) -> str:
+    position, analysed = service.ledger.state.position, service.analyst.latest(study).position
+    return f'event: changed\ndata: {{"position": {position}, "results_position": {analysed}}}\n\n'

@@ -1,0 +1,92 @@
+"""Routes for voters."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from sqlalchemy import select
+
+from fairduel.service import schema, voting
+from fairduel.service.api import bodies, guard, replies
+from fairduel.service.api.calls import call
+from fairduel.service.commands import check_receipt
+from fairduel.service.keys import Holder
+from fairduel.service.problems import not_found
+
+router = APIRouter(prefix="/api", tags=["voters"])
+IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", pattern="^[!-~]{1,64}$")]
+Json = dict[str, Any]
+
+
+@router.get("/studies/{study}/ballot", response_model=bodies.Ballot, dependencies=[Depends(guard.anyone)])
+async def get_ballot(request: Request, service: guard.Running, study: str) -> Json:
+    """Return what voters may know about a study."""
+    joined = any(holder.scope == "voter" and holder.study == study for holder in guard.holders(request))
+    return await call(service, lambda ledger: replies.ballot(ledger, study, joined=joined))
+
+
+@router.post(
+    "/studies/{study}/voters", status_code=201, response_model=bodies.Joined, dependencies=[Depends(guard.newcomer)]
+)
+async def join(request: Request, response: Response, service: guard.Running, study: str, body: bodies.Joining) -> Json:
+    """Join a study by its link."""
+    voter, key = await call(service, lambda ledger: voting.join(ledger, study, body.name, body.participant))
+    guard.keep(request, response, Holder("voter", study, voter), key)
+    return {"voter": voter, "key": key}
+
+
+@router.post("/studies/{study}/duels", response_model=bodies.AskedReply)
+async def ask(service: guard.Running, holder: guard.VotingAs, study: str, body: bodies.Wanted) -> Json:  # noqa: ARG001  # in the path
+    """Return the voter's open duels, with new ones until there are ``count``; safe to repeat."""
+    return await call(service, lambda ledger: voting.ask(ledger, holder, body.count))
+
+
+@router.post("/studies/{study}/duels/{duel}/answer", response_model=bodies.AnsweredReply)
+async def answer(
+    service: guard.Running,
+    holder: guard.VotingAs,
+    study: str,  # noqa: ARG001
+    duel: str,
+    body: bodies.Answering,
+    key: IdempotencyKey,
+) -> Json:
+    """Answer a duel; the same answer with the same key gets the same reply and counts once."""
+    return await call(
+        service,
+        lambda ledger: voting.answer(ledger, holder, duel, key, body.answer, body.seconds, body.comment),
+    )
+
+
+@router.post("/studies/{study}/duels/{duel}/undo", response_model=bodies.UndoneReply)
+async def undo(
+    service: guard.Running,
+    holder: guard.VotingAs,
+    study: str,  # noqa: ARG001
+    duel: str,
+    body: bodies.Empty,  # noqa: ARG001
+) -> Json:
+    """Take back the voter's last answer; the same pair comes back as a new duel."""
+    return await call(service, lambda ledger: voting.undo(ledger, holder, duel))
+
+
+@router.get("/studies/{study}/receipt", response_model=bodies.Receipts)
+async def get_receipts(service: guard.Running, holder: guard.VotingAs, study: str) -> Json:  # noqa: ARG001
+    """Return the proofs that the voter's answers are in the log."""
+    return await call(service, lambda ledger: replies.receipts(ledger, holder))
+
+
+@router.get("/receipts/{receipt}", response_model=bodies.ReceiptCheck, dependencies=[Depends(guard.anyone)])
+async def get_receipt(service: guard.Running, receipt: str) -> Json:
+    """Say whether the answer of a receipt is in the log."""
+    return await call(service, lambda ledger: check_receipt(ledger, receipt))
+
+
+@router.get("/images/{image}", dependencies=[Depends(guard.anyone)], response_class=Response)
+def get_image(service: guard.Running, image: str) -> Response:
+    """Return an image."""
+    images = schema.images
+    with service.ledger.store.engine.connect() as connection:
+        row = connection.execute(select(images).where(images.c.image == image)).one_or_none()
+    if row is None:
+        raise not_found("image")
+    cached = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(row.content, media_type=row.type, headers=cached)

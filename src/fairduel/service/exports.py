@@ -1,0 +1,117 @@
+"""Tables to download: votes, duels, voters, the ranking, and the log."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import polars as pl
+from sqlalchemy import Connection, Engine, select
+
+from fairduel.service import schema
+from fairduel.service.analysis import Analysis, Subject
+from fairduel.service.store import read_events
+from fairduel.text import cell_text
+
+Table = Literal["votes", "duels", "voters", "ranking", "log"]
+Format = Literal["csv", "jsonl", "parquet"]
+MEDIA_TYPES: dict[Format, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+_PAGE = 1000
+_WINNERS = {"left": "first", "right": "second", "tie": "tie"}
+Row = Mapping[str, Any]
+
+
+def export(
+    engine: Engine, table: Table, form: Format, subject: Subject, found: Analysis, voters: Iterable[Row]
+) -> Iterator[bytes]:
+    """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet."""
+    with engine.connect() as connection:
+        if table == "voters":
+            rows: Iterator[Row] = iter(voters)
+        elif table == "ranking":
+            rows = iter(found.results.get("ranking", []))
+        elif table == "log":
+            rows = _log_rows(connection, subject)
+        else:
+            rows = _duel_rows(connection, subject, only_votes=table == "votes")
+        yield from _WRITERS[form](rows)
+
+
+def _duel_rows(connection: Connection, subject: Subject, *, only_votes: bool) -> Iterator[Row]:
+    """Yield a study's duels in the order they were issued, or its votes in the order they were cast."""
+    duels, after = schema.duels.c, 0
+    order = duels.answered if only_votes else duels.issued
+    statuses = ["voted"] if only_votes else ["open", "voted", "skipped", "expired", "undone"]
+    while True:
+        query = select(schema.duels).where(duels.study == subject.study, duels.status.in_(statuses), order > after)
+        rows = connection.execute(query.order_by(order).limit(_PAGE)).all()
+        for row in rows:
+            yield _duel_row(row, subject)
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1]._mapping[order.name]  # noqa: SLF001  # its documented name
+
+
+def _duel_row(row: Any, subject: Subject) -> Row:
+    """Return a duel as a row; the first columns are those that ``fairduel rank`` reads."""
+    left, right = (row.first, row.second) if row.first_is_left else (row.second, row.first)
+    return {
+        "first": subject.items[left],
+        "second": subject.items[right],
+        "winner": _WINNERS.get(row.answer),
+        "voter": subject.labels[row.voter],
+        "context": None if row.context is None else subject.contexts[row.context],
+        "time": row.answered_at,
+        "seconds": row.seconds,
+        "status": row.status,
+        "set_aside": row.voter in subject.set_aside,
+        "weight": row.weight,
+        "issued_at": row.issued_at,
+        "deadline": row.deadline,
+        "duel": row.duel,
+        "repeats": row.repeats,
+        "issued": row.issued,
+        "answered": row.answered,
+    }
+
+
+def _log_rows(connection: Connection, subject: Subject) -> Iterator[Row]:
+    for event in read_events(connection, study=subject.study):
+        yield event.row() | {"hash": event.hash.hex()}
+
+
+def _csv(rows: Iterator[Row]) -> Iterator[bytes]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+        writer.writerow([cell_text(value) if isinstance(value, str) else value for value in row.values()])
+        if number % _PAGE == _PAGE - 1:
+            yield buffer.getvalue().encode()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue().encode()
+
+
+def _json_lines(rows: Iterator[Row]) -> Iterator[bytes]:
+    for row in rows:
+        yield (json.dumps(dict(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _parquet(rows: Iterator[Row]) -> Iterator[bytes]:
+    buffer = io.BytesIO()
+    pl.DataFrame(list(rows), infer_schema_length=None).write_parquet(buffer)
+    yield buffer.getvalue()
+
+
+_WRITERS: dict[Format, Callable[[Iterator[Row]], Iterator[bytes]]] = {
+    "csv": _csv,
+    "jsonl": _json_lines,
+    "parquet": _parquet,
+}

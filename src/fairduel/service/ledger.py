@@ -1,0 +1,247 @@
+"""The ledger: one thread that runs all commands, writes their events and commits many at a time.
+
+A command is a function of the ledger. It decides by the state, appends events, and returns what to answer; to refuse
+something it raises a :class:`~fairduel.service.problems.Problem` before it appends anything, or returns one after. Its
+caller gets the result once the events are on disk. If they cannot be written, all commands of the batch fail, and the
+state is read from disk again.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from fairduel.errors import FairduelError
+from fairduel.service import learner as learners
+from fairduel.service import schema, store
+from fairduel.service.log import Body, Event, Kind, next_event, sealed
+from fairduel.service.problems import Problem, storage_failed
+from fairduel.service.projection import Changes, project
+from fairduel.service.state import State, StudyState
+
+Result = TypeVar("Result")
+Command = Callable[["Ledger"], Result]
+_MOST_AT_ONCE = 512  # commands in one commit
+_MOST_WAITING = 4096  # commands
+_SWEEP_SECONDS = 1.0
+
+_UPDATE_DUEL = update(schema.duels).where(schema.duels.c.duel == bindparam("_duel"))
+
+
+class Ledger:
+    """The log of one folder, its state, and the thread that changes both.
+
+    Args:
+        folder: Where the log is, or will be created.
+        sweep: Called about once per second, as a command, to append what time brings about.
+        clock: Seconds since 1970.
+    """
+
+    def __init__(
+        self, folder: Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store = store.Store(folder)
+        self._sweep = sweep
+        self._began = clock() - time.monotonic()  # so that setting the clock does not matter while the server runs
+        self._listeners: list[Callable[[int, frozenset[str]], None]] = []
+        self._pending = Changes()
+        self._queue: queue.SimpleQueue[tuple[Command[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._saver = ThreadPoolExecutor(1, "fairduel-saver")
+        try:
+            self._connection: Connection = self.store.engine.connect()
+            self.secret = self.store.secret(self._connection)
+            self._state: State | None = None
+            self._load()
+        except BaseException:
+            self.store.close()
+            raise
+        self._thread = threading.Thread(target=self._work, name="fairduel-ledger", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ for everyone
+
+    def submit(self, command: Command[Result]) -> Future[Result]:
+        """Queue a command; the future is done once its events are on disk."""
+        if self._queue.qsize() >= _MOST_WAITING:
+            raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
+        future: Future[Result] = Future()
+        self._queue.put((command, future))
+        return future
+
+    def run(self, command: Command[Result]) -> Result:
+        """Run a command and wait for it."""
+        return outcome(self.submit(command).result())
+
+    def listen(self, listener: Callable[[int, frozenset[str]], None]) -> None:
+        """After each commit, call a function with the position and the changed studies, on the ledger's thread."""
+        self._listeners.append(listener)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the log can be read and written."""
+        return self._state is not None and self._thread.is_alive()
+
+    def close(self) -> None:
+        """Finish what is queued, then close the log."""
+        self._queue.put(None)
+        self._thread.join()
+        self._saver.shutdown()
+        self._connection.close()
+        self.store.close()
+
+    # ------------------------------------------------------------------ for commands
+
+    @property
+    def state(self) -> State:
+        """The current state, including events of this batch."""
+        if self._state is None:
+            raise storage_failed()
+        return self._state
+
+    def now(self) -> float:
+        """The current time, never before that of the last event."""
+        return max(self._began + time.monotonic(), self.state.at)
+
+    def append(self, kind: Kind, study: str, body: Body, personal: Mapping[str, str | None] | None = None) -> Event:
+        """Append an event.
+
+        Args:
+            kind: What happened.
+            study: Its study, or "".
+            body: The details.
+            personal: Texts about a voter, by field; the log gets a salted hash of each.
+        """
+        state, salts = self.state, dict[str, str]()
+        for field, text in (personal or {}).items():
+            if text is not None:
+                salts[field], body[field] = sealed(text)
+        event = next_event(state.hash, state.position + 1, study, kind, self.now(), body)
+        state.apply(event)
+        project(event, self._pending)
+        for field, salt in salts.items():
+            assert personal is not None
+            row = {"position": event.position, "field": field, "study": study, "voter": body["voter"], "salt": salt}
+            self._pending.personal.append(row | {"text": personal[field]})
+        return event
+
+    def connection(self) -> Connection:
+        """Return the connection, which sees the events of this batch."""
+        self._flush()
+        return self._connection
+
+    def adopt(self, study: StudyState, learner: learners.Learner) -> None:
+        """Replace a study's learner by one that was refolded to the end of the log, and record it."""
+        body = {"without": sorted(study.set_aside)}
+        event = self.append(Kind.REFOLDED, study.study, body)
+        learner.fold(event)
+        learner.end_refold()
+        study.learner = learner
+
+    # ------------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        swept = 0.0
+        while True:
+            batch, is_last = self._next_batch()
+            if time.monotonic() - swept >= _SWEEP_SECONDS:
+                swept = time.monotonic()
+                batch.append((self._sweep, Future()))
+            self._run(batch)
+            if is_last:
+                return
+
+    def _next_batch(self) -> tuple[list[tuple[Command[Any], Future[Any]]], bool]:
+        """Wait for commands; return all that are queued, and whether the ledger is to stop."""
+        batch = list[tuple[Command[Any], Future[Any]]]()
+        with contextlib.suppress(queue.Empty):
+            entry = self._queue.get(timeout=_SWEEP_SECONDS)
+            while entry is not None:
+                batch.append(entry)
+                if len(batch) == _MOST_AT_ONCE:
+                    return batch, False
+                entry = self._queue.get_nowait()
+            return batch, True
+        return batch, False
+
+    def _run(self, batch: list[tuple[Command[Any], Future[Any]]]) -> None:
+        if self._state is None:
+            self._reload()
+        done = list[tuple[Future[Any], Any, Exception | None]]()
+        try:
+            for command, future in batch:
+                before = self._state.position if self._state else 0
+                try:
+                    done.append((future, command(self), None))
+                except FairduelError as error:
+                    if self._state is not None and self._state.position != before:
+                        raise  # it appended something: nothing of this batch can be kept
+                    done.append((future, None, error))
+            self._commit()
+        except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
+            store.report_failure(error)
+            self._reload()
+            for _, future in batch:
+                future.set_exception(storage_failed())
+            return
+        for future, result, problem in done:
+            if problem is not None:
+                future.set_exception(problem)
+            else:
+                future.set_result(result)
+
+    def _commit(self) -> None:
+        changed = self._pending.studies
+        self._flush()
+        self._connection.commit()
+        self._pending.studies = set()
+        if not changed:
+            return
+        for name in changed & self.state.studies.keys():
+            learner = self.state.studies[name].learner
+            if learner.saved is not None:
+                self._saver.submit(learners.save, self.store.learner_file(name), learner.saved)
+                learner.saved = None
+        for listener in self._listeners:
+            listener(self.state.position, frozenset(changed))
+
+    def _flush(self) -> None:
+        """Write the pending rows, without committing."""
+        pending, write = self._pending, self._connection.execute
+        self._pending = Changes(studies=pending.studies)
+        for table, rows in (
+            (schema.events, pending.events),
+            (schema.duels, list(pending.duels.values())),
+            (schema.answers, pending.answers),
+            (schema.personal, pending.personal),
+        ):
+            if rows:
+                write(insert(table), rows)
+        for rows in pending.updates_by_columns():
+            write(_UPDATE_DUEL, rows)
+
+    def _reload(self) -> None:
+        """Read the state from disk again, after a failure."""
+        self._pending, self._state = Changes(), None
+        with contextlib.suppress(SQLAlchemyError, OSError):
+            self._connection.rollback()
+            self._load()
+
+    def _load(self) -> None:
+        self._state, diverged = self.store.load(self._connection)
+        for study, learner in diverged:
+            self.adopt(study, learner)
+        self._commit()
+
+
+def outcome(result: Result) -> Result:
+    """Return the result of a command, or raise the refusal that it returned."""
+    if isinstance(result, Problem):
+        raise result
+    return result

@@ -1,0 +1,120 @@
+"""A running service: the ledger, the analyst, refolds in the background, and who is told about changes."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fairduel.duel import Outcome
+from fairduel.service import voting
+from fairduel.service.analysis import Analyst, Subject
+from fairduel.service.commands import find_study
+from fairduel.service.learner import Learner
+from fairduel.service.ledger import Ledger
+from fairduel.service.problems import Problem
+from fairduel.service.store import read_events, report_failure
+from fairduel.service.study import NewStudy, new_agent
+
+Json = dict[str, Any]
+
+
+class Service:
+    """Everything behind the HTTP interface.
+
+    Args:
+        folder: Where the log is, or will be created.
+        clock: Seconds since 1970.
+
+    >>> import tempfile
+    >>> service = Service(Path(tempfile.mkdtemp()))
+    >>> service.ledger.state.position
+    0
+    >>> service.close()
+    """
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+        warm_up = threading.Thread(target=_compile)
+        warm_up.start()
+        self.ledger = Ledger(folder, sweep=voting.sweep, clock=clock)
+        warm_up.join()
+        self._watchers: list[Callable[[str], None]] = []
+        self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
+        self.analyst = Analyst(self.ledger.store.engine, self._describe, self._announce)
+        self.ledger.listen(self._changed)
+        for study in list(self.ledger.state.studies.values()):
+            self.analyst.want(study.study)
+            if study.refolded_without != study.set_aside:
+                self.refold(study.study)
+
+    def close(self) -> None:
+        """Finish what is queued, then stop."""
+        self._refolds.shutdown(cancel_futures=True)
+        self.analyst.close()
+        self.ledger.close()
+
+    def watch(self, watcher: Callable[[str], None]) -> Callable[[], None]:
+        """Call a function with each study that changed, on another thread; returns what ends this."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def refold(self, study: str) -> None:
+        """Fold the log of a study again in the background, without the voters set aside, and use that learner then."""
+        self._refolds.submit(self._refold, study)
+
+    def _refold(self, study: str) -> None:
+        try:
+            about, without = self.ledger.run(lambda ledger: _refold_plan(ledger, study))
+            learner = Learner(about)
+            with self.ledger.store.engine.connect() as connection:
+                learner.impose(read_events(connection, study=study), without)
+            self.ledger.run(lambda ledger: _end_refold(ledger, study, learner, without))
+        except Problem as problem:
+            if problem.code != "not-found":
+                report_failure(problem)
+
+    def _describe(self, study: str) -> tuple[Subject, int]:
+        return self.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))
+
+    def _changed(self, _: int, studies: frozenset[str]) -> None:
+        for study in studies:
+            if study:
+                self.analyst.want(study)
+                self._announce(study)
+
+    def _announce(self, study: str) -> None:
+        for watcher in list(self._watchers):
+            watcher(study)
+
+
+def subject(ledger: Ledger, study: str) -> Subject:
+    """Return what an analysis needs to know about a study."""
+    found = find_study(ledger, study)
+    return Subject(
+        study=study,
+        items=[item.name for item in found.about.items],
+        contexts=[context.name for context in found.about.contexts],
+        labels={voter: f"voter {number}" for number, voter in enumerate(found.voters, start=1)},
+        set_aside=found.set_aside,
+    )
+
+
+def _compile() -> None:
+    """Compile or load the agents' code before anyone waits for it."""
+    agent = new_agent("sceptic", {}, 3, seed=0)
+    agent.tell(agent.ask(), Outcome.FIRST)
+    agent.cancel(agent.ask())
+
+
+def _refold_plan(ledger: Ledger, study: str) -> tuple[NewStudy, frozenset[str]]:
+    found = find_study(ledger, study)
+    return found.about, found.set_aside
+
+
+def _end_refold(ledger: Ledger, study: str, learner: Learner, without: frozenset[str]) -> None:
+    """Fold what happened meanwhile, and adopt the learner unless other voters are set aside by now."""
+    found = find_study(ledger, study)
+    if found.set_aside == without:
+        learner.impose(read_events(ledger.connection(), study=study, after=learner.position), without)
+        ledger.adopt(found, learner)

@@ -1,0 +1,224 @@
+"""The store: one folder with the log in SQLite, the tables that follow from it, and saved learners."""
+
+import contextlib
+import fcntl
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
+
+from fairduel.errors import BadInputError
+from fairduel.service import learner as learners
+from fairduel.service import schema
+from fairduel.service.learner import DivergedError, Learner
+from fairduel.service.log import ABOUT_DUELS, Event, Kind, read_event
+from fairduel.service.state import LastAnswer, OpenDuel, State, StudyState, add_open, note_shown
+
+DATABASE = "fairduel.db"
+_logger = structlog.get_logger("fairduel.service")
+
+
+def report_failure(error: BaseException) -> None:
+    """Log that something could not be stored."""
+    _logger.error("storage failed", error=f"{type(error).__name__}: {error}")
+
+
+class Store:
+    """The files of one folder, which only one server uses at a time.
+
+    Args:
+        folder: Created if need be, readable by its owner only.
+
+    Raises:
+        BadInputError: Another server uses the folder, or it holds a newer version's store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / "learners").mkdir(exist_ok=True)
+            self._lock: IO[bytes] = (folder / "lock").open("ab")
+        except OSError as error:
+            raise BadInputError(f"cannot use the folder {folder}: {error.strerror}.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise BadInputError(
+                f"another fairduel server uses {folder}; stop it or choose another --folder."
+            ) from error
+        path = folder / DATABASE
+        path.touch(mode=0o600)
+        self.engine = open_database(path)
+        schema.migrate(self.engine)
+
+    def close(self) -> None:
+        """Close all files."""
+        self.engine.dispose()
+        self._lock.close()
+
+    def secret(self, connection: Connection) -> bytes:
+        """Return the key of the hash that decides sides, created at first use."""
+        table = schema.secrets
+        found = connection.execute(select(table.c.value).where(table.c.name == "sides")).scalar()
+        if found is None:
+            found = secrets.token_bytes(32)
+            connection.execute(insert(table), {"name": "sides", "value": found})
+            connection.commit()
+        return bytes(found)
+
+    def learner_file(self, study: str) -> Path:
+        """Where a study's learner is saved."""
+        return self.folder / "learners" / f"{study}.npz"
+
+    def load(self, connection: Connection) -> tuple[State, list[tuple[StudyState, Learner]]]:
+        """Read the state at the end of the log.
+
+        Returns:
+            The state, and the studies whose learners folded the log to other duels than those recorded, each with a
+            refolded learner to adopt.
+        """
+        state = load_state(connection)
+        diverged = list[tuple[StudyState, Learner]]()
+        for study in state.studies.values():
+            try:
+                study.learner = self._load_learner(connection, study)
+            except DivergedError as error:
+                _logger.warning("learner refolded", study=study.study, reason=str(error))
+                refolded = Learner(study.about)
+                refolded.impose(read_events(connection, study=study.study), study.set_aside)
+                diverged.append((study, refolded))
+        return state, diverged
+
+    def _load_learner(self, connection: Connection, study: StudyState) -> Learner:
+        """Read the last saved learner and fold the rest of the log."""
+        refolded = last_refold(connection, study.study)
+        learner = learners.load(self.learner_file(study.study), study.about)
+        if learner is not None:
+            known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
+            digest = connection.execute(known).scalar()
+            if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
+                learner = None  # of another log, or out of date
+        return folded_learner(connection, study, learner, refolded)
+
+
+def folded_learner(connection: Connection, study: StudyState, start: Learner | None, refolded: Event | None) -> Learner:
+    """Fold the log of a study from a saved learner, or else from the last refold or from the start of the log."""
+    if start is None and refolded is not None:
+        before = read_events(connection, study=study.study, last=refolded.position)
+        start = Learner.refolded(study.about, before, refolded.body["without"])
+    learner = start or Learner(study.about)
+    for each in read_events(connection, study=study.study, after=learner.position):
+        learner.fold(each)
+    return learner
+
+
+def last_refold(connection: Connection, study: str) -> Event | None:
+    """Return the event that records a study's last refold, if any."""
+    events = schema.events
+    query = select(events).where(events.c.kind == Kind.REFOLDED.value, events.c.study == study)
+    row = connection.execute(query.order_by(events.c.position.desc()).limit(1)).one_or_none()
+    return None if row is None else read_event(*row)
+
+
+def open_database(path: Path, *, read_only: bool = False) -> Engine:
+    """Open a database so that a commit returns only after the data are on disk."""
+    url = f"sqlite:///file:{path.resolve()}?mode={'ro' if read_only else 'rw'}&uri=true"
+    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 10})
+
+    @event.listens_for(engine, "connect")
+    def _(connection: Any, _: Any) -> None:
+        cursor = connection.cursor()
+        if not read_only:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA secure_delete = ON")
+        cursor.close()
+
+    return engine
+
+
+def read_events(
+    connection: Connection, *, study: str | None = None, after: int = 0, last: int | None = None
+) -> Iterator[Event]:
+    """Yield the events of one study, or of all, in order, a thousand at a time.
+
+    Args:
+        connection: Where to read.
+        study: Id of the study; None for the whole log.
+        after: Position of the last event to leave out.
+        last: Position of the last event to return.
+    """
+    events = schema.events
+    while True:
+        query = select(events).where(events.c.position > after).order_by(events.c.position).limit(1000)
+        if study is not None:
+            query = query.where(events.c.study == study)
+        if last is not None:
+            query = query.where(events.c.position <= last)
+        rows = connection.execute(query).all()
+        for row in rows:
+            yield read_event(*row)
+        if len(rows) < 1000:
+            return
+        after = rows[-1].position
+
+
+def load_state(connection: Connection) -> State:
+    """Read the state from the tables, with new learners."""
+    state, events = State(), schema.events
+    query = select(events).where(events.c.kind.in_([kind.value for kind in Kind if kind not in ABOUT_DUELS]))
+    for row in connection.execute(query.order_by(events.c.position)):
+        state.apply(read_event(*row), learn=False)
+    last = connection.execute(select(events).order_by(events.c.position.desc()).limit(1)).one_or_none()
+    if last is not None:
+        state.position, state.hash, state.at = last.position, last.hash, last.at
+    for study in state.studies.values():
+        _load_duels(connection, study)
+        _load_participants(connection, study)
+    return state
+
+
+def _load_duels(connection: Connection, study: StudyState) -> None:
+    duels = schema.duels.c
+    here = duels.study == study.study
+    tally = select(duels.voter, duels.status, func.count()).where(here).group_by(duels.voter, duels.status)
+    for voter, status, count in connection.execute(tally):
+        if status != "open":
+            study.counts[status] += count
+        if status in {"voted", "skipped"}:
+            setattr(study.voters[voter], "votes" if status == "voted" else "skips", count)
+    shown = select(duels.voter, duels.context, duels.first, duels.second, duels.repeats).where(here)
+    for row in connection.execute(shown):
+        note_shown(study, row._mapping)  # noqa: SLF001  # its documented name
+    current = select(schema.duels).where(here, duels.status.in_(["open", "voted", "skipped"]), ~duels.settled)
+    for row in connection.execute(current.order_by(duels.issued)):
+        duel = OpenDuel(row.duel, row.voter, row.context, row.first, row.second, row.first_is_left, row.deadline)
+        if row.status == "open":
+            add_open(study, duel)
+        else:
+            study.voters[row.voter].last = LastAnswer(duel, row.answer, row.answered_at)
+
+
+def _load_participants(connection: Connection, study: StudyState) -> None:
+    personal = schema.personal.c
+    query = select(personal.text, personal.voter).where(personal.study == study.study, personal.field == "participant")
+    study.participants = {row.text: row.voter for row in connection.execute(query)}
+
+
+@contextlib.contextmanager
+def reading(folder: Path) -> Iterator[Connection]:
+    """Open a store to read it, also while a server uses it."""
+    path = folder / DATABASE
+    if not path.is_file():
+        raise BadInputError(f"{folder} has no fairduel store; name the --folder of a server.")
+    engine = open_database(path, read_only=True)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
