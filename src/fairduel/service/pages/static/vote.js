@@ -58,11 +58,11 @@ async function fetchDuels() {
 
 const imageUrl = (image) => new URL(`api/images/${image}`, root).href;
 
-function showProgress({ answered, of, completion_code: code }) {
+function showProgress({ votes, of, completion_code: code }) {
   show("progress");
-  byId("progress").textContent = of ? `${answered} of ${of}` : answered === 1 ? "1 answer" : `${answered} answers`;
+  byId("progress").textContent = of ? `${votes} of ${of}` : votes === 1 ? "1 vote" : `${votes} votes`;
   show("bar", Boolean(of));
-  if (of) Object.assign(byId("bar"), { max: of, value: answered });
+  if (of) Object.assign(byId("bar"), { max: of, value: votes });
   if (code) { show("code"); byId("code").querySelector("strong").textContent = code; }
 }
 
@@ -71,7 +71,7 @@ function fill(side, shown) {
   const parts = [];
   if (shown.image) parts.push(make("img", { src: imageUrl(shown.image), alt: shown.name ?? name }));
   if (shown.text) parts.push(make("span", { class: "lines" }, shown.text));
-  if (shown.name) parts.push(make("span", { class: shown.text || shown.image ? "name" : "lines" }, shown.name));
+  if (shown.name && shown.name !== shown.text) parts.push(make("span", { class: "name" }, shown.name));
   byId(side).replaceChildren(...parts, make("kbd", { "aria-hidden": "true" }, side === "left" ? "←" : "→"));
   byId(side).setAttribute("aria-description", name);
 }
