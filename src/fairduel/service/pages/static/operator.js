@@ -117,11 +117,13 @@ async function showStudy(id) {
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
       row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || "nothing unusual",
-      button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); })]);
+      button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, { "data-voter": row.voter })]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
+    const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
     voters.replaceChildren(section("Voters",
       ...paragraphs([rows.length ? `Evidence rests on ${votes} votes. It is statistics, not proof: an honest person with another taste can look unusual. Setting someone aside keeps their votes, but they no longer count.` : "Nobody has voted yet.", ...more]),
-      ...(rows.length ? [table(columns, cells, (place) => (rows[place].set_aside ? "aside" : rows[place].flagged ? "marked" : ""))] : []), invitation()));
+      ...(rows.length ? [table(columns, cells, (place) => (rows[place].set_aside ? "aside" : rows[place].flagged ? "marked" : ""))] : [])));
+    if (focused) voters.querySelector(`[data-voter="${focused}"]`)?.focus();
   }
 
   function invitation() {
@@ -135,7 +137,7 @@ async function showStudy(id) {
     return form;
   }
 
-  view.replaceChildren(head, invited, results, voters, items, downloads(id, ["votes", "duels", "voters", "ranking", "log"]));
+  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "voters", "ranking", "log"]));
   drawHead();
   drawItems();
   let drawnAt = -1;
@@ -143,7 +145,7 @@ async function showStudy(id) {
     try {
       const found = await fetchResults(id);
       drawResults(results, found);
-      if (found.position !== drawnAt && !voters.contains(document.activeElement)) await drawVoters();
+      if (found.position !== drawnAt) await drawVoters();
       drawnAt = found.position;
       say("");
     } catch (error) { say(explain(error)); }
