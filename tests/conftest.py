@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,19 @@ def data():
     if not folder.is_dir():
         pytest.skip(f"the recorded votes are not at {folder}: set FAIRDUEL_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("there is no Chromium on PATH: install chromium or google-chrome")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import math
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,18 +21,6 @@ MODES = [(width, colours, "screen") for width in (1280, 390) for colours in ("li
     (A4, "light", "print"),
     (A4, "dark", "print"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("there is no Chromium on PATH: install chromium or google-chrome")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

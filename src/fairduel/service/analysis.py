@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, select
 from fairduel.errors import FairduelError
 from fairduel.service import schema
 from fairduel.service.logs import log_failure
-from fairduel.votes.audit import Audit, audit
+from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.votes import Votes
 from fairduel.votes.words import counted_noun

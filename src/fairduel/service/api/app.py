@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from fairduel import __version__
 from fairduel.errors import FairduelError
+from fairduel.service import pages
 from fairduel.service.api import operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
@@ -84,6 +85,7 @@ def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
     _add_machine_routes(app, service)
+    pages.mount(app)
     app.add_middleware(Gate, limits=limits)
     app.add_middleware(Watch, registry=app.state.registry)
     return app

@@ -1,0 +1,176 @@
+// Studies for operators: make one, share it, watch it, act on it.
+import { byId, call, login, make, Problem, root } from "./client.js";
+import { drawResults, downloads, fetchResults, follow, paragraphs, section, table } from "./results.js";
+
+const view = byId("view"), notice = byId("notice");
+const say = (text) => { notice.textContent = text; };
+const when = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+let events = null;
+
+/** Run a button's work; say what went wrong. */
+const doing = (work) => async (event) => {
+  event?.preventDefault();
+  try { say(""); await work(event); } catch (error) { say(explain(error)); }
+};
+const explain = (error) => (error instanceof Problem && error.errors.length ? `${error.message} ${error.errors.map(({ field, problem }) => `${field}: ${problem}`).join("; ")}` : error instanceof TypeError ? "The service cannot be reached." : error.message);
+const button = (text, work, attributes = {}) => make("button", { type: "button", onclick: doing(work), ...attributes }, text);
+
+function title(text) {
+  byId("title").textContent = document.title = text;
+  byId("title").focus();
+}
+
+function go(study) {
+  history.pushState(null, "", study ? `?study=${study}` : location.pathname);
+  return route();
+}
+
+async function route() {
+  events?.close();
+  events = null;
+  const study = new URLSearchParams(location.search).get("study");
+  await (study ? showStudy(study) : showStudies());
+}
+
+// ---------------------------------------------------------------- all studies
+
+async function showStudies() {
+  const { studies } = await call("GET", "studies");
+  title("Studies");
+  const rows = studies.map((each) => [
+    make("a", { href: `?study=${each.study}`, onclick: doing(() => go(each.study)) }, each.title || each.question),
+    state(each.state), `${each.items}`, `${each.votes}`, `${each.voters}`, when(each.created)]);
+  const columns = [{ name: "Study", text: true }, { name: "State", text: true }, { name: "Items" }, { name: "Votes" }, { name: "Voters" }, { name: "Made" }];
+  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy());
+}
+
+const state = (name) => make("span", { class: `state ${name}` }, name);
+
+function field(id, label, input) {
+  input.id = id;
+  return [make("label", { for: id }, label), input];
+}
+
+function newStudy() {
+  const access = make("select", {}, ...[["link", "anyone with the link"], ["invitation", "people I invite"], ["participant", "a crowd platform (participant id in the link)"]]
+    .map(([value, text]) => make("option", { value }, text)));
+  const pictures = make("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", multiple: true });
+  const form = make("form", {},
+    ...field("question", "Question", make("input", { required: true, maxlength: "500", size: "50", placeholder: "Which is better?" })),
+    ...field("items", "Items, one per line", make("textarea", { placeholder: "tea\nmilk\njuice" })),
+    ...field("pictures", "Or pictures", pictures),
+    ...field("access", "Who may vote", access),
+    ...field("votes", "Answers per voter (empty: no limit)", make("input", { type: "number", min: "1", max: "100000" })),
+    make("p", {}, make("button", { class: "main" }, "Make the study")));
+  form.addEventListener("submit", doing(async () => {
+    const lines = byId("items").value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const items = lines.map((name) => ({ name }));
+    for (const file of pictures.files) {
+      say(`Sending ${file.name} …`);
+      items.push({ name: file.name.replace(/\.[^.]*$/, ""), image: (await call("POST", "images", file, { "Content-Type": file.type })).image });
+    }
+    const question = byId("question").value.trim();
+    const made = await call("POST", "studies", { question, items, access: access.value, votes_per_voter: Number(byId("votes").value) || null });
+    await go(made.study);
+    say("The study is open.");
+  }));
+  return section("New study", form);
+}
+
+// ---------------------------------------------------------------- one study
+
+async function showStudy(id) {
+  let study = await call("GET", `studies/${id}`);
+  title(study.title || study.question);
+  const head = make("div"), results = make("div"), voters = make("div"), items = make("div"), invited = make("div");
+  const change = (fields) => async () => { study = await call("PATCH", `studies/${id}`, fields); drawHead(); };
+
+  function drawHead() {
+    const link = new URL(study.links.vote, root).href;
+    const others = { open: [["Pause", "paused"], ["Close", "closed"]], paused: [["Resume", "open"], ["Close", "closed"]], closed: [["Open again", "open"]] }[study.state];
+    head.replaceChildren(
+      make("p", {}, make("a", { href: ".", onclick: doing(() => go(null)) }, "All studies"), " · ", state(study.state), study.title && study.title !== study.question ? ` ${study.question}` : ""),
+      make("div", { class: "row" }, make("span", { class: "link" }, link),
+        button("Copy the link", async () => { await navigator.clipboard.writeText(link); say("Copied."); }),
+        ...others.map(([text, to]) => button(text, change({ state: to }))),
+        button("Link for observers", async () => { const made = await call("POST", `studies/${id}/observers`, {}); drawLinks("Link for observers (shown once)", [made]); })));
+  }
+
+  function drawLinks(what, made) {
+    invited.replaceChildren(section(what, ...made.map(({ name, link }) => make("p", { class: "link" }, name ? `${name}: ` : "", new URL(link, root).href))));
+  }
+
+  function drawItems() {
+    const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "Change", text: true }];
+    const rows = study.items.map((item) => [item.name, `${item.shown}`, button(item.enabled ? "Leave out" : "Bring back", async () => {
+      study = await call("PATCH", `studies/${id}/items/${item.number}`, { enabled: !item.enabled });
+      drawItems();
+    })]);
+    items.replaceChildren(section("Items", ...paragraphs(["An item left out is not shown again; its votes stay."]), table(columns, rows, (place) => (study.items[place].enabled ? "" : "aside"))));
+  }
+
+  async function drawVoters() {
+    const { voters: rows, votes } = await call("GET", `studies/${id}/voters`);
+    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Evidence", text: true }, { name: "Change", text: true }];
+    const percent = (share) => (share == null ? null : `${Math.round(100 * share)}%`);
+    const cells = rows.slice(0, 200).map((row) => [row.name ?? row.participant ?? row.voter.slice(0, 8), `${row.votes}`, `${row.skips}`,
+      row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
+      row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
+      row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || "nothing unusual",
+      button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, { "data-voter": row.voter })]);
+    const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
+    const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
+    voters.replaceChildren(section("Voters",
+      ...paragraphs([rows.length ? `Evidence rests on ${votes} votes. It is statistics, not proof: an honest person with another taste can look unusual. Setting someone aside keeps their votes, but they no longer count.` : "Nobody has voted yet.", ...more]),
+      ...(rows.length ? [table(columns, cells, (place) => (rows[place].set_aside ? "aside" : rows[place].flagged ? "marked" : ""))] : [])));
+    if (focused) voters.querySelector(`[data-voter="${focused}"]`)?.focus();
+  }
+
+  function invitation() {
+    const names = make("textarea", { placeholder: "Ann\nBob" });
+    const form = make("form", {}, ...field("names", "Invite people by name, one per line: each gets a personal link", names), make("p", {}, make("button", {}, "Make invitations")));
+    form.addEventListener("submit", doing(async () => {
+      const made = await call("POST", `studies/${id}/invitations`, { names: names.value.split("\n").map((name) => name.trim()).filter(Boolean) });
+      drawLinks("Invitations (shown once: send each person their link)", made.invitations);
+      invited.scrollIntoView();
+    }));
+    return form;
+  }
+
+  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "voters", "ranking", "log"]));
+  drawHead();
+  drawItems();
+  let drawnAt = -1;
+  events = follow(id, async () => {
+    try {
+      const found = await fetchResults(id);
+      drawResults(results, found);
+      if (found.position !== drawnAt) await drawVoters();
+      drawnAt = found.position;
+      say("");
+    } catch (error) { say(explain(error)); }
+  });
+}
+
+// ---------------------------------------------------------------- start
+
+async function open() {
+  await login();
+  const { scope } = await call("GET", "session");
+  if (scope !== "operator") throw new Problem(401, { detail: "This page is for operators." }, 1);
+  byId("login").hidden = true;
+  await route();
+}
+
+function refuse(error) {
+  byId("login").hidden = error.status !== 401;
+  title("fairduel");
+  say(error.status === 401 ? "" : explain(error));
+}
+
+byId("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  call("POST", "session", { key: byId("key").value.trim() }).then(open).catch((error) => { refuse(error); say(error.status === 401 ? "This key is not known." : explain(error)); });
+});
+addEventListener("popstate", () => route().catch((error) => say(explain(error))));
+open().catch(refuse);

@@ -1,0 +1,264 @@
+"""A whole study in a real Chromium: polls from pictures, votes by keyboard, bad networks, and what operators see."""
+
+import io
+import re
+import threading
+import time
+from contextlib import closing, contextmanager
+
+import httpx
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+
+from fairduel.service import commands
+from fairduel.service.api.app import create_app
+from fairduel.service.service import Service
+
+SIZES = [(1280, "light"), (390, "light"), (1280, "dark"), (390, "dark")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a server, and an operator's client."""
+    with closing(Service(tmp_path_factory.mktemp("service") / "store")) as service:
+        key = service.ledger.run(commands.ensure_operator)
+        running = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
+        thread = threading.Thread(target=running.run)
+        thread.start()
+        while not running.started:
+            time.sleep(0.01)
+        address = f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}/"
+        with httpx.Client(base_url=address + "api/", headers={"Authorization": f"Bearer {key}"}) as operator:
+            operator.key = key
+            yield address, operator
+        running.should_exit = True
+        thread.join()
+
+
+def study(operator, **settings):
+    body = {"question": "Which is better?", "items": [{"name": name} for name in ("tea", "milk", "juice", "water")]}
+    made = operator.post("studies", json={**body, "show_names": True, **settings})
+    made.raise_for_status()
+    return made.json()["study"]
+
+
+def votes(operator, name):
+    counts = operator.get(f"studies/{name}").raise_for_status().json()["counts"]
+    return counts["votes"]
+
+
+@contextmanager
+def tab(browser, **settings):
+    with browser.new_context(**settings) as context:
+        page = context.new_page()
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        assert errors == []
+
+
+def wait_for(condition, seconds=15.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+def press(page, key):
+    """Press a key once the next duel can be answered."""
+    page.wait_for_timeout(350)
+    page.keyboard.press(key)
+
+
+def progress(page, text):
+    page.wait_for_function("(text) => document.getElementById('progress').textContent === text", arg=text)
+
+
+def assert_accessible(page):
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
+def test_a_voter_votes_by_keyboard_with_ties_skips_and_undo(server, browser):
+    address, operator = server
+    name = study(operator, votes_per_voter=4, completion_code="C0FFEE", comments=True)
+    with tab(browser) as page:
+        page.goto(f"{address}vote/{name}")
+        page.click("#start")
+        progress(page, "0 of 4")
+        assert {page.inner_text("#left .lines"), page.inner_text("#right .lines")} <= {"tea", "milk", "juice", "water"}
+        for count, key in enumerate(("ArrowLeft", "ArrowRight", "ArrowDown"), start=1):
+            press(page, key)
+            progress(page, f"{count} of 4")
+        press(page, "s")
+        assert votes(operator, name) == 3
+        page.wait_for_timeout(300)
+        before = {page.inner_text("#left .lines"), page.inner_text("#right .lines")}
+        press(page, "ArrowLeft")
+        page.get_by_text("C0FFEE").wait_for()
+        page.get_by_text("Thank you.").wait_for()
+        page.click("#undo-last")
+        progress(page, "3 of 4")
+        assert {page.inner_text("#left .lines"), page.inner_text("#right .lines")} == before
+        page.fill("#comment", "I changed my mind")
+        page.focus("#question")
+        press(page, "ArrowRight")
+        page.get_by_text("C0FFEE").wait_for()
+        receipt = page.inner_text("#receipt code")
+        assert operator.get(f"receipts/{receipt}").json()["valid"] is True
+    assert votes(operator, name) == 4
+    exported = operator.get(f"studies/{name}/exports/votes.csv").text
+    assert "I changed my mind" in exported
+
+
+def test_a_double_click_is_one_vote_and_a_reload_shows_the_same_duel(server, browser):
+    address, operator = server
+    name = study(operator)
+    with tab(browser) as page:
+        page.goto(f"{address}vote/{name}")
+        page.click("#start")
+        progress(page, "0 votes")
+        page.wait_for_timeout(350)
+        page.dblclick("#left")
+        progress(page, "1 vote")
+        shown = page.inner_text(".sides")
+        page.reload()
+        progress(page, "1 vote")
+        assert page.inner_text(".sides") == shown
+        with page.context.new_page() as second:
+            second.goto(page.url)
+            progress(second, "1 vote")
+            assert second.inner_text(".sides") == shown
+            press(second, "ArrowLeft")
+            progress(second, "2 votes")
+        press(page, "ArrowRight")
+        page.get_by_text("already answered").wait_for()
+    assert votes(operator, name) == 2
+
+
+def test_votes_cast_offline_are_sent_once_later(server, browser):
+    address, operator = server
+    name = study(operator)
+    with tab(browser) as page:
+        page.goto(f"{address}vote/{name}")
+        page.click("#start")
+        progress(page, "0 votes")
+        page.context.set_offline(True)
+        press(page, "ArrowLeft")
+        page.get_by_text("You are offline").wait_for()
+        assert votes(operator, name) == 0
+        page.context.set_offline(False)
+        progress(page, "1 vote")
+        lost = []
+        page.route(
+            "**/answer", lambda route: (lost.append(route.fetch()), route.abort()) if not lost else route.continue_()
+        )
+        press(page, "ArrowRight")  # the server gets it, but its reply is lost
+        progress(page, "2 votes")
+        assert len(lost) == 1
+    assert votes(operator, name) == 2
+
+
+def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(server, browser, tmp_path):
+    address, operator = server
+    for colour in ("red", "green", "blue"):
+        content = io.BytesIO()
+        Image.new("RGB", (64, 48), colour).save(content, "PNG")
+        (tmp_path / f"{colour}.png").write_bytes(content.getvalue())
+    with tab(browser) as page:
+        page.goto(f"{address}#{operator.key}")
+        page.get_by_role("heading", name="New study").wait_for()
+        assert operator.key not in page.url
+        page.fill("#question", "Which colour?")
+        page.set_input_files("#pictures", sorted(tmp_path.glob("*.png")))
+        page.select_option("#access", "invitation")
+        page.click("text=Make the study")
+        page.get_by_role("heading", name="Which colour?").wait_for()
+        name = re.search(r"study=([^&]+)", page.url)[1]
+        page.fill("#names", "Ann\nBob")
+        page.click("text=Make invitations")
+        page.get_by_role("heading", name="Invitations").wait_for()
+        links = [line.split(": ", 1)[1] for line in page.locator("p.link").all_inner_texts()]
+        assert len(links) == 2
+        with tab(browser) as stranger:
+            stranger.goto(f"{address}vote/{name}")
+            stranger.get_by_text("personal link").wait_for()
+        for link in links:
+            with tab(browser) as voter:
+                voter.goto(link)
+                progress(voter, "0 votes")
+                voter.wait_for_function("() => document.querySelector('#left img').naturalWidth === 64")
+                for count in range(1, 4):
+                    if voter.locator("#end").is_visible():
+                        break
+                    press(voter, "ArrowLeft")
+                    progress(voter, "1 vote" if count == 1 else f"{count} votes")
+        results = wait_for(
+            lambda: (r := operator.get(f"studies/{name}/results").json())["ranking"] and not r["stale"] and r
+        )
+        page.get_by_text(results["sentence"]).wait_for()
+        rows = (
+            page.locator("section", has=page.get_by_role("heading", name="Ranking", exact=True))
+            .locator("tbody tr")
+            .all()
+        )
+        assert [row.locator("th").inner_text() for row in rows] == [each["item"] for each in results["ranking"]]
+        assert page.locator(".tiles dd").first.inner_text() == str(results["counts"]["votes"])
+        page.locator("tr", has_text="Ann").get_by_role("button").click()
+        page.get_by_role("button", name="Count again").wait_for()
+        page.click("text=Link for observers")
+        observers = page.locator("p.link").inner_text()
+        with tab(browser) as observer:
+            observer.goto(observers)
+            observer.get_by_role("heading", name="How duels are chosen").wait_for()
+            assert observer.get_by_role("button").count() == 0
+        page.click("text=Pause")
+        page.get_by_role("button", name="Resume").wait_for()
+    with tab(browser) as voter:
+        voter.goto(links[0])
+        voter.get_by_text("Voting is paused").wait_for()
+
+
+def test_wrong_links_say_so(server, browser):
+    address, operator = server
+    with tab(browser) as page:
+        page.goto(f"{address}vote/nothing")
+        page.get_by_role("heading", name="You cannot vote here").wait_for()
+        page.goto(f"{address}observe/{study(operator)}#wrong")
+        page.get_by_text("wrong or no longer valid").wait_for()
+        page.goto(f"{address}#wrong")
+        page.get_by_label("Operator key").wait_for()
+        page.fill("#key", operator.key)
+        page.click("text=Open")
+        page.get_by_role("heading", name="New study").wait_for()
+
+
+@pytest.mark.parametrize(("width", "colours"), SIZES)
+def test_pages_are_accessible_and_fit_the_screen(server, browser, width, colours):
+    address, operator = server
+    name = study(operator, instructions="Choose the one you like.", comments=True)
+    with tab(browser, viewport={"width": width, "height": 844}, color_scheme=colours) as page:
+
+        def check():
+            assert_accessible(page)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+        page.goto(f"{address}vote/{name}")
+        page.locator("#start").wait_for()
+        check()
+        page.click("#start")
+        progress(page, "0 votes")
+        check()
+        for count in range(1, 6):
+            press(page, "ArrowLeft")
+            progress(page, "1 vote" if count == 1 else f"{count} votes")
+        wait_for(lambda: operator.get(f"studies/{name}/results").json()["ranking"])
+        page.goto(f"{address}?study={name}#{operator.key}")
+        page.get_by_role("heading", name="Ranking", exact=True).wait_for()
+        check()
+        page.goto(address)
+        page.get_by_role("heading", name="New study").wait_for()
+        check()
