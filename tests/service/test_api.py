@@ -119,7 +119,8 @@ def test_results_come_from_the_recorded_votes(operator, app, study):
     assert found["needs"] is None
     assert sum(bar["votes"] for bar in found["activity"]) == 30
     assert found["balance"]["left"] + found["balance"]["right"] == 30
-    assert {each["how"] for each in found["certificates"]} == {"dropped", "flipped"}
+    assert [each["item"] for each in found["certificates"]] == [found["ranking"][0]["item"]]
+    assert [each["leader"] for each in found["stopping"]] == [found["ranking"][0]["item"]]
     rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
     assert [row["votes"] for row in rows] == [6] * 5
     aside = operator.patch(f"/api/studies/{study}/voters/{rows[0]['voter']}", json={"set_aside": True})

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from fairduel.errors import FairduelError
 from fairduel.service import schema
 from fairduel.service.logs import log_failure
 from fairduel.votes.auditing import Audit, audit
+from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
+from fairduel.votes.stopping_rule import stopping
 from fairduel.votes.votes import Votes
 from fairduel.votes.words import counted_noun
 
@@ -75,6 +77,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "everyone": [],
         "notes": [],
         "certificates": [],
+        "stopping": [],
         "activity": activity(np.zeros(0) if votes.time is None else votes.time),
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
@@ -118,7 +121,6 @@ def recorded_votes(connection: Connection, subject: Subject) -> Votes:
 def _findings(found: Audit) -> Json:
     sentence, *details = found.summary()
     after = found.shown is not found.everyone
-    certificates = found.trusted_fragility if after else found.fragility
     return {
         "sentence": sentence,
         "details": details,
@@ -128,16 +130,12 @@ def _findings(found: Audit) -> Json:
         "everyone": _standings(found.everyone),
         "notes": list(found.shown.notes),
         "certificates": [
-            {
-                "how": each.how,
-                "holds": each.at_least - 1,
-                "found": each.found,
-                "votes": each.votes,
-                "loses": each.loses,
-                "gains": each.gains,
-                "sentence": each.sentence,
-            }
-            for each in certificates[:2]
+            {"item": each.item, "group": each.group, "sentence": each.sentence, **each.numbers}
+            for each in certify(found.votes, found.shown, ranks=1)
+        ],
+        "stopping": [
+            {**asdict(each), "can_stop": each.can_stop, "sentence": each.sentence}
+            for each in stopping(found.votes, found.shown)
         ],
     }
 

@@ -330,14 +330,31 @@ class VotersReply(BaseModel):
 
 
 class Certificate(BaseModel):
-    """How many votes the first place withstands."""
+    """How many false votes, or lying voters, change a first place; see :class:`fairduel.votes.Certificate`."""
 
-    how: Literal["dropped", "flipped"]
-    holds: int
-    found: int | None
+    item: str
+    group: str
+    votes_proven: int
+    votes_found: int | None
+    voters_proven: int | None
+    voters_found: int | None
+    rival: str
+    sentence: str
+
+
+class Stopping(BaseModel):
+    """Whether the poll can stop; see :class:`fairduel.votes.Stopping`."""
+
+    leader: str
+    rival: str
+    items: int
     votes: int
-    loses: str
-    gains: str
+    false_votes: int
+    evidence: float
+    bar: float
+    needed: int | None
+    group: str
+    can_stop: bool
     sentence: str
 
 
@@ -407,6 +424,7 @@ class Results(BaseModel):
     everyone: list[Standing]
     notes: list[str]
     certificates: list[Certificate]
+    stopping: list[Stopping]
     activity: list[Bar]
     balance: Balance
     agent: AgentReply

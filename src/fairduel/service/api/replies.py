@@ -95,7 +95,10 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
         "sentence": "",
         "basis": "all votes",
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
-        **{name: [] for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "activity")},
+        **{
+            name: []
+            for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
+        },
     }
     return (found.results or empty) | {
         "position": ledger.state.position,

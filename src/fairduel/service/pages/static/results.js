@@ -73,7 +73,7 @@ export function drawResults(element, results) {
   const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
   element.replaceChildren(
     make("p", { class: "answer" }, answer),
-    ...paragraphs((results.stopping ?? []).map(({ sentence }) => sentence)),
+    ...paragraphs(results.stopping.map(({ sentence }) => sentence)),
     tiles({ Votes: number.format(counts.votes), Voters: number.format(counts.voters), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ...paragraphs(results.details), ranking(results.ranking), ...paragraphs(notes))] : []),
     ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
