@@ -121,6 +121,13 @@ def test_errors_of_effects_and_scores_are_right(voters):
         assert (np.abs(means[:2] - [1.5, SKILL[0]]) < 0.5 * means[2:]).all()
 
 
+def test_tastes_for_features_are_not_tastes_for_items():
+    votes = voted(np.random.default_rng(8), count=6000, voters=60, taste=0.8)
+    settings = rank(votes, draws=100).settings
+    assert 0.5 < settings["taste_of_voters_for_features"] < 1.1
+    assert settings["taste_of_voters"] < 0.25
+
+
 def test_features_of_items_and_of_votes_go_together(tmp_path):
     votes = voted(np.random.default_rng(2))
     path = tmp_path / "features.csv"
