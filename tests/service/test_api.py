@@ -91,6 +91,7 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     path, reply = vote(voter, study)
     assert reply.status_code == 200
     assert voter.post(f"{path}/answer", json={"answer": "left"}, headers={"Idempotency-Key": "key"}).text == reply.text
+    assert reply.json()["duels"] == []
     receipts = voter.get(f"/api/studies/{study}/receipt").json()
     assert [each["receipt"] for each in receipts["answers"]] == [reply.json()["receipt"]]
     assert voter.get(f"/api/receipts/{reply.json()['receipt']}").json()["valid"]
@@ -369,3 +370,11 @@ def test_an_erased_name_is_nowhere_on_disk(operator, service, study):
     assert "Grace Hopper" not in operator.get(f"/api/studies/{study}/voters").text
     files = service.ledger.store.folder.glob("fairduel.db*")
     assert not any(b"Grace Hopper" in file.read_bytes() for file in files)
+
+
+def test_an_answer_can_bring_the_next_duels(voter, study):
+    duel = voter.post(f"/api/studies/{study}/duels", json={"count": 2}).json()["duels"][0]["duel"]
+    path, headers = f"/api/studies/{study}/duels/{duel}/answer", {"Idempotency-Key": "key"}
+    replies = [voter.post(path, json={"answer": "left", "next": 2}, headers=headers) for _ in range(3)]
+    assert len({reply.text for reply in replies}) == 1
+    assert replies[0].json()["duels"] == voter.post(f"/api/studies/{study}/duels", json={"count": 2}).json()["duels"]
