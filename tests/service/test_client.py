@@ -54,8 +54,7 @@ def test_with_many_answers_lost_every_vote_counts_once(server):
         for number in range(30):
             voter = voters[number % 3]
             duel = voter.ask().duels[0]
-            reply = voter.answer(duel.duel, "left")
-            assert reply.counted
+            assert voter.answer(duel.duel, "left", next_duels=1 if number < 27 else 0).counted
         transport.losing = False
         assert transport.lost > 20
         counts = client.study(study).counts

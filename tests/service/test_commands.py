@@ -1,13 +1,16 @@
 """The commands, and a server in a process of its own that is killed."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,11 +21,13 @@ from PIL import Image
 from fairduel.cli import main
 from fairduel.errors import BadInputError
 from fairduel.service import maintenance, polls, schema
+from fairduel.service.analysis import recorded_votes
 from fairduel.service.client import Client, UnreachableError
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
-from fairduel.service.service import Service
+from fairduel.service.service import Service, subject
 from fairduel.service.store import Store
+from fairduel.votes.ranking import rank
 
 
 def run(monkeypatch, capsys, *words):
@@ -157,3 +162,22 @@ def test_a_killed_server_has_every_vote_that_it_acknowledged(tmp_path):
     again.send_signal(signal.SIGTERM)
     again.communicate(timeout=20)
     assert again.returncode == 143
+
+
+@pytest.mark.parametrize("folder", sorted((Path(__file__).parent / "stores").iterdir()), ids=lambda path: path.name)
+def test_a_store_of_every_released_schema_opens_with_the_same_ranking(folder, tmp_path):
+    expected = json.loads((folder / "expected.json").read_text())
+    shutil.copy(folder / "fairduel.db", tmp_path)
+    assert maintenance.check(tmp_path).head == expected["head"]
+    service = Service(tmp_path)
+    try:
+        study = next(iter(service.ledger.state.studies))
+        about = service.ledger.run(lambda ledger: subject(ledger, study))
+        with service.ledger.store.engine.connect() as connection:
+            votes = recorded_votes(connection, about)
+        counts = {name: number for name, number in service.ledger.state.studies[study].counts.items() if number}
+        assert counts == expected["counts"]
+        assert [standing.item for standing in rank(votes).standings] == expected["ranking"]
+    finally:
+        service.close()
+    assert maintenance.check(tmp_path).problems == ()

@@ -140,10 +140,16 @@ class VoterClient(Client):
         return self._send(bodies.AskedReply, "POST", f"{self._path}/duels", {"count": count})
 
     def answer(
-        self, duel: str, answer: bodies.Answer, *, seconds: float | None = None, comment: str | None = None
+        self,
+        duel: str,
+        answer: bodies.Answer,
+        *,
+        seconds: float | None = None,
+        comment: str | None = None,
+        next_duels: int = 0,
     ) -> bodies.AnsweredReply:
-        """Answer a duel, once, however often the request has to be repeated."""
-        body = {"answer": answer, "seconds": seconds, "comment": comment}
+        """Answer a duel, once, however often the request has to be repeated; the reply may hold the next duels."""
+        body = {"answer": answer, "seconds": seconds, "comment": comment, "next": next_duels}
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         return self._send(bodies.AnsweredReply, "POST", f"{self._path}/duels/{duel}/answer", body, headers=headers)
 

@@ -59,6 +59,11 @@ class Store:
         self.engine.dispose()
         self._lock.close()
 
+    def checkpoint(self) -> None:
+        """Empty the write-ahead log, so that what was erased is not there either."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def secret(self, connection: Connection) -> bytes:
         """Return the key of the hash that decides sides, created at first use."""
         table = schema.secrets

@@ -85,6 +85,23 @@ def answer(
     return _reply(study, ledger.append(Kind.ANSWERED, study.study, body, {"comment": comment}))
 
 
+def answer_and_ask(
+    ledger: Ledger,
+    holder: Holder,
+    duel: str,
+    key: str,
+    given: str,
+    seconds: float | None,
+    comment: str | None,
+    count: int,
+) -> Reply | Problem:
+    """Record an answer, and return the voter's open duels with it, with new ones until there are ``count``."""
+    reply = answer(ledger, holder, duel, key, given, seconds, comment)
+    if isinstance(reply, Problem):
+        return reply
+    return reply | {"duels": ask(ledger, holder, count)["duels"] if count else []}
+
+
 def undo(ledger: Ledger, holder: Holder, duel: str) -> Reply:
     """Take back a voter's last answer and show the same pair again, as a new duel."""
     study, voter = _place(ledger, holder)

@@ -52,6 +52,8 @@ class Answering(Strict):
     answer: Answer
     seconds: Annotated[float, Field(ge=0, le=1e6)] | None = None
     comment: Annotated[Text, Field(max_length=2000)] | None = None
+    next: Annotated[Number, Field(ge=0, le=3)] = 0
+    """How many open duels the voter wants to have then; 0 to return none."""
 
 
 class SettingsChange(Strict):
@@ -178,6 +180,7 @@ class AnsweredReply(BaseModel):
     reason: str | None
     receipt: str
     progress: Progress
+    duels: list[ShownDuel]
 
 
 class UndoneReply(BaseModel):

@@ -11,7 +11,7 @@ from fairduel.service import commands, exports, images
 from fairduel.service.api import bodies, guard, replies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
-from fairduel.service.problems import Problem
+from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service, subject
 from fairduel.service.study import NewStudy
 
@@ -65,9 +65,10 @@ async def create_study(service: guard.Running, _: guard.Operator, body: NewStudy
 
 
 @router.get("/studies/{study}", response_model=bodies.StudyReply)
-async def get_study(service: guard.Running, _: guard.Reader, study: str) -> Json:
-    """Return a study with its items and settings."""
-    return await call(service, lambda ledger: replies.study_reply(commands.find_study(ledger, study)))
+async def get_study(service: guard.Running, holder: guard.Reader, study: str) -> Json:
+    """Return a study with its items and settings; observers do not see the completion code."""
+    found = await call(service, lambda ledger: replies.study_reply(commands.find_study(ledger, study)))
+    return found if holder.scope == "operator" else found | {"completion_code": None}
 
 
 @router.patch("/studies/{study}", response_model=bodies.StudyReply)
@@ -152,16 +153,20 @@ async def change_voter(
 async def erase_personal(service: guard.Running, _: guard.Operator, study: str, voter: str) -> None:
     """Erase a voter's name, participant id and comments; their votes stay."""
     await call(service, lambda ledger: commands.erase_personal(ledger, study, voter))
+    await asyncio.to_thread(service.ledger.store.checkpoint)
 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
-async def get_export(service: guard.Running, _: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
-    """Download votes, duels, voters, ranking or log as csv, jsonl or parquet."""
+async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
+    """Download votes, duels, voters, ranking or log as csv, jsonl or parquet; voters and log are for operators."""
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
+    if table in {"voters", "log"} and holder.scope != "operator":
+        raise not_found("table")
     found = service.analyst.latest(study)
-    about, rows = await call(service, lambda ledger: (subject(ledger, study), replies.voters(ledger, study, found)))
+    about = await call(service, lambda ledger: subject(ledger, study))
+    rows = await call(service, lambda ledger: replies.voters(ledger, study, found)) if table == "voters" else []
     content = exports.export(service.ledger.store.engine, table, form, about, found, rows)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)

@@ -52,7 +52,9 @@ async def answer(
     """Answer a duel; the same answer with the same key gets the same reply and counts once."""
     return await call(
         service,
-        lambda ledger: voting.answer(ledger, holder, duel, key, body.answer, body.seconds, body.comment),
+        lambda ledger: voting.answer_and_ask(
+            ledger, holder, duel, key, body.answer, body.seconds, body.comment, body.next
+        ),
     )
 
 

@@ -1,0 +1,56 @@
+"""A study with liars: the agent asks, people vote, and the results name the best item."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from fairduel.service import demo
+from fairduel.service.analysis import activity, analyse, balance
+from fairduel.service.service import Service, subject
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_fifth_of_liars_does_not_change_who_is_first(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(demo, "_PAUSE", 3600.0)
+    service = Service(tmp_path)
+    simulated = demo.Demo(service, seed)
+    try:
+        for _ in range(400):
+            simulated.vote()
+        about, position = service.ledger.run(lambda ledger: (subject(ledger, simulated.study), ledger.state.position))
+        with service.ledger.store.engine.connect() as connection:
+            found = analyse(connection, about, position)
+    finally:
+        simulated.close()
+        service.close()
+    assert found.votes == 400
+    assert found.results["ranking"][0]["item"] == "Rowan"
+    assert found.results["ranking"][-1]["item"] != "Rowan"
+    liars = set(list(about.labels)[:4])
+    flagged = {voter for voter, row in found.evidence.items() if row["flagged"]}
+    assert flagged <= liars
+
+
+def test_the_balance_alarm_is_rarely_false_however_often_one_looks():
+    """By Ville's inequality at most one in 1,000 fair sequences ever raises it; of 2,000, ten or more are unlikely."""
+
+    rng = np.random.default_rng(0)
+    left = np.cumsum(rng.random((2000, 300)) < 0.5, axis=1)
+    right = np.arange(1, 301) - left
+    log_e = special.betaln(left + 1, right + 1) + (left + right) * np.log(2.0)
+    assert ((log_e > np.log(1000)).any(axis=1)).sum() < 10
+    place = np.unravel_index(np.argmax(log_e), log_e.shape)
+    assert balance(int(left[place]), int(right[place]))["p"] == pytest.approx(np.exp(-log_e[place]))
+    assert balance(75, 25)["alarm"]
+    assert not balance(55, 45)["alarm"]
+    assert balance(0, 0)["p"] is None
+
+
+def test_the_activity_adds_up():
+
+    for span in (0.5, 100.0, 5e4, 1e6, 1e9):
+        times = np.sort(np.random.default_rng(1).uniform(1.7e9, 1.7e9 + span, 500))
+        bars = activity(times)
+        assert sum(bar["votes"] for bar in bars) == 500
+        assert len(bars) <= 50
+        assert bars[0]["from"] <= times[0]
