@@ -110,8 +110,7 @@ def test_a_voter_votes_by_keyboard_with_ties_skips_and_undo(server, browser):
         receipt = page.inner_text("#receipt code")
         assert operator.get(f"receipts/{receipt}").json()["valid"] is True
     assert votes(operator, name) == 4
-    exported = operator.get(f"studies/{name}/exports/votes.csv").text
-    assert "I changed my mind" in exported
+    assert "I changed my mind" in operator.get(f"studies/{name}/exports/comments.csv").text
 
 
 def test_a_double_click_is_one_vote_and_a_reload_shows_the_same_duel(server, browser):

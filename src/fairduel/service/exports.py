@@ -1,4 +1,4 @@
-"""Tables to download: votes, duels, voters, the ranking, and the log."""
+"""Tables to download: votes, duels, comments, voters, the ranking, and the log."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from fairduel.service.analysis import Analysis, Subject
 from fairduel.service.store import read_events
 from fairduel.text import cell_text
 
-Table = Literal["votes", "duels", "voters", "ranking", "log"]
+Table = Literal["votes", "duels", "comments", "voters", "ranking", "log"]
 Format = Literal["csv", "jsonl", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -37,6 +37,8 @@ def export(
             rows = iter(found.results.get("ranking", []))
         elif table == "log":
             rows = _log_rows(connection, subject)
+        elif table == "comments":
+            rows = _comment_rows(connection, subject)
         else:
             rows = _duel_rows(connection, subject, only_votes=table == "votes")
         yield from _WRITERS[form](rows)
@@ -78,6 +80,17 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "issued": row.issued,
         "answered": row.answered,
     }
+
+
+def _comment_rows(connection: Connection, subject: Subject) -> Iterator[Row]:
+    """Yield the comments in the order of the answers they came with."""
+    personal, answers = schema.personal.c, schema.answers.c
+    query = select(answers.duel, personal.voter, personal.text).join_from(
+        schema.personal, schema.answers, personal.position == answers.position
+    )
+    mine = query.where(personal.study == subject.study, personal.field == "comment").order_by(personal.position)
+    for row in connection.execute(mine):
+        yield {"duel": row.duel, "voter": subject.labels[row.voter], "comment": row.text}
 
 
 def _log_rows(connection: Connection, subject: Subject) -> Iterator[Row]:

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
 _KEEP_ALIVE = 15.0  # seconds
 _LEAST_PAUSE = 0.5  # seconds between two events
-ExportFile = Annotated[str, Path(pattern="^(votes|duels|voters|ranking|log)[.](csv|jsonl|parquet)$")]
+ExportFile = Annotated[str, Path(pattern="^(votes|duels|comments|voters|ranking|log)[.](csv|jsonl|parquet)$")]
 
 
 @router.post("/session", response_model=bodies.Session, dependencies=[Depends(guard.newcomer)])
@@ -158,11 +158,11 @@ async def erase_personal(service: guard.Running, _: guard.Operator, study: str, 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
 async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
-    """Download votes, duels, voters, ranking or log as csv, jsonl or parquet; voters and log are for operators."""
+    """Download a table as csv, jsonl or parquet; comments, voters and log are for operators."""
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
-    if table in {"voters", "log"} and holder.scope != "operator":
+    if table in {"comments", "voters", "log"} and holder.scope != "operator":
         raise not_found("table")
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))

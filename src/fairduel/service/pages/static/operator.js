@@ -137,7 +137,7 @@ async function showStudy(id) {
     return form;
   }
 
-  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "voters", "ranking", "log"]));
+  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
   drawHead();
   drawItems();
   let drawnAt = -1;
