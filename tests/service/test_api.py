@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
-from fairduel.service.local import local_server
+from fairduel.service.local import local_server, serving
 from fairduel.service.service import Service
 
 ITEMS = [{"name": name} for name in ("tea", "milk", "water", "=1+1")]
@@ -379,3 +379,22 @@ def test_an_answer_can_bring_the_next_duels(voter, study):
     replies = [voter.post(path, json={"answer": "left", "next": 2}, headers=headers) for _ in range(3)]
     assert len({reply.text for reply in replies}) == 1
     assert replies[0].json()["duels"] == voter.post(f"/api/studies/{study}/duels", json={"count": 2}).json()["duels"]
+
+
+def test_under_a_subpath_cookies_stay_there(app, key, operator, study):
+    client = TestClient(app, root_path="/polls")
+    opened = client.post("/polls/api/session", json={"key": key})
+    assert "Path=/polls/;" in opened.headers["set-cookie"]
+    joined = client.post(f"/polls/api/studies/{study}/voters", json={})
+    assert f"Path=/polls/api/studies/{study};" in joined.headers["set-cookie"]
+    assert operator.get(f"/api/studies/{study}").json()["counts"]["voters"] == 1
+
+
+def test_a_callers_word_on_their_address_is_not_taken(service, key):
+    limits = Limits(hosts=frozenset({"127.0.0.1"}), joins=RateLimit(0.001, 2))
+    with serving(create_app(service, limits=limits)) as url:
+        headers = {"Authorization": f"Bearer {key}"}
+        study = httpx.post(f"{url}/api/studies", json=STUDY, headers=headers).json()["study"]
+        join = f"{url}/api/studies/{study}/voters"
+        spoofed = [httpx.post(join, json={}, headers={"X-Forwarded-For": f"10.0.0.{n}"}) for n in range(4)]
+    assert [reply.status_code for reply in spoofed] == [201, 201, 429, 429]

@@ -232,3 +232,18 @@ def test_a_command_that_fails_halfway_leaves_nothing(booth):
     assert booth.run(lambda ledger: ledger.state.position) == position
     booth.vote(3)
     assert maintenance.check(booth.folder).problems == ()
+
+
+def test_too_much_at_once_is_refused_and_the_rest_is_done(booth, monkeypatch):
+    monkeypatch.setattr("fairduel.service.ledger._MOST_WAITING", 5)
+    gate = threading.Event()
+    busy = booth.ledger.submit(lambda _: gate.wait(5))
+    while booth.ledger._queue.qsize():
+        time.sleep(0.001)  # until it is being run
+    queued = [booth.ledger.submit(lambda ledger: ledger.state.position) for _ in range(5)]
+    with pytest.raises(Problem) as refused:
+        booth.ledger.submit(lambda _: None)
+    assert (refused.value.status, refused.value.code, refused.value.retry_after) == (503, "overloaded", 1)
+    gate.set()
+    assert busy.result()
+    assert len({future.result() for future in queued}) == 1

@@ -136,6 +136,10 @@ def test_nobody_sees_a_pair_twice_or_an_item_against_itself(new_booth):
     while duels := booth.ask():
         seen.append(frozenset(duels[0][side]["text"] for side in ("left", "right")))
         booth.answer(duels[0]["duel"], "tie" if len(seen) % 2 else "skip")
+        if len(seen) == 5:
+            shown = list(booth.state.shown)
+            booth.restart()
+            assert booth.state.shown == shown
     assert len(seen) == len(set(seen)) == 10
     assert all(len(pair) == 2 for pair in seen)
     assert booth.run(voting.ask, booth.voters[0], 1)["progress"]["done"]

@@ -12,7 +12,7 @@ from fairduel.service.study import Item, NewStudy
 
 _ITEMS = ("Maple", "Birch", "Oak", "Ash", "Elm", "Pine", "Larch", "Rowan")  # from worst to best
 _VOTERS, _LIARS = 20, 4
-_SPREAD = 2.5  # log-odds between the worst and the best
+_STEP = 0.8  # log-odds between neighbours
 _PAUSE = 0.2  # seconds between two votes
 
 
@@ -62,9 +62,9 @@ class Demo:
         duels = self._service.ledger.run(lambda ledger: voting.ask(ledger, holder, 1))["duels"]
         for duel in duels:
             left, right = (_ITEMS.index(duel[side]["name"]) for side in ("left", "right"))
-            odds = _SPREAD * (left - right) / (len(_ITEMS) - 1)
-            says_left = self._rng.random() < LOGISTIC.probability(odds) if place >= _LIARS else left < right
-            answer, key = "left" if says_left else "right", str(self._rng.getrandbits(64))
+            says_better = place >= _LIARS and self._rng.random() < LOGISTIC.probability(_STEP * abs(left - right))
+            answer = "left" if (left > right) == says_better else "right"
+            key = str(self._rng.getrandbits(64))
             self._service.ledger.run(
                 lambda ledger, duel=duel, answer=answer, key=key: voting.answer(  # type: ignore[misc]
                     ledger, holder, duel["duel"], key, answer, None, None

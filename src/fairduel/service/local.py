@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
@@ -23,20 +24,28 @@ def local_server(folder: Path | None = None, *, limits: Limits | None = None) ->
         folder: The store; a temporary one by default.
         limits: How much the server takes.
     """
-    with tempfile.TemporaryDirectory() as temporary, socket.create_server(("127.0.0.1", 0)) as listener:
+    with tempfile.TemporaryDirectory() as temporary:
         service = Service(folder or Path(temporary))
         try:
             key = service.ledger.run(commands.replace_operator)
-            app = create_app(service, limits=limits)
-            server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-            thread.start()
-            while not server.started and thread.is_alive():
-                time.sleep(0.01)
-            try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}", key
-            finally:
-                server.should_exit = True
-                thread.join()
+            with serving(create_app(service, limits=limits)) as url:
+                yield url, key
         finally:
             service.close()
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve an application on a free port of this machine; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -104,7 +104,7 @@ def next_event(before: bytes, position: int, study: str, kind: Kind, at: float, 
     """Create the event that follows the one with the hash ``before``.
 
     >>> next_event(GENESIS, 1, "", Kind.KEY_ADDED, 0.0, {}).receipt[:10]
-    '1-af3cbb79'
+    '1-12cbefce'
     """
     text = canonical(body)
     return Event(position, study, kind, at, body, text, event_hash(before, position, study, kind.value, at, text))

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -103,6 +101,9 @@ def migrate(engine: Engine) -> None:
         return
     if version is not None and version > LATEST:
         raise BadInputError(f"this store was written by a newer fairduel (schema {version}); upgrade fairduel.")
+    from alembic import command  # noqa: PLC0415  # slow, and rarely needed
+    from alembic.config import Config  # noqa: PLC0415
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     with engine.begin() as connection:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairduel.service.keys import Holder
 from fairduel.service.learner import Compared, Learner, compared
@@ -133,22 +132,17 @@ def _duel_issued(study: StudyState, event: Event) -> None:
     body = event.body
     names = ("duel", "voter", "context", "first", "second", "first_is_left", "deadline")
     add_open(study, OpenDuel(**{name: body[name] for name in names}))
-    note_shown(study, body)
+    if not study.about.repeat_pairs:
+        study.voters[body["voter"]].seen.add(compared(body["context"], body["first"], body["second"]))
+    if body["repeats"] is None:
+        study.shown[body["first"]] += 1
+        study.shown[body["second"]] += 1
 
 
 def add_open(study: StudyState, duel: OpenDuel) -> None:
     """Add a duel that can be answered."""
     study.voters[duel.voter].open[duel.duel] = duel
     study.counts["open"] += 1
-
-
-def note_shown(study: StudyState, duel: Any) -> None:
-    """Remember that a voter was shown a pair; ``duel`` maps the names of its columns to values."""
-    if not study.about.repeat_pairs:
-        study.voters[duel["voter"]].seen.add(compared(duel["context"], duel["first"], duel["second"]))
-    if duel["repeats"] is None:
-        study.shown[duel["first"]] += 1
-        study.shown[duel["second"]] += 1
 
 
 def _close(study: StudyState, event: Event, status: str) -> OpenDuel:

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, insert, s
 from fairduel.errors import BadInputError
 from fairduel.service import learner as learners
 from fairduel.service import schema
-from fairduel.service.learner import DivergedError, Learner
+from fairduel.service.learner import DivergedError, Learner, compared
 from fairduel.service.log import ABOUT_DUELS, Event, Kind, read_event
 from fairduel.service.logs import log_failure
-from fairduel.service.state import LastAnswer, OpenDuel, State, StudyState, add_open, note_shown
+from fairduel.service.state import LastAnswer, OpenDuel, State, StudyState, add_open
 
 DATABASE = "fairduel.db"
 
@@ -195,9 +195,15 @@ def _load_duels(connection: Connection, study: StudyState) -> None:
             study.counts[status] += count
         if status in {"voted", "skipped"}:
             setattr(study.voters[voter], "votes" if status == "voted" else "skips", count)
-    shown = select(duels.voter, duels.context, duels.first, duels.second, duels.repeats).where(here)
-    for row in connection.execute(shown):
-        note_shown(study, row._mapping)  # noqa: SLF001  # its documented name
+    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None))
+    for first, second, count in connection.execute(pairs.group_by(duels.first, duels.second)):
+        study.shown[first] += count
+        study.shown[second] += count
+    if not study.about.repeat_pairs:
+        for voter, *pair in connection.execute(
+            select(duels.voter, duels.context, duels.first, duels.second).where(here)
+        ):
+            study.voters[voter].seen.add(compared(*pair))
     current = select(schema.duels).where(here, duels.status.in_(["open", "voted", "skipped"]), ~duels.settled)
     for row in connection.execute(current.order_by(duels.issued)):
         duel = OpenDuel(row.duel, row.voter, row.context, row.first, row.second, row.first_is_left, row.deadline)

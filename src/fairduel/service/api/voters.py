@@ -35,21 +35,16 @@ async def join(request: Request, response: Response, service: guard.Running, stu
 
 
 @router.post("/studies/{study}/duels", response_model=bodies.AskedReply)
-async def ask(service: guard.Running, holder: guard.VotingAs, study: str, body: bodies.Wanted) -> Json:  # noqa: ARG001  # in the path
+async def ask(request: Request, study: str, body: bodies.Wanted) -> Json:
     """Return the voter's open duels, with new ones until there are ``count``; safe to repeat."""
+    service, holder = guard.service_of(request), guard.voter(request, study)
     return await call(service, lambda ledger: voting.ask(ledger, holder, body.count))
 
 
 @router.post("/studies/{study}/duels/{duel}/answer", response_model=bodies.AnsweredReply)
-async def answer(
-    service: guard.Running,
-    holder: guard.VotingAs,
-    study: str,  # noqa: ARG001
-    duel: str,
-    body: bodies.Answering,
-    key: IdempotencyKey,
-) -> Json:
+async def answer(request: Request, study: str, duel: str, body: bodies.Answering, key: IdempotencyKey) -> Json:
     """Answer a duel; the same answer with the same key gets the same reply and counts once."""
+    service, holder = guard.service_of(request), guard.voter(request, study)
     return await call(
         service,
         lambda ledger: voting.answer_and_ask(
@@ -59,20 +54,16 @@ async def answer(
 
 
 @router.post("/studies/{study}/duels/{duel}/undo", response_model=bodies.UndoneReply)
-async def undo(
-    service: guard.Running,
-    holder: guard.VotingAs,
-    study: str,  # noqa: ARG001
-    duel: str,
-    body: bodies.Empty,  # noqa: ARG001
-) -> Json:
+async def undo(request: Request, study: str, duel: str, body: bodies.Empty) -> Json:  # noqa: ARG001
     """Take back the voter's last answer; the same pair comes back as a new duel."""
+    service, holder = guard.service_of(request), guard.voter(request, study)
     return await call(service, lambda ledger: voting.undo(ledger, holder, duel))
 
 
 @router.get("/studies/{study}/receipt", response_model=bodies.Receipts)
-async def get_receipts(service: guard.Running, holder: guard.VotingAs, study: str) -> Json:  # noqa: ARG001
+async def get_receipts(request: Request, study: str) -> Json:
     """Return the proofs that the voter's answers are in the log."""
+    service, holder = guard.service_of(request), guard.voter(request, study)
     return await call(service, lambda ledger: replies.receipts(ledger, holder))
 
 
