@@ -17,7 +17,7 @@ def poll(
     items: Annotated[
         list[str],
         typer.Argument(
-            metavar="ITEMS…", help="Images, text files with one item per line, or texts.", show_default=False
+            metavar="ITEMS", help="Images, text files with one item per line, or texts.", show_default=False
         ),
     ],
     question: Annotated[str, typer.Option(metavar="TEXT", help="What voters are asked.")] = "Which is better?",
