@@ -4,6 +4,7 @@ import { byId, call, login, make, pause, Problem, randomName, root } from "./cli
 const study = location.pathname.split("/").pop();
 const participant = new URLSearchParams(location.search).get("participant");
 const PATH = `studies/${study}`;
+const AHEAD = 2; // duels at a time: the one on screen, and the next
 const GUARD = 300; // milliseconds in which a second click cannot answer the next duel
 const box = `fairduel:${study}`;
 const outbox = JSON.parse(localStorage.getItem(box) ?? "[]");
@@ -33,9 +34,9 @@ function send() {
     while (outbox.length) {
       const { duel, key, ...body } = outbox[0];
       try {
-        const reply = await persistently(() => call("POST", `${PATH}/duels/${duel}/answer`, body, { "Idempotency-Key": key }));
+        const reply = await persistently(() => call("POST", `${PATH}/duels/${duel}/answer`, { ...body, next: AHEAD }, { "Idempotency-Key": key }));
         say(reply.counted ? "" : "That answer came too late to count.");
-        showProgress(reply.progress);
+        receive(reply);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         say(error.code === "already-answered" ? "This duel was already answered, perhaps in another tab." : error.message);
@@ -47,13 +48,13 @@ function send() {
   return sending;
 }
 
-async function fetchDuels() {
-  const asked = await persistently(() => call("POST", `${PATH}/duels`, { count: 2 }));
-  const waiting = new Set(outbox.map((answer) => answer.duel));
-  duels = asked.duels.filter((duel) => !waiting.has(duel.duel));
-  for (const { left, right } of duels) for (const { image } of [left, right]) if (image) new Image().src = imageUrl(image);
-  showProgress(asked.progress);
-  return asked.progress;
+/** Take the server's list of open duels: the one on screen stays, answered ones go, and the next pictures are loaded. */
+function receive({ duels: listed, progress }) {
+  const answered = new Set(outbox.map((answer) => answer.duel)), shown = duels[0];
+  const others = listed.filter(({ duel }) => !answered.has(duel) && duel !== shown?.duel);
+  duels = shown ? [shown, ...others] : others;
+  for (const { left, right } of others) for (const { image } of [left, right]) if (image) new Image().src = imageUrl(image);
+  showProgress(progress);
 }
 
 const imageUrl = (image) => new URL(`api/images/${image}`, root).href;
@@ -77,10 +78,11 @@ function fill(side, shown) {
 }
 
 async function next() {
+  if (!duels.length) await send();
   if (!duels.length) {
-    await send();
-    const progress = await fetchDuels();
-    if (!duels.length) return finish(progress);
+    const asked = await persistently(() => call("POST", `${PATH}/duels`, { count: AHEAD }));
+    receive(asked);
+    if (!duels.length) return finish(asked.progress);
   }
   const [{ context, left, right }] = duels;
   show("end", false);
@@ -116,17 +118,8 @@ async function answer(choice) {
   keep();
   last = { duel, until: Date.now() + 1000 * ballot.undo_seconds };
   showUndo();
-  const sent = send();
-  if (duels.length < 2) sent.then(async () => { if (duels.length < 2) await topUp(); }).catch(fail);
+  send().catch(fail);
   await next();
-}
-
-/** Fetch the duel after the one on screen, without changing that one. */
-async function topUp() {
-  const current = duels[0];
-  await fetchDuels();
-  if (!current) return;
-  duels = [current, ...duels.filter((duel) => duel.duel !== current.duel)];
 }
 
 function showUndo() {
