@@ -109,4 +109,4 @@ def test_a_section_of_an_audit_is_a_function_and_an_entry(monkeypatch, votes_fil
     assert fairduel(monkeypatch, "audit", votes_file, "--top", "1", "--out", tmp_path) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.index("<h2>How fragile is the result?</h2>") < page.index("<h2>Fragile</h2>")
-    assert page.count("<h2>") == 7  # four of every audit, this one, the settings, and how it was made
+    assert page.count("<h2>") == 8  # five of every audit, this one, the settings, and how it was made

@@ -67,7 +67,7 @@ def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audit
     page = (votes_file.parent / "results" / "audit" / "votes" / "report.html").read_text(encoding="utf-8")
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
-    assert page.count("<figure") == 3
+    assert page.count("<figure") == 4
     for words in ("What to do", "Voters", "How fragile is the result?", "evidence: level", "evidence: taste for items"):
         assert words in page
 

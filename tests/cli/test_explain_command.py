@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairduel.votes.reading import as_table
 from fairduel.votes.synthetic import arena
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
@@ -27,7 +26,7 @@ def fairduel(*arguments, cwd):
 def votes_file(tmp_path_factory):
     """An arena, and at its end a hundred votes for Oak, each by an account of its own."""
     folder = tmp_path_factory.mktemp("votes")
-    honest = as_table(arena(voters=60, votes_each=20, liars={}, seed=2)[0])
+    honest = arena(voters=60, votes_each=20, liars={}, seed=2)[0].to_frame()
     rng = np.random.default_rng(0)
     other = rng.choice([name for name in honest["first"].unique().sort() if name != "Oak"], 100)
     false = pl.DataFrame(

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairduel.votes.reading import as_table
 from helpers.boards import board
 
 
@@ -15,7 +14,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("review")
     scores = np.linspace(0.6, -0.6, 12)
     votes = board(np.random.default_rng(3), scores, voters=50, each=20, side=0.4, model="davidson", tie=0.0)
-    as_table(votes).write_csv(folder / "votes.csv")
+    votes.to_frame().write_csv(folder / "votes.csv")
     return folder
 
 

@@ -35,7 +35,10 @@ RUNNERS = [
 ]
 COMMANDS = typer.main.get_command(app).commands
 REPORTING = [name for name, command in COMMANDS.items() if {"seed", "runs"} <= {p.name for p in command.params}]
-ARGUMENTS = {"reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, COVERAGE, VOTES)]}
+ARGUMENTS = {
+    "cost": [["votes.csv"]],
+    "reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, COVERAGE, VOTES)],
+}
 CALLS = [(name, *arguments) for name in REPORTING for arguments in ARGUMENTS.get(name, [[]])]
 
 

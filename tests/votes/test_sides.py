@@ -29,7 +29,7 @@ def test_evidence_does_not_depend_on_how_winners_are_listed(seed):
     np.testing.assert_allclose(unknown.total, expected, atol=1e-9)
     assert unknown.settings["sides_known"] is False
     assert unknown.settings["taste_for_a_side"] is None
-    assert "log10_one_side" not in unknown.frame(votes.items).columns
+    assert "log10_one_side" not in unknown.to_frame().columns
 
 
 def test_nobody_is_flagged_for_a_side_that_is_not_known():

@@ -6,6 +6,7 @@ import typer
 
 from fairduel.cli import output
 from fairduel.cli import recorded_votes as recorded
+from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.report.votes_tables import cost_table
 from fairduel.votes.manipulation import Limits, cost_of_manipulation, searches
 
@@ -48,6 +49,7 @@ def cost_command(
     """
     from fairduel.report.cost_page import cost_section  # noqa: PLC0415  # plotting is slow
 
+    refuse_tuning_seeds(range(seed, seed + runs))
     columns = {"first": first, "second": second, "winner": winner, "voter": voter, "context": context}
     reading, folder = recorded.read_into(votes, "cost", out, where, strict=strict, **columns, time=time, weight=weight)
     limits = Limits(voters, votes_per_day, days)

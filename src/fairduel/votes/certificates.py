@@ -134,7 +134,7 @@ def certify(
     >>> from fairduel.votes import rank
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10, voter=[0] * 40, voters="a")
     >>> print(certify(votes, rank(votes))[0].sentence)
-    tea stays first even if any 5 votes are false (proven); 11 false votes, or 1 lying voter, can change that.
+    tea stays first even if any 8 votes are false (proven); 11 false votes, or 1 lying voter, can change that.
     """
     if _uses_features(ranking):
         raise BadInputError("a ranking with features has no certificates: rank the items without them.")

@@ -14,8 +14,9 @@ from polars.exceptions import PolarsError
 
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-from fairduel.votes import fields
 from fairduel.votes.column_roles import PAIRS, Columns, find_columns, plain_names
+from fairduel.votes.fields import column_of, kept_rows, numbers, truth, values_of
+from fairduel.votes.fields import field as field_of
 from fairduel.votes.file_readers import STDIN, read_table
 from fairduel.votes.names import coded, item_codes, keep_used, look_alikes, sorted_names
 from fairduel.votes.records import FAULT, LINE, table_in_memory
@@ -147,14 +148,14 @@ def _needed(names: Sequence[str], given: Columns, paths: Sequence[str], file: st
     else:
         here = {role: path for role, path in given.items() if path is None or path in known}
         used = [*columns_of(shape, names), *find_columns(known, here, file, complete=False).values()]
-    found = (fields.column_of(path, names) for path in (*used, *paths, *_USUAL_FILTERS))
+    found = (column_of(path, names) for path in (*used, *paths, *_USUAL_FILTERS))
     return list(dict.fromkeys(name for name in found if name))
 
 
 def _inside(given: Columns, names: Sequence[str]) -> list[str]:
     """Return the given paths that lead into a column."""
     paths = (path for path in given.values() if path and path not in names)
-    return [path for path in dict.fromkeys(paths) if fields.column_of(path, names)]
+    return [path for path in dict.fromkeys(paths) if column_of(path, names)]
 
 
 def votes_of(
@@ -182,7 +183,7 @@ def votes_of(
     first, second, items = item_codes(frame[found["first"]].cast(pl.String), frame[found["second"]].cast(pl.String))
     sides = found["first"], found["second"]
     winner, no_winner = read_winners(frame[found["winner"]].cast(pl.String), first, second, items, name, sides=sides)
-    weight = fields.numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
+    weight = numbers(frame[found["weight"]]) if "weight" in found else np.ones(len(frame))
     features = vote_features_of(frame, vote_features or {}, name)
     faults, reasons = _faults(frame, first, second, winner, no_winner, weight, features)
     good = np.flatnonzero(faults == 0) if faults.any() else slice(None)
@@ -230,7 +231,7 @@ def votes_of(
         warnings=tuple(warnings),
         table=frame.drop(FAULT, LINE, ROW, strict=False)[good],
         left_out=left_out,
-        where={path: fields.values_of(value) for path, value in (where or {}).items()},
+        where={path: values_of(value) for path, value in (where or {}).items()},
     )
 
 
@@ -238,9 +239,9 @@ def _filter_hints(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> l
     """Say if the file has a column by which its authors leave rows out."""
     hints = []
     for path in _USUAL_FILTERS:
-        if path in where or fields.column_of(path, frame.columns) is None:
+        if path in where or column_of(path, frame.columns) is None:
             continue
-        false = int((~fields.truth(fields.field(frame, path, name))).sum() or 0)
+        false = int((~truth(field_of(frame, path, name))).sum() or 0)
         if false:
             hints.append(
                 f"{false:,} of {len(frame):,} rows have {path} = false; LMArena's own ranking leaves them out: do so "
@@ -253,7 +254,7 @@ def _filtered(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> tuple
     """Keep the rows that ``where`` asks for, and broken ones; return them, and the number of others."""
     if not where:
         return frame, 0
-    kept = fields.kept_rows(frame, where, name)
+    kept = kept_rows(frame, where, name)
     if FAULT in frame.columns:
         kept = kept | frame[FAULT].is_not_null().to_numpy()
     return frame.with_row_index(ROW).filter(kept), int((~kept).sum())
@@ -261,7 +262,7 @@ def _filtered(frame: pl.DataFrame, where: Mapping[str, Any], name: str) -> tuple
 
 def _shaped(frame: pl.DataFrame, given: Columns, name: str) -> Shaped:
     """Return a table that names two items and a winner, if its shape is known."""
-    frame = frame.with_columns([fields.field(frame, path, name) for path in _inside(given, frame.columns)])
+    frame = frame.with_columns([field_of(frame, path, name) for path in _inside(given, frame.columns)])
     names = [column for column in frame.columns if column not in (FAULT, LINE, ROW)]
     shape = shape_of(names, given, name)
     return Shaped(frame, {}) if shape is None else shape.convert(frame, plain_names(names))
@@ -375,15 +376,15 @@ def _contexts(column: pl.Series, good: Indices | slice) -> tuple[Codes, tuple[st
 
 def _seconds(column: pl.Series, warnings: list[str]) -> Vector:
     """Return times in seconds: numbers as they are (or minutes, if so named), dates since 1970, hours since 0:00."""
-    if column.dtype == pl.String and not np.isfinite(fields.numbers(column)).any():
+    if column.dtype == pl.String and not np.isfinite(numbers(column)).any():
         with suppress(PolarsError):  # none of them is a date
             column = column.str.to_datetime(strict=False, time_unit="us")
     if column.dtype in (pl.Duration, pl.Time):
-        seconds = fields.numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
+        seconds = numbers(column.cast(pl.Duration("us")).dt.total_microseconds()) / 1e6
     elif column.dtype.is_temporal():
-        seconds = fields.numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
+        seconds = numbers(column.cast(pl.Datetime("us")).dt.timestamp("us")) / 1e6
     else:
-        seconds = fields.numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
+        seconds = numbers(column) * (60.0 if "minute" in column.name.lower() else 1.0)
     unknown = int((~np.isfinite(seconds)).sum())
     if unknown:
         warnings.append(f"{unknown:,} rows have no readable time.")
