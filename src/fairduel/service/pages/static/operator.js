@@ -116,7 +116,7 @@ async function showStudy(id) {
     const cells = rows.slice(0, 200).map((row) => [row.name ?? row.participant ?? row.voter.slice(0, 8), `${row.votes}`, `${row.skips}`,
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
-      row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || "nothing unusual",
+      row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || (row.flagged == null ? "not tested" : "not flagged"),
       button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, { "data-voter": row.voter })]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
     const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
