@@ -32,6 +32,7 @@ SHOTS = {  # the report, and the element below which the picture ends (its first
     "verify": ("verify", "tbody tr:nth-child(7)"),
 }
 WIDTH, MARGIN, MAX_BYTES = 1280, 24, 150_000
+DEMO_SECONDS = 60
 
 
 def photograph(folder: Path) -> None:
@@ -48,16 +49,14 @@ def photograph(folder: Path) -> None:
 
 
 def photograph_dashboard(page: Page, folder: Path) -> None:
-    """Write a picture of the live demo after 200 votes."""
+    """Write a picture of the live demo after a while."""
     shutil.rmtree(folder, ignore_errors=True)
     command = ["fairduel", "serve", "--demo", "--port", "0", "--folder", folder]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         page.goto(next(link for line in server.stdout for link in re.findall(r"http://\S+#\S+", line)))
         page.locator("tbody a").first.click()
-        ready = (
-            "() => Number(document.querySelector('.tiles dd')?.textContent) >= 200 && document.querySelector('tbody')"
-        )
-        page.wait_for_function(ready, timeout=300_000)
+        page.get_by_role("heading", name="Ranking").first.wait_for()
+        page.wait_for_timeout(DEMO_SECONDS * 1000)
         save(page, "serve", "table")
         server.terminate()
 

@@ -23,7 +23,8 @@ def test_review_answers_first_and_writes_everything(folder, here):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "is first of 12 items" in lines[0]
-    assert lines[1].startswith("The votes separate ")
+    assert "false vote" in lines[1]
+    assert lines[2].startswith("The votes separate ")
     assert any(line.startswith("Position: biased.") for line in lines)
     out = folder / "results" / "review" / "votes"
     record = json.loads((out / "review.json").read_text(encoding="utf-8"))

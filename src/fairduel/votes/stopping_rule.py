@@ -29,6 +29,7 @@ from fairduel.votes.bradley_terry import Scores
 from fairduel.votes.fragile import Fitting, prepared
 from fairduel.votes.intervals import CONFIDENCE
 from fairduel.votes.lower_bound import Proof
+from fairduel.votes.planning import rough
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.vote_counts import VoteCounts
 from fairduel.votes.votes import Ties, Votes
@@ -83,7 +84,7 @@ class Stopping:
         pair = f"to tell {self.leader} from {self.rival}{lies if self.false_votes else ''}."
         if self.needed is None:
             return f"{where}Do not stop yet: no reasonable number of votes would be enough {pair}"
-        return f"{where}Do not stop yet: about {counted_noun(self.needed, 'more vote')} are needed {pair}"
+        return f"{where}Do not stop yet: about {rough(self.needed)} more votes are needed {pair}"
 
 
 def log_evidence(gap: float | Vector, variance: float | Vector) -> Vector:
