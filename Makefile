@@ -1,12 +1,13 @@
 # Each target makes .venv in the project's root if need be, with what it needs, and uses it.
 PYTHON ?= python3
 BIN := .venv/bin
-# The tests that touch every dependency: agents, sweeps, commands, votes; of the commands' those that use most.
-CORE := tests/test_package.py tests/test_testing.py tests/agents/test_old_formats.py tests/agents/test_saved_files.py \
-	tests/simulation tests/cli/test_cli.py::test_reproduce_runs_a_whole_experiment \
+# Tests that touch every dependency, but compile few agents.
+CORE := tests/test_package.py tests/simulation/test_store.py \
+	tests/simulation/test_query.py tests/cli/test_cli.py::test_reproduce_runs_a_whole_experiment \
 	tests/cli/test_cli.py::test_simulate_writes_report_figures_and_tables \
-	tests/cli/test_cli.py::test_tune_names_a_winner_on_tuning_seeds tests/cli/test_sweep_command.py \
-	tests/votes/test_reading.py tests/votes/test_model.py tests/votes/test_ranking.py
+	tests/cli/test_sweep_command.py::test_a_dead_address_is_one_sentence_and_writes_nothing \
+	tests/votes/test_reading.py tests/votes/test_sources.py tests/votes/test_model.py tests/votes/test_ranking.py \
+	tests/service/test_api.py
 # The newest Python on this machine beyond 3.11, if there is one.
 NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 	$$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); \
