@@ -195,17 +195,15 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
                         break
                     press(voter, "ArrowLeft")
                     progress(voter, "1 vote" if count == 1 else f"{count} votes")
-        results = wait_for(
-            lambda: (r := operator.get(f"studies/{name}/results").json())["ranking"] and not r["stale"] and r
-        )
-        page.get_by_text(results["sentence"]).wait_for()
-        rows = (
-            page.locator("section", has=page.get_by_role("heading", name="Ranking", exact=True))
-            .locator("tbody tr")
-            .all()
-        )
-        assert [row.locator("th").inner_text() for row in rows] == [each["item"] for each in results["ranking"]]
-        assert page.locator(".tiles dd").first.inner_text() == str(results["counts"]["votes"])
+        section = page.locator("section", has=page.get_by_role("heading", name="Ranking", exact=True))
+
+        def page_and_api_agree():
+            found = operator.get(f"studies/{name}/results").json()
+            shown = section.locator("tbody th").all_inner_texts(), page.locator(".tiles dd").first.inner_text()
+            expected = [each["item"] for each in found["ranking"]], str(found["counts"]["votes"])
+            return found["ranking"] and not found["stale"] and shown == expected and found["sentence"]
+
+        page.get_by_text(wait_for(page_and_api_agree)).wait_for()
         page.locator("tr", has_text="Ann").get_by_role("button").click()
         page.get_by_role("button", name="Count again").wait_for()
         page.click("text=Link for observers")
