@@ -98,6 +98,13 @@ def test_groups_share_the_level():
     assert other.sentence.startswith("Group 2: Do not stop yet: ")
 
 
+def test_a_ranking_with_features_is_refused():
+    votes = poll(0, [0.5, 0.0], 60)
+    votes = replace(votes, features=np.random.default_rng(0).normal(size=(60, 1)), feature_names=("length",))
+    with pytest.raises(BadInputError, match="uses features"):
+        stopping(votes, rank(votes))
+
+
 def test_a_negative_number_of_false_votes_is_refused():
     votes = poll(0, [0.5, 0.0], 20)
     with pytest.raises(BadInputError, match="false_votes"):

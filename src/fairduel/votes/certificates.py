@@ -101,7 +101,7 @@ def with_certificates(
     votes: Votes, ranking: Ranking, *, ranks: int | None = None, progress: Callable[[int], None] | None = None
 ) -> Ranking:
     """Add :func:`certify`'s certificates to the ranking, and a note if some ranks have none."""
-    if _uses_features(ranking):
+    if ranking.uses_features:
         return replace(ranking, notes=(*ranking.notes, "A ranking with features has no certificates."))
     notes, chosen = ranking.notes, certified(ranking, ranks)
     compared = [group for group in ranking.components() if len(group) > 1]
@@ -136,7 +136,7 @@ def certify(
     >>> print(certify(votes, rank(votes))[0].sentence)
     tea stays first even if any 8 votes are false (proven); 11 false votes, or 1 lying voter, can change that.
     """
-    if _uses_features(ranking):
+    if ranking.uses_features:
         raise BadInputError("a ranking with features has no certificates: rank the items without them.")
     done, found = progress or (lambda _: None), list[Certificate]()
     votes = replace(votes, weight=np.where(ranking.weights > 0.0, votes.weight, 0.0))
@@ -151,13 +151,9 @@ def certify(
     return tuple(found)
 
 
-def _uses_features(ranking: Ranking) -> bool:
-    return ranking.settings["features"] is not None or bool(ranking.effects)
-
-
 def certified(ranking: Ranking, ranks: int | None = None) -> list[Sequence[Standing]]:
     """Return the standings of each group that :func:`certify` certifies: none if the ranking uses features."""
-    if _uses_features(ranking):
+    if ranking.uses_features:
         return []
     groups = [group for group in ranking.components() if len(group) > 1]
     if ranks is not None:

@@ -122,6 +122,11 @@ class Ranking(Result):
     effects: tuple[Effect, ...] = ()
     certificates: tuple["Certificate", ...] = ()
 
+    @property
+    def uses_features(self) -> bool:
+        """Whether scores were fitted with features of items or of votes."""
+        return self.settings["features"] is not None or bool(self.effects)
+
     def records(self) -> list[dict[str, Any]]:
         """Return the standings as plain values, for JSON, with certificates if there are any."""
         numbers = {certificate.item: certificate.numbers for certificate in self.certificates}

@@ -25,6 +25,7 @@ from scipy.special import log_ndtr
 
 from fairduel.checks import integer
 from fairduel.duel import Vector
+from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores
 from fairduel.votes.fragile import Fitting, prepared
 from fairduel.votes.intervals import CONFIDENCE
@@ -32,7 +33,7 @@ from fairduel.votes.lower_bound import Proof
 from fairduel.votes.planning import rough
 from fairduel.votes.ranking import Ranking, Standing
 from fairduel.votes.vote_counts import VoteCounts
-from fairduel.votes.votes import Ties, Votes
+from fairduel.votes.votes import Votes
 from fairduel.votes.words import counted_noun
 
 _SCALE = 1.0  # s: most sensitive to gaps of about one log-odd; the choice matters little
@@ -98,26 +99,31 @@ def log_evidence(gap: float | Vector, variance: float | Vector) -> Vector:
     return np.asarray(math.log(2.0) + 0.5 * np.log1p(-share) + 0.5 * u**2 + log_ndtr(u))
 
 
-def stopping(votes: Votes, ranking: Ranking, *, false_votes: int | None = None, ties: Ties = "half") -> list[Stopping]:
+def stopping(votes: Votes, ranking: Ranking, *, false_votes: int | None = None) -> list[Stopping]:
     """Say for each group of at least two items whether its leader can be named the best now.
 
     Args:
         votes: The votes.
-        ranking: Their ranking, by :func:`fairduel.votes.rank` with the same ``ties``.
+        ranking: Their ranking by :func:`fairduel.votes.rank`, without features.
         false_votes: C, how many votes may be false in each group. Default: √n.
-        ties: As in the ranking.
+
+    Raises:
+        BadInputError: The ranking uses features.
 
     >>> from fairduel.votes.ranking import rank
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 100, [1] * 100, [1] * 80 + [0] * 20)
     >>> print(stopping(votes, rank(votes), false_votes=5)[0].sentence)
     You can stop: tea is the best of 2 items (95% confidence, however often you look), even if 5 votes are false.
     """
+    if ranking.uses_features:
+        raise BadInputError("whether a poll can stop is unknown if its ranking uses features: rank without them.")
     groups = [group for group in ranking.components() if len(group) > 1]
+    ties, ridge = ranking.settings["ties"], ranking.settings["ridge"]
     rivals = sum(len(group) - 1 for group in groups)
     several = len(groups) > 1
     found = []
     for number, (leader, *others) in enumerate(groups):
-        kept, kinds, fitted = prepared(votes, Fitting(ties, ranking.weights, ranking.settings["ridge"], number))
+        kept, kinds, fitted = prepared(votes, Fitting(ties, ranking.weights, ridge, number))
         total = int(kinds.count.sum())
         most = math.isqrt(total) if false_votes is None else integer("false_votes", false_votes)
         race = _Race(kinds, fitted, most)
