@@ -1,4 +1,4 @@
-"""Regenerate the pictures in docs/gallery: run each command, then photograph its report or page in Chromium.
+"""Regenerate the pictures in docs/gallery: run each command, then photograph its report in Chromium.
 
     python docs/gallery.py [FOLDER]
 
@@ -7,14 +7,13 @@ FOLDER keeps the reports and their finished runs (default: results/gallery); the
 # ruff: noqa: INP001  # a script
 
 import io
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from PIL import Image, ImageOps
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import sync_playwright
 
 GALLERY = Path(__file__).parent / "gallery"
 COMMANDS = {
@@ -32,7 +31,6 @@ SHOTS = {  # the report, and the element below which the picture ends (its first
     "verify": ("verify", "tbody tr:nth-child(7)"),
 }
 WIDTH, MARGIN, MAX_BYTES = 1280, 24, 150_000
-DEMO_SECONDS = 60
 
 
 def photograph(folder: Path) -> None:
@@ -43,36 +41,17 @@ def photograph(folder: Path) -> None:
         for name, (report, last) in SHOTS.items():
             page = browser.new_page(viewport={"width": WIDTH, "height": 800}, color_scheme="light")
             page.goto((folder / report / "report.html").absolute().as_uri())
-            save(page, name, last)
-        photograph_dashboard(browser.new_page(viewport={"width": WIDTH, "height": 800}), folder / "serve")
+            box = page.locator(last).first.bounding_box()
+            shown = {"x": 0, "y": 0, "width": WIDTH, "height": round(box["y"] + box["height"])}
+            taken = page.screenshot(full_page=True, clip=shown)
+            picture = Image.open(io.BytesIO(taken)).convert("RGB")
+            picture = ImageOps.expand(picture, (0, 0, 0, MARGIN), "white").quantize(256)
+            page.close()
+            path = GALLERY / f"{name}.png"
+            picture.save(path, optimize=True)
+            if path.stat().st_size > MAX_BYTES:
+                sys.exit(f"{path} has {path.stat().st_size:,} bytes, more than {MAX_BYTES:,}: end it earlier.")
         browser.close()
-
-
-def photograph_dashboard(page: Page, folder: Path) -> None:
-    """Write a picture of the live demo after a while."""
-    shutil.rmtree(folder, ignore_errors=True)
-    command = ["fairduel", "serve", "--demo", "--port", "0", "--folder", folder]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
-        page.goto(next(link for line in server.stdout for link in re.findall(r"http://\S+#\S+", line)))
-        page.locator("tbody a").first.click()
-        page.get_by_role("heading", name="Ranking").first.wait_for()
-        page.wait_for_timeout(DEMO_SECONDS * 1000)
-        save(page, "serve", "table")
-        server.terminate()
-
-
-def save(page: Page, name: str, last: str) -> None:
-    """Write a picture of the page down to the element ``last``, and close it."""
-    box = page.locator(last).first.bounding_box()
-    shown = {"x": 0, "y": 0, "width": WIDTH, "height": round(box["y"] + box["height"])}
-    taken = page.screenshot(full_page=True, clip=shown)
-    picture = Image.open(io.BytesIO(taken)).convert("RGB")
-    picture = ImageOps.expand(picture, (0, 0, 0, MARGIN), "white").quantize(256)
-    page.close()
-    path = GALLERY / f"{name}.png"
-    picture.save(path, optimize=True)
-    if path.stat().st_size > MAX_BYTES:
-        sys.exit(f"{path} has {path.stat().st_size:,} bytes, more than {MAX_BYTES:,}: end it earlier.")
 
 
 if __name__ == "__main__":
