@@ -51,6 +51,23 @@ def test_a_save_and_the_rest_of_the_log_are_the_whole_log(new_booth):
     assert saved == len(log) // 20 >= 5
 
 
+def test_a_pair_that_someone_else_chose_is_asked_and_replayed(new_booth):
+    booth = new_booth(items=5)
+    booth.vote(5)
+
+    def give(ledger):
+        proposal = booth.state.learner.propose_given(None, 4, 2)
+        body = proposal._asdict() | {"duel": "d" * 32, "voter": booth.voters[0].voter, "first_is_left": True}
+        ledger.append(Kind.DUEL_ISSUED, booth.study, body | {"repeats": None, "deadline": ledger.now() + 60})
+        return proposal
+
+    proposal = booth.run(give)
+    assert {proposal.first, proposal.second} == {2, 4}
+    booth.answer("d" * 32)
+    booth.vote(5)
+    assert maintenance.same(folded(booth.state.about, events(booth)).state(), booth.state.learner.state())
+
+
 @pytest.mark.usefixtures("often_saved")
 def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(new_booth):
     booth, twin = new_booth(items=6, seed=3), new_booth(items=6, seed=3)

@@ -44,6 +44,8 @@ class Proposal(NamedTuple):
     weight: float
     declined: bool
     """Whether the voter had already seen the agent's own choice, so that another pair took its place."""
+    given: bool = False
+    """Whether the pair was given to the agent instead of chosen by it."""
 
 
 class _Asked(NamedTuple):
@@ -114,6 +116,12 @@ class Learner:
                 return self._ask(context, rows, other, seen)
         return None
 
+    def propose_given(self, context: int | None, one: int, other: int) -> Proposal:
+        """Ask the agent about two items that someone else chose; the next event to be folded must record it."""
+        rows = sorted((one, other))
+        self._proposed = duel = self._ask_among(rows)
+        return Proposal(context, rows[duel.first], rows[duel.second], duel.weight, declined=False, given=True)
+
     def is_exhausted(self, seen: Collection[Compared]) -> bool:
         """Whether a voter has compared everything that can be compared."""
         places = range(len(self._shown)) if self._has_contexts else (None,)
@@ -177,7 +185,7 @@ class Learner:
         asked, self._proposed = self._proposed, None
         if asked is None:
             pair = sorted((first, second))
-            rows = pair if impose else self._rows(context)
+            rows = pair if impose or body.get("given") else self._rows(context)
             if body["declined"] and not impose:
                 self.agent.cancel(self._ask_among(rows))
                 rows = pair
