@@ -107,6 +107,8 @@ def migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     with engine.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")  # else each table is committed by itself, and a crash leaves some
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

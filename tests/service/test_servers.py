@@ -1,0 +1,189 @@
+"""Servers in processes of their own: killed, without space on their disk, backed up, and overloaded."""
+
+import asyncio
+import random
+import resource
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from fairduel.service import maintenance, voting
+from fairduel.service.ledger import Ledger
+from fairduel.service.store import read_events
+from helpers.servers import Launcher, Link
+from helpers.torture import torture
+
+ITEMS = [{"name": f"item {n}"} for n in range(8)]
+
+
+@pytest.fixture(scope="module")
+def launcher():
+    launcher = Launcher()
+    yield launcher
+    launcher.close()
+
+
+@pytest.fixture
+def stored(new_booth):
+    """Makes stores of studies with votes, and the keys of voters."""
+
+    def make(votes, voters):
+        booth = new_booth(items=8)
+        keys = [booth.run(voting.join, booth.study, None, None)[1] for _ in range(voters)]
+        booth.crowd(votes)
+        booth.ledger.close()
+        return booth, keys
+
+    return make
+
+
+class Voter:
+    """A voter who votes until told to stop, and repeats what was not acknowledged."""
+
+    def __init__(self, port, study, key, seed):
+        self.link, self.path, self.rng = Link(port, key), f"/api/studies/{study}/duels", random.Random(seed)
+        self.acknowledged, self.times, self.refused = [], [], 0
+
+    async def vote(self, stop):
+        _, asked = await self.link.insist("POST", self.path, {"count": 1})
+        while not stop.is_set():
+            duel, key = asked["duels"][0]["duel"], f"{self.rng.random()}"
+            body = {"answer": self.rng.choice(["left", "right", "tie"]), "next": 1}
+            path = f"{self.path}/{duel}/answer"
+            status, asked = await self.link.insist("POST", path, body, Idempotency_Key=key)
+            assert (status, asked.get("counted")) == (200, True), asked
+            self.acknowledged.append((asked["receipt"], duel))
+        self.link.close()
+
+
+def assert_all_there(folder, voters, before=0):
+    """Every acknowledged vote is in the log, and each duel was answered once; returns their number."""
+    assert maintenance.check(folder).problems == ()
+    with maintenance.reading(folder) as connection:
+        log = {event.receipt: event for event in read_events(connection)}
+    answered = [event.body["duel"] for event in log.values() if event.kind == "answered"]
+    acknowledged = [pair for voter in voters for pair in voter.acknowledged]
+    assert all(log[receipt].body["duel"] == duel for receipt, duel in acknowledged)
+    assert len(answered) == len(set(answered)) == before + len(acknowledged)
+    return len(acknowledged)
+
+
+@torture(1, "SIGKILL of a server with 64 voters", small=4, full=200, unit="kills")
+def test_no_acknowledged_vote_is_lost_by_sigkill(trial, stored, launcher):
+    before = 100_000 if trial.is_full else 500
+    booth, keys = stored(before, 64)
+    server = launcher.start(booth.folder)
+    server.wait()
+    voters = [Voter(server.port, booth.study, key, seed) for seed, key in enumerate(keys)]
+
+    async def run():
+        stop, rng, seconds = asyncio.Event(), random.Random(0), []
+        voting = [asyncio.create_task(voter.vote(stop)) for voter in voters]
+        running = server
+        for kill in range(trial.size):
+            await asyncio.sleep(rng.uniform(0.0, 0.4))
+            await asyncio.to_thread(running.end, signal.SIGKILL)
+            running = launcher.start(booth.folder, server.port, new_key=False)
+            if kill % 10 == 9:  # while it starts
+                await asyncio.sleep(rng.uniform(0.0, 0.3))
+                await asyncio.to_thread(running.end, signal.SIGKILL)
+                running = launcher.start(booth.folder, server.port, new_key=False)
+            seconds.append(await asyncio.to_thread(running.wait))
+        stop.set()
+        await asyncio.gather(*voting)
+        await asyncio.to_thread(running.end)
+        return seconds
+
+    seconds = asyncio.run(run())
+    votes = assert_all_there(booth.folder, voters, before)
+    assert votes > 64
+    assert np.median(seconds) <= 2.0 or not trial.is_full
+    trial.found = (
+        f"{votes:,} acknowledged votes, 0 lost, 0 twice; at {before:,} votes ready in "
+        f"{np.median(seconds):.1f} s (median), {max(seconds):.1f} s (longest)"
+    )
+
+
+@torture(6, "disk full", small=1, full=20, unit="times")
+def test_a_server_without_space_refuses_and_recovers(trial, stored, launcher):
+    booth, keys = stored(200, 16)
+    server = launcher.start(booth.folder)
+    server.wait()
+    voters = [Voter(server.port, booth.study, key, seed) for seed, key in enumerate(keys)]
+
+    async def run():
+        stop, refused = asyncio.Event(), 0
+        voting = [asyncio.create_task(voter.vote(stop)) for voter in voters]
+        operator = Link(server.port, server.key)
+        for _ in range(trial.size):
+            await asyncio.sleep(0.3)
+            unlimited = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (20_000, unlimited[1]))
+            while True:
+                status, headers, problem = await operator.post(f"/api/studies/{booth.study}/voters", {})
+                if status != 201:
+                    break
+            assert (status, problem["code"], headers["retry-after"]) == (503, "storage", "2")
+            ends = time.monotonic() + 0.5
+            while time.monotonic() < ends:
+                status, _, problem = await operator.post(f"/api/studies/{booth.study}/voters", {})
+                assert (status, problem["code"]) == (503, "storage")
+                refused += 1
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, unlimited)
+            assert (await operator.insist("POST", f"/api/studies/{booth.study}/voters", {}))[0] == 201
+        stop.set()
+        await asyncio.gather(*voting)
+        operator.close()
+        return refused
+
+    refused = asyncio.run(run())
+    server.end()
+    votes = assert_all_there(booth.folder, voters, 200)
+    trial.found = f"{refused:,} requests refused with 503, {votes:,} votes acknowledged before and after: none lost"
+
+
+@torture(18, "online backup while 16 voters vote, then restore", small=4, full=50, unit="backups")
+def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path):
+    booth, keys = stored(2000 if trial.is_full else 100, 16)
+    server = launcher.start(booth.folder)
+    server.wait()
+    voters = [Voter(server.port, booth.study, key, seed) for seed, key in enumerate(keys)]
+
+    def copies():
+        for number in range(trial.size):
+            found = maintenance.backup(booth.folder, tmp_path / f"backup{number}")
+            assert found.problems == ()
+            yield found
+
+    async def run():
+        stop = asyncio.Event()
+        voting = [asyncio.create_task(voter.vote(stop)) for voter in voters]
+        found = await asyncio.to_thread(lambda: list(copies()))
+        stop.set()
+        await asyncio.gather(*voting)
+        return found
+
+    made = asyncio.run(run())
+    server.end()
+    whole = _rows(booth.folder)
+    for number, found in enumerate(made):
+        restored = tmp_path / "restored"
+        assert maintenance.restore(tmp_path / f"backup{number}", restored) == found
+        rows = _rows(restored)
+        assert rows == whole[: found.events]
+        ledger = Ledger(restored)
+        assert ledger.state.position == found.events
+        ledger.close()
+        shutil.rmtree(restored)
+    lengths = [found.events for found in made]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > trial.size // 2
+    trial.found = f"all restore to an exact prefix of the log, of {lengths[0]:,} to {lengths[-1]:,} events"
+
+
+def _rows(folder):
+    with maintenance.reading(folder) as connection:
+        return [event.row() for event in read_events(connection)]
