@@ -115,6 +115,7 @@ class Link:
 
     def __init__(self, port, key=""):
         self.port, self.key, self.streams = port, key, None
+        self.seconds, self.refused = [], 0  # how long accepted requests took
 
     async def send(self, method, path, body, **headers):
         """Return status, headers and body; raises OSError or EOFError if there is no reply."""
@@ -142,10 +143,13 @@ class Link:
         """Repeat a request until there is a reply that does not ask to come back; return its status and body."""
         while True:
             with suppress(OSError, EOFError):
+                began = time.perf_counter()
                 status, found, reply = await self.send(method, path, body, **headers)
                 if status not in {429, 503}:
+                    self.seconds.append(time.perf_counter() - began)
                     return status, reply
                 assert int(found["retry-after"]) >= 1
+                self.refused += 1
             await asyncio.sleep(0.02)
 
     def close(self):

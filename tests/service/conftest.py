@@ -7,6 +7,7 @@ import pytest
 
 from fairduel.service import learner
 from helpers.booth import Booth, Clock
+from helpers.servers import Launcher
 from helpers.torture import Trial
 
 
@@ -33,6 +34,14 @@ def booth(new_booth):
 def often_saved(monkeypatch):
     """Learners are saved every 20 events."""
     monkeypatch.setattr(learner, "SAVE_EVERY", 20)
+
+
+@pytest.fixture(scope="session")
+def launcher():
+    """Starts servers in processes of their own."""
+    launcher = Launcher()
+    yield launcher
+    launcher.close()
 
 
 @pytest.fixture(scope="session")

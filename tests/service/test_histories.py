@@ -5,12 +5,10 @@ import copy
 import random
 import time
 
-import pytest
-
 from fairduel.service import maintenance
 from fairduel.service.store import read_events
 from helpers.history import Operation, check_history
-from helpers.servers import Launcher, Link
+from helpers.servers import Link
 from helpers.torture import torture
 
 VOTERS, CLIENTS = 8, 32
@@ -27,7 +25,7 @@ class Client:
         for _ in range(count):
             operation, link, method, path, body, headers = self.choose()
             operation.began = time.perf_counter()
-            operation.status, _, operation.reply = await link.send(method, path, body, **headers)
+            operation.status, operation.reply = await link.insist(method, path, body, **headers)
             operation.ended = time.perf_counter()
             assert operation.status in {200, 409, 422}, operation
             history.append(operation)
@@ -68,13 +66,6 @@ class Client:
             sent = rng.choice(shared["open"]), f"{rng.random()}", answer
         shared["sent"].append(sent)
         return sent
-
-
-@pytest.fixture(scope="module")
-def launcher():
-    launcher = Launcher()
-    yield launcher
-    launcher.close()
 
 
 def record(launcher, folder, count):

@@ -13,17 +13,8 @@ import pytest
 from fairduel.service import maintenance, voting
 from fairduel.service.ledger import Ledger
 from fairduel.service.store import read_events
-from helpers.servers import Launcher, Link
+from helpers.servers import Link
 from helpers.torture import torture
-
-ITEMS = [{"name": f"item {n}"} for n in range(8)]
-
-
-@pytest.fixture(scope="module")
-def launcher():
-    launcher = Launcher()
-    yield launcher
-    launcher.close()
 
 
 @pytest.fixture
@@ -45,7 +36,7 @@ class Voter:
 
     def __init__(self, port, study, key, seed):
         self.link, self.path, self.rng = Link(port, key), f"/api/studies/{study}/duels", random.Random(seed)
-        self.acknowledged, self.times, self.refused = [], [], 0
+        self.acknowledged = []
 
     async def vote(self, stop):
         _, asked = await self.link.insist("POST", self.path, {"count": 1})
@@ -182,6 +173,38 @@ def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > trial.size // 2
     trial.found = f"all restore to an exact prefix of the log, of {lengths[0]:,} to {lengths[-1]:,} events"
+
+
+@torture(19, "10 times as many voters (320) as the server is meant for", small=2, full=12, unit="seconds")
+def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stored, launcher):
+    booth, keys = stored(200, 320)
+    server = launcher.start(booth.folder)
+    server.wait()
+    voters = [Voter(server.port, booth.study, key, seed) for seed, key in enumerate(keys)]
+
+    async def run(count, seconds):
+        stop = asyncio.Event()
+        for voter in voters:
+            voter.link.seconds, voter.link.refused, voter.before = [], 0, len(voter.acknowledged)
+        voting = [asyncio.create_task(voter.vote(stop)) for voter in voters[:count]]
+        await asyncio.sleep(seconds / 4)
+        memory = server.megabytes()
+        await asyncio.sleep(seconds * 3 / 4)
+        grown = server.megabytes() - memory
+        stop.set()
+        await asyncio.gather(*voting)
+        votes = sum(len(voter.acknowledged) - voter.before for voter in voters)
+        times = [second for voter in voters for second in voter.link.seconds]
+        return votes / seconds, 1000 * np.quantile(times, 0.99), sum(voter.link.refused for voter in voters), grown
+
+    rate, steady, _, _ = asyncio.run(run(32, max(1, trial.size // 6)))
+    overloaded, slow, refused, grown = asyncio.run(run(320, trial.size))
+    server.end()
+    votes = assert_all_there(booth.folder, voters, 200)
+    trial.found = (
+        f"32 voters: {rate:,.0f} durable votes/s, p99 {steady:.0f} ms; 320: {overloaded:,.0f} votes/s, p99 {slow:.0f} ms, "
+        f"{refused:,} refused with Retry-After, memory {grown:+.0f} MB; all {votes:,} votes recorded once"
+    )
 
 
 def _rows(folder):
