@@ -26,6 +26,7 @@ def voted(tmp_path, monkeypatch):
     """A service whose study has votes, none of them few enough to be analysed here."""
     monkeypatch.setattr(analyst, "_FEW_VOTES", 0)
     monkeypatch.setattr(analyst, "_REST", 0.0)
+    monkeypatch.setattr(analyst, "_RETRY_AFTER", 0.1)
     monkeypatch.setattr(demo, "_PAUSE", 3600.0)
     service = Service(tmp_path)
     simulated = demo.Demo(service, 0)

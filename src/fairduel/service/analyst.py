@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from fairduel.core import compiling
 from fairduel.errors import FairduelError
@@ -24,6 +23,7 @@ from fairduel.service.store import Store, reading
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
 _NICE = 10
 _REST = 3.0  # after an analysis, as a multiple of its time
+_RETRY_AFTER = 10.0  # seconds after one that failed
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
@@ -45,16 +45,25 @@ class Helper:
         self._is_stopped = False
 
     def analyse(self, subject: Subject, position: int) -> Analysis:
-        """Return :func:`~fairduel.service.analysis.analyse` of a study; if the process dies, another one tries once.
+        """Return :func:`~fairduel.service.analysis.analyse` of a study.
 
         Raises:
-            HelperError: It failed.
+            HelperError: It failed, or the process died; the next call starts another one.
         """
-        wanted = vars(subject) | {"set_aside": sorted(subject.set_aside)}
-        request = json.dumps({"subject": wanted, "position": position})
-        reply = self._ask(request) or self._ask(request)
-        if reply is None:
-            raise HelperError("the process that analyses votes died twice.")
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        about = vars(subject) | {"set_aside": sorted(subject.set_aside)}
+        line = ""
+        with contextlib.suppress(OSError):
+            process.stdin.write(json.dumps({"folder": str(self._folder), "subject": about, "position": position}))
+            process.stdin.write("\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        if not line.endswith("\n"):
+            self.end()
+            raise HelperError("the process that analyses votes died.")
+        reply = json.loads(line)
         if "error" in reply:
             raise HelperError(reply["error"])
         return Analysis(**reply)
@@ -74,29 +83,13 @@ class Helper:
             with contextlib.suppress(OSError):  # what it did not read is lost
                 process.communicate()
 
-    def _ask(self, request: str) -> dict[str, Any] | None:
-        """Return the reply to a request, or None if the process is dead."""
-        process = self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        line = ""
-        with contextlib.suppress(OSError):
-            process.stdin.write(request + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        if line.endswith("\n"):
-            reply: dict[str, Any] = json.loads(line)
-            return reply
-        self.end()
-        return None
-
     def _started(self) -> "subprocess.Popen[str]":
         with self._lock:
             if self._is_stopped:
                 raise HelperError("the server is stopping.")
             if self._process is None:
                 self._process = subprocess.Popen(  # noqa: S603  # its own arguments
-                    [sys.executable, "-P", "-m", __name__, str(self._folder)],
+                    [sys.executable, "-P", "-m", __name__],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     encoding="utf-8",
@@ -168,15 +161,19 @@ class Analyst:
     def _work(self) -> None:
         while (study := self._next()) is not None:
             began = time.monotonic()
+            rest = 1.0
             try:
                 self._found[study] = self._analyse(study)
-            except Exception as error:  # noqa: BLE001  # the next change tries again
+            except Exception as error:  # noqa: BLE001  # a study must not keep others from being analysed
                 if not self._stopping:
                     log_failure("analysis failed", error)
+                    rest = _RETRY_AFTER
+            now = time.monotonic()
+            self._rested[study] = now + max(rest, _REST * (now - began))
+            if rest != 1.0:
+                self.want(study)
             self._current = None
             self._announce(study)
-            now = time.monotonic()
-            self._rested[study] = now + max(1.0, _REST * (now - began))
 
     def _analyse(self, study: str) -> Analysis:
         subject, position, votes = self._describe(study)
@@ -186,7 +183,7 @@ class Analyst:
             return analyse(connection, subject, position)
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Answer the requests of a :class:`Helper` until it is gone, one JSON object per line each way."""
     os.nice(_NICE)
     compiling.skip_compile_notice()
@@ -195,7 +192,7 @@ def main(folder: Path) -> None:
         request = json.loads(line)
         subject = Subject(**request["subject"] | {"set_aside": frozenset(request["subject"]["set_aside"])})
         try:
-            with reading(folder) as connection:
+            with reading(Path(request["folder"])) as connection:
                 reply = asdict(analyse(connection, subject, request["position"]))
         except Exception as error:  # noqa: BLE001  # the server logs it
             reply = {"error": f"{type(error).__name__}: {error}"}
@@ -204,4 +201,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()
