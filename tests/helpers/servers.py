@@ -116,6 +116,7 @@ class Link:
     def __init__(self, port, key=""):
         self.port, self.key, self.streams = port, key, None
         self.seconds, self.refused = [], 0  # how long accepted requests took
+        self.pause = 0.02  # before a request is repeated
 
     async def send(self, method, path, body, **headers):
         """Return status, headers and body; raises OSError or EOFError if there is no reply."""
@@ -150,7 +151,7 @@ class Link:
                     return status, reply
                 assert int(found["retry-after"]) >= 1
                 self.refused += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(self.pause)
 
     def close(self):
         if self.streams is not None:

@@ -136,6 +136,59 @@ def test_a_server_without_space_refuses_and_recovers(trial, stored, launcher):
     trial.found = f"{refused:,} requests refused with 503, {votes:,} votes acknowledged before and after: none lost"
 
 
+@torture(7, "the same answer and key from 100 connections at once", small=2, full=50, unit="duels")
+def test_the_same_answer_a_hundred_times_at_once_counts_once(trial, stored, launcher):
+    booth, keys = stored(0, 1)
+    server = launcher.start(booth.folder)
+    server.wait()
+
+    async def run():
+        links = [Link(server.port, keys[0]) for _ in range(100)]
+        for number in range(trial.size):
+            asked = (await links[0].insist("POST", f"/api/studies/{booth.study}/duels", {}))[1]
+            path = f"/api/studies/{booth.study}/duels/{asked['duels'][0]['duel']}/answer"
+            sent = [link.insist("POST", path, {"answer": "tie"}, Idempotency_Key=f"key{number}") for link in links]
+            replies = await asyncio.gather(*sent)
+            assert all(reply == replies[0] for reply in replies)
+            assert (replies[0][0], replies[0][1]["counted"]) == (200, True)
+        for link in links:
+            link.close()
+
+    asyncio.run(run())
+    server.end()
+    assert [row["kind"] for row in _rows(booth.folder)].count("answered") == trial.size
+    trial.found = f"{trial.size} votes, 100 identical replies each"
+
+
+@torture(8, "a used key with another winner; an answered duel with another key", small=5, full=200, unit="duels")
+def test_a_second_answer_is_refused_and_kept(trial, stored, launcher):
+    booth, keys = stored(0, 1)
+    server = launcher.start(booth.folder)
+    server.wait()
+
+    async def run():
+        link = Link(server.port, keys[0])
+        for number in range(trial.size):
+            asked = (await link.insist("POST", f"/api/studies/{booth.study}/duels", {}))[1]
+            path = f"/api/studies/{booth.study}/duels/{asked['duels'][0]['duel']}/answer"
+            for key, answer, expected in (
+                ("one", "left", (200, None)),
+                ("one", "right", (422, "key-reused")),
+                ("two", "right", (409, "already-answered")),
+                ("two", "right", (409, "already-answered")),
+                ("one", "left", (200, None)),
+            ):
+                status, reply = await link.insist("POST", path, {"answer": answer}, Idempotency_Key=f"{key}{number}")
+                assert (status, reply.get("code")) == expected
+        link.close()
+
+    asyncio.run(run())
+    server.end()
+    kinds = [row["kind"] for row in _rows(booth.folder)]
+    assert kinds.count("answered") == kinds.count("answer refused") == trial.size
+    trial.found = f"422 and 409; {trial.size} second answers kept, none counted"
+
+
 @torture(18, "online backup while 16 voters vote, then restore", small=4, full=50, unit="backups")
 def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path):
     booth, keys = stored(2000 if trial.is_full else 100, 16)
@@ -175,7 +228,7 @@ def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path
     trial.found = f"all restore to an exact prefix of the log, of {lengths[0]:,} to {lengths[-1]:,} events"
 
 
-@torture(19, "10 times as many voters (320) as the server is meant for", small=2, full=12, unit="seconds")
+@torture(19, "10 times as many voters (320) as the server is meant for", small=2, full=60, unit="seconds")
 def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stored, launcher):
     booth, keys = stored(200, 320)
     server = launcher.start(booth.folder)
@@ -197,14 +250,22 @@ def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stor
         times = [second for voter in voters for second in voter.link.seconds]
         return votes / seconds, 1000 * np.quantile(times, 0.99), sum(voter.link.refused for voter in voters), grown
 
+    for voter in voters:
+        voter.link.pause = 1.0  # as Retry-After asks
     rate, steady, _, _ = asyncio.run(run(32, max(1, trial.size // 6)))
     overloaded, slow, refused, grown = asyncio.run(run(320, trial.size))
     server.end()
     votes = assert_all_there(booth.folder, voters, 200)
+    assert refused > 0 or not trial.is_full
+    assert grown < 50
+    targets = {"1,000 votes/s": rate >= 1000, "p99 ≤ 50 ms": steady <= 50, "p99 ≤ 250 ms overloaded": slow <= 250}
+    missed = [target for target, is_met in targets.items() if not is_met]
     trial.found = (
         f"32 voters: {rate:,.0f} durable votes/s, p99 {steady:.0f} ms; 320: {overloaded:,.0f} votes/s, p99 {slow:.0f} ms, "
         f"{refused:,} refused with Retry-After, memory {grown:+.0f} MB; all {votes:,} votes recorded once"
+        + (f" (MISSED: {', '.join(missed)})" if missed else "")
     )
+    assert missed == [] or not trial.is_full
 
 
 def _rows(folder):

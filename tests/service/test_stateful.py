@@ -8,12 +8,13 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from fairduel.service import commands, maintenance, voting
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from helpers.booth import Booth, Clock
+from helpers.torture import torture
 
 VOTERS = st.integers(0, 3)
 GIVEN = st.sampled_from(["left", "right", "tie", "skip"])
@@ -136,5 +137,10 @@ class Voting(RuleBasedStateMachine):
             assert counts[status] == sum(entry[1] == status for entry in self.duels.values()), status
 
 
-Voting.TestCase.settings = settings(max_examples=8, stateful_step_count=25, deadline=None, derandomize=True)
-TestVoting = Voting.TestCase
+@torture(15, "random operations, restarts and crashes against a model", small=8, full=150, unit="runs of 25 steps")
+def test_random_operations_and_crashes(trial):
+    """Generated ones, which hypothesis shortens if they fail."""
+    run_state_machine_as_test(
+        Voting, settings=settings(max_examples=trial.size, stateful_step_count=25, deadline=None, derandomize=True)
+    )
+    trial.found = "the service always agrees with the model"
