@@ -1,9 +1,9 @@
 """Lying voters in live studies: does the study name the best item, next to rivals that see the same seeds?
 
-``python -m benchmarks.live_liars [SEEDS]`` runs studies through the service's ledger: 50 voters, 2,000 votes. A fifth of
-the voters see each duel and its true outcome, and let one item, the second best, win whenever it would have lost; all
-their other votes are true, so that they look like everyone else (the misleading attack). In other studies a fifth have an
-honest taste of their own instead. Items differ by 0.4 in log-odds, the best two by ``gap``.
+``python -m benchmarks.live_liars [SEEDS]`` runs studies through the service's ledger: 50 voters, 2,000 votes. A fifth
+of the voters see each duel and its true outcome, and let one item, the second best, win whenever it would have lost;
+all their other votes are true, so that they look like everyone else (the misleading attack). In other studies a fifth
+have an honest taste of their own instead. Items differ by 0.4 in log-odds, the best two by ``gap``.
 """
 
 import csv
@@ -113,8 +113,8 @@ def main(seeds=20):
         flags = [each for gap in GAPS for each in found[gap]]
         few, others = sum(each.flagged_minority for each in flags), sum(each.flagged_others for each in flags)
         print(
-            f"{AGENTS[agent]}: {few} of {MINORITY * len(flags):,} voters who {minority} are flagged, and {others} of the "
-            f"{(VOTERS - MINORITY) * len(flags):,} others"
+            f"{AGENTS[agent]}: {few} of {MINORITY * len(flags):,} voters who {minority} are flagged, and {others} of "
+            f"the {(VOTERS - MINORITY) * len(flags):,} others"
         )
     with (Path(__file__).parents[1] / "docs" / "data" / "live-liars.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([names, *rows])

@@ -12,7 +12,6 @@ settings.register_profile("search", deadline=None, max_examples=2000, database=N
 settings.load_profile("suite")
 
 
-
 def pytest_addoption(parser):
     parser.addoption("--torture", metavar="FILE", help="full sizes of the tests marked torture; results go to FILE")
 

@@ -1,7 +1,7 @@
 """A disk that records what is written to it and when it is synchronised, that can fail, and lose power.
 
-It is a file system of SQLite, in apsw's copy of SQLite; the ledger runs on it through a small DB-API module. What a power
-cut may leave behind is then written to a real folder, which the service opens as usual.
+It is a file system of SQLite, in apsw's copy of SQLite; the ledger runs on it through a small DB-API module. What a
+power cut may leave behind is then written to a real folder, which the service opens as usual.
 """
 
 import contextlib
@@ -44,7 +44,10 @@ class Disk(apsw.VFS):
 
     def open(self, path, *, read_only=False):  # noqa: ARG002  # of fairduel.service.store.open_database
         module = types.SimpleNamespace(
-            paramstyle="qmark", Binary=bytes, sqlite_version_info=tuple(map(int, apsw.sqlite_lib_version().split("."))), **_ERRORS
+            paramstyle="qmark",
+            Binary=bytes,
+            sqlite_version_info=tuple(map(int, apsw.sqlite_lib_version().split("."))),
+            **_ERRORS,
         )
         engine = create_engine(
             "sqlite://", module=module, creator=lambda: _Connection(str(path), self.name), poolclass=pool.QueuePool
@@ -92,9 +95,9 @@ class _File(apsw.VFSFile):
 def after_power_cut(trace, rng):
     """Return the files that may be on a disk whose power was cut after the operations of ``trace``.
 
-    Of the writes that were not synchronised, any may be there, in any order, torn between any two sectors. What a failed
-    synchronisation was to write is lost for good, though the running system still sees it. A file that was deleted may be
-    there again, until the next synchronisation of any file: file systems keep the order of such changes.
+    Of the writes that were not synchronised, any may be there, in any order, torn between any two sectors. What a
+    failed synchronisation was to write is lost for good, though the running system still sees it. A file that was
+    deleted may be there again, until the next synchronisation of any file: file systems keep the order of such changes.
     """
     synced, waiting, deleted = {}, {}, {}
     for kind, name, *rest in trace:
@@ -110,20 +113,22 @@ def after_power_cut(trace, rng):
             waiting.pop(name, None)
             deleted[name] = synced.pop(name, bytearray())
     for name, operations in waiting.items():
-        share = rng.choice([0.2, 0.5, 0.9])
-        kept = [operation for operation in operations if rng.random() < share]
-        if rng.random() < 0.5:
-            rng.shuffle(kept)
-        content = synced.setdefault(name, bytearray())
-        for kind, *rest in kept:
-            if kind == "truncate":
-                _apply(content, kind, *rest)
-                continue
-            offset, data = rest
-            for begin in range(0, len(data), SECTOR):
-                if rng.random() < 0.95:
-                    _apply(content, kind, offset + begin, data[begin : begin + SECTOR])
+        _apply_some(synced.setdefault(name, bytearray()), operations, rng)
     return {name: content for name, content in deleted.items() if rng.random() < 0.5} | synced
+
+
+def _apply_some(content, operations, rng):
+    """Apply some operations, perhaps in another order, and of most of these writes all sectors."""
+    share = rng.choice([0.2, 0.5, 0.9])
+    kept = [operation for operation in operations if rng.random() < share]
+    if rng.random() < 0.5:
+        rng.shuffle(kept)
+    for kind, place, *data in kept:
+        if kind == "truncate":
+            _apply(content, kind, place)
+        for begin in range(0, len(data[0]) if data else 0, SECTOR):
+            if rng.random() < 0.95:
+                _apply(content, kind, place + begin, data[0][begin : begin + SECTOR])
 
 
 def _apply(content, kind, place, data=b""):
@@ -201,7 +206,9 @@ class _Cursor:
         pass
 
 
-_ERRORS = dict.fromkeys(("Error", "DatabaseError", "InterfaceError", "OperationalError", "ProgrammingError"), apsw.Error)
+_ERRORS = dict.fromkeys(
+    ("Error", "DatabaseError", "InterfaceError", "OperationalError", "ProgrammingError"), apsw.Error
+)
 _ERRORS |= dict.fromkeys(("IntegrityError", "DataError", "InternalError", "NotSupportedError"), apsw.Error)
 
 

@@ -1,9 +1,9 @@
 """Whether what clients saw could have come from a study in which one thing happens at a time (linearizability).
 
-The log gives the order of all effects. An operation has a *point*: the position of the log after which it read, or that
-it wrote. It must be a point at which a sequential model of a study gives the same reply, and not before the point of any
-operation that had ended before this one began. Taking the earliest such point of each operation, in the order in which
-they began, finds valid points if there are any.
+The log gives the order of all effects. An operation has a *point*: the position of the log after which it read, or
+that it wrote. It must be a point at which a sequential model of a study gives the same reply, and not before the point
+of any operation that had ended before this one began. Taking the earliest such point of each operation, in the order in
+which they began, finds valid points if there are any.
 """
 
 import heapq

@@ -365,7 +365,9 @@ def test_pages_are_told_when_something_changes():
         assert positions[-1] > positions[0]
 
 
-@torture(20, "requests generated from the schema, valid and not, and hostile bodies", small=4, full=400, unit="per route")
+@torture(
+    20, "requests generated from the schema, valid and not, and hostile bodies", small=4, full=400, unit="per route"
+)
 def test_random_requests_cause_no_server_error(trial, app, operator, voter, study):
     """As an operator and as a voter."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -15,7 +15,6 @@ from fairduel.service.analysis import Analysis
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from fairduel.service.service import subject
-from fairduel.service.store import read_events
 from fairduel.votes.reading import read_votes
 from helpers.disks import Disk, after_power_cut, mounted
 from helpers.torture import torture
@@ -93,7 +92,9 @@ def cut_power(kept, tmp_path, monkeypatch, cuts, synchronous):
     return acknowledged, lost
 
 
-@torture(2, "power cut: writes that were not synchronised are lost, reordered and torn", small=25, full=1000, unit="cuts")
+@torture(
+    2, "power cut: writes that were not synchronised are lost, reordered and torn", small=25, full=1000, unit="cuts"
+)
 def test_a_power_cut_loses_no_acknowledged_vote(trial, kept, tmp_path, monkeypatch):
     found = {
         synchronous: cut_power(kept, tmp_path, monkeypatch, max(12, trial.size // share), synchronous)
@@ -254,13 +255,13 @@ def test_a_failing_fsync_is_not_acknowledged(trial, kept, tmp_path, monkeypatch)
                         try:
                             return command(*arguments)
                         except Problem as problem:
-                            assert (problem.status, problem.code, problem.retry_after) == (503, "storage", 2)
-                            refused.append(problem)
+                            refused.append((problem.status, problem.code, problem.retry_after))
 
                 for number in range(trial.size // 2 + 2):
                     voter = number % 4
                     duel = try_it(booth.ask, voter)[0]["duel"]
                     acknowledged.append(try_it(booth.answer, duel, "left", voter, str(number))["receipt"])
+                assert set(refused) <= {(503, "storage", 2)}
                 assert len(refused) == 1 or checkpoint == 6  # one that fails in a checkpoint need not matter
                 assert disk.syncs >= max(disk.failing)
                 trace, whole = list(disk.trace), booth.receipts()

@@ -95,7 +95,9 @@ def record(launcher, folder, count):
         return list(read_events(connection, study=study)), history
 
 
-@torture(14, "32 clients of 8 voters ask, answer, repeat, undo and pause at once", small=960, full=10_240, unit="operations")
+@torture(
+    14, "32 clients of 8 voters ask, answer, repeat, undo and pause at once", small=960, full=10_240, unit="operations"
+)
 def test_what_clients_see_is_linearizable(trial, launcher, tmp_path):
     log, history = record(launcher, tmp_path / "store", trial.size)
     effects = check_history(log, history)
@@ -105,7 +107,9 @@ def test_what_clients_see_is_linearizable(trial, launcher, tmp_path):
     assert codes == {"already-answered", "cannot-undo", "key-reused"}
     assert maintenance.check(tmp_path / "store").problems == ()
     assert _anomalies(log, history) > 0.9
-    trial.found = f"no anomaly; {effects:,} effects, each between the start and the end of an operation that can cause it"
+    trial.found = (
+        f"no anomaly; {effects:,} effects, each between the start and the end of an operation that can cause it"
+    )
 
 
 def _anomalies(log, history):

@@ -153,7 +153,9 @@ def test_a_missing_or_damaged_save_does_no_harm(new_booth, damage, monkeypatch):
     assert maintenance.same(booth.state.learner.state(), live)
 
 
-@torture(16, "the clock jumps by up to an hour, while the server runs and between restarts", small=5, full=150, unit="jumps")
+@torture(
+    16, "the clock jumps by up to an hour, while the server runs and between restarts", small=5, full=150, unit="jumps"
+)
 def test_the_clock_does_not_decide_the_order(trial, new_booth):
     booth, twin = (new_booth(items=5, seed=1, duel_seconds=30 * 86_400, undo_seconds=0) for _ in range(2))
     rng = random.Random(0)
@@ -170,4 +172,6 @@ def test_the_clock_does_not_decide_the_order(trial, new_booth):
         states = [each.state.learner.state()["agent"][name] for each in (booth, twin)]
         assert maintenance.same(*states)
     assert maintenance.check(booth.folder).problems == ()
-    trial.found = f"{len(log):,} events in the order of their positions; the learner is that of a twin with a good clock"
+    trial.found = (
+        f"{len(log):,} events in the order of their positions; the learner is that of a twin with a good clock"
+    )

@@ -198,7 +198,11 @@ class _Code:
 
 def test_a_saved_learner_with_code_in_it_runs_nothing(booth, tmp_path):
     booth.vote(5)
-    live, file, proof = booth.state.learner.state(), booth.folder / "learners" / f"{booth.study}.npz", tmp_path / "proof"
+    live, file, proof = (
+        booth.state.learner.state(),
+        booth.folder / "learners" / f"{booth.study}.npz",
+        tmp_path / "proof",
+    )
     booth.ledger.close()
     np.savez(file, json=np.array([_Code(proof)], dtype=object))
     content = file.read_bytes() + state_file._SEAL
