@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy.exc import DBAPIError
 
 from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
-from fairduel.service import schema, store
+from fairduel.service import schema
 from fairduel.service.log import Body, Event, Kind, next_event, sealed
 from fairduel.service.logs import log_failure
-from fairduel.service.problems import Problem, storage_failed
+from fairduel.service.problems import Problem, storage_failed, unconfirmed
 from fairduel.service.projection import Changes, project
 from fairduel.service.state import State, StudyState
+from fairduel.service.store import FolderStore, Store
 
 Result = TypeVar("Result")
 Command = Callable[["Ledger"], Result]
@@ -36,18 +38,18 @@ _UPDATE_DUEL = update(schema.duels).where(schema.duels.c.duel == bindparam("_due
 
 
 class Ledger:
-    """The log of one folder, its state, and the thread that changes both.
+    """The log of one store, its state, and the thread that changes both.
 
     Args:
-        folder: Where the log is, or will be created.
+        where: The store, or its folder, which is created if need be.
         sweep: Called about once per second, as a command, to append what time brings about.
         clock: Seconds since 1970.
     """
 
     def __init__(
-        self, folder: Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
+        self, where: Store | Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.store = store.Store(folder)
+        self.store = FolderStore(where) if isinstance(where, Path) else where
         self._sweep = sweep
         self._began = clock() - time.monotonic()  # so that setting the clock does not matter while the server runs
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
@@ -55,7 +57,7 @@ class Ledger:
         self._queue: queue.SimpleQueue[tuple[Command[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
         try:
-            self._connection: Connection = self.store.engine.connect()
+            self._connection: Connection = self.store.writer()
             self.secret = self.store.secret(self._connection)
             self._state: State | None = None
             self._load()
@@ -73,6 +75,8 @@ class Ledger:
             raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
         future: Future[Result] = Future()
         self._queue.put((command, future))
+        if not self._thread.is_alive():
+            self._refuse_queued()
         return future
 
     def run(self, command: Command[Result]) -> Result:
@@ -92,9 +96,18 @@ class Ledger:
         """Finish what is queued, then close the log."""
         self._queue.put(None)
         self._thread.join()
+        self._refuse_queued()
         self._saver.shutdown()
         self._connection.close()
         self.store.close()
+
+    def _refuse_queued(self) -> None:
+        """Refuse commands that came after the end."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                entry = self._queue.get_nowait()
+                if entry is not None and entry[1].set_running_or_notify_cancel():
+                    entry[1].set_exception(storage_failed())
 
     # ------------------------------------------------------------------ for commands
 
@@ -180,8 +193,9 @@ class Ledger:
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()
+            is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
             for _, future in wanted:
-                future.set_exception(storage_failed())
+                future.set_exception(unconfirmed() if is_lost else storage_failed())
             return
         for future, result, problem in done:
             if problem is not None:
@@ -214,7 +228,7 @@ class Ledger:
         for name in changed & self.state.studies.keys():
             learner = self.state.studies[name].learner
             if learner.saved is not None:
-                self._saver.submit(learners.save, self.store.learner_file(name), learner.saved)
+                self._saver.submit(self.store.save_learner, name, learner.saved)
                 learner.saved = None
         for listener in self._listeners:
             try:
