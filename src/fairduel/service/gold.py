@@ -97,9 +97,9 @@ def evidence_against(right: int, of: int) -> Fraction:
     >>> float(evidence_against(0, 3)), float(evidence_against(3, 3))
     (39.0, 0.25)
     """
-    h = HONEST
-    above = sum(math.comb(of + 1, k) * h**k * (1 - h) ** (of + 1 - k) for k in range(right + 1, of + 2))
-    return above / ((of + 1) * math.comb(of, right) * h ** (right + 1) * (1 - h) ** (of - right))
+    yes, no = HONEST.numerator, HONEST.denominator - HONEST.numerator
+    above = sum(math.comb(of + 1, k) * yes**k * no ** (of + 1 - k) for k in range(right + 1, of + 2))
+    return Fraction(above, (of + 1) * math.comb(of, right) * yes ** (right + 1) * no ** (of - right))
 
 
 @lru_cache(maxsize=4096)
