@@ -101,6 +101,14 @@ def test_models_that_are_counted_are_learned_and_the_results_say_so_first(new_bo
     assert found["details"][0] == "5 of 20 votes came from 1 language model: gpt-x (voter 5)."
 
 
+def test_fifty_voters_at_once_get_different_duels(new_booth):
+    """The agent counts duels that wait for an answer, so it need not be told that they are open."""
+    booth = new_booth(items=12, repeat_pairs=False)
+    booth.join(46)
+    pairs = Counter(frozenset(booth.ask(voter)[0][side]["text"] for side in ("left", "right")) for voter in range(50))
+    assert max(pairs.values()) == 1
+
+
 def test_agreement_is_that_counted_by_hand():
     rng = np.random.default_rng(3)
     first = rng.integers(0, 5, 200)

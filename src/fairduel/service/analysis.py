@@ -154,7 +154,7 @@ def _gold_note(connection: Connection, subject: Subject) -> list[str]:
         duels.study == subject.study, duels.status == "voted", duels.weight == GOLD_WEIGHT
     )
     count = connection.execute(gold).scalar() or 0
-    return [f"{counted_noun(count, 'answer')} to gold duels, whose winner is known, are not ranked."] if count else []
+    return [f"Not ranked: {counted_noun(count, 'answer')} to gold duels, whose winner is known."] if count else []
 
 
 def _findings(found: Audit) -> Json:
@@ -188,7 +188,8 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
     if table is None:
         return {}
     ids = {label: voter for voter, label in subject.labels.items()}
-    return {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    tested = {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    return {voter: row for voter, row in tested.items() if not (subject.is_apart and voter in subject.models)}
 
 
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
