@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 
@@ -166,14 +166,16 @@ class Gate:
                 message["headers"] = [*message.get("headers", []), *_RAW_HEADERS, *_caching(message)]
             await send(message)
 
+        response: Response | None = None
         try:
             self._check(scope)
             if scope["method"] not in {"GET", "HEAD"}:
-                receive = await self._whole_body(scope, receive)
+                content = await self._whole_body(scope, receive)
+                response = await voters.shortcut(scope, content)
+                receive = _replaying(content, receive)
         except Problem as problem:
-            await problem_response(problem)(scope, receive, send_safely)
-        else:
-            await self._app(scope, receive, send_safely)
+            response = problem_response(problem)
+        await (response or self._app)(scope, receive, send_safely)
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
@@ -195,8 +197,8 @@ class Gate:
         if scope["method"] != "DELETE" and not media_type.startswith(wanted):
             raise Problem(415, "wrong-type", f"The content type must be {wanted}{'…' if wanted == 'image/' else ''}.")
 
-    async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read the body up to the limit, and return what yields it again."""
+    async def _whole_body(self, scope: Scope, receive: Receive) -> bytes:
+        """Read the body up to the limit."""
         is_large = scope["path"].endswith(("/api/images", "/api/studies"))
         most = self._limits.large_body if is_large else self._limits.body
         parts, size, more = list[bytes](), 0, True
@@ -209,14 +211,19 @@ class Gate:
             more = message.get("more_body", False)
             if size > most:
                 raise Problem(413, "too-large", f"The body may have at most {most:,} bytes.")
-        whole = [b"".join(parts)]
+        return b"".join(parts)
 
-        async def replay() -> Message:
-            if whole:
-                return {"type": "http.request", "body": whole.pop(), "more_body": False}
-            return await receive()
 
-        return replay
+def _replaying(content: bytes, receive: Receive) -> Receive:
+    """Return what yields a body that was read, and then what follows it."""
+    whole = [content]
+
+    async def replay() -> Message:
+        if whole:
+            return {"type": "http.request", "body": whole.pop(), "more_body": False}
+        return await receive()
+
+    return replay
 
 
 def _caching(message: Message) -> list[tuple[bytes, bytes]]:
