@@ -407,7 +407,7 @@ def test_an_erased_name_is_nowhere_on_disk(operator, service, study):
     path = f"/api/studies/{study}/voters/{invited[0]['voter']}/personal"
     assert operator.delete(path).status_code == 204
     assert "Grace Hopper" not in operator.get(f"/api/studies/{study}/voters").text
-    files = service.ledger.store.folder.glob("fairduel.db*")
+    files = service.ledger.store.where.glob("fairduel.db*")
     assert not any(b"Grace Hopper" in file.read_bytes() for file in files)
 
 

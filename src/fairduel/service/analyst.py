@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 from fairduel.core import compiling
 from fairduel.errors import FairduelError
 from fairduel.service.analysis import Analysis, Subject, analyse
-from fairduel.service.locations import Location, location, reading, written
+from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
 from fairduel.service.store import Store
 
@@ -39,7 +40,8 @@ class Helper:
     """
 
     def __init__(self, where: Location) -> None:
-        self._where = where
+        # With its password, because it goes through a pipe that no one else reads.
+        self._where = str(where) if isinstance(where, Path) else where.render_as_string(hide_password=False)
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -56,8 +58,7 @@ class Helper:
         about = vars(subject) | {"set_aside": sorted(subject.set_aside)}
         line = ""
         with contextlib.suppress(OSError):
-            request = {"where": written(self._where), "subject": about, "position": position}
-            process.stdin.write(json.dumps(request))
+            process.stdin.write(json.dumps({"where": self._where, "subject": about, "position": position}))
             process.stdin.write("\n")
             process.stdin.flush()
             line = process.stdout.readline()

@@ -33,7 +33,8 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_LONGEST_WAIT = 0.1  # seconds from when on new commands are refused, so that those accepted are answered soon
+_LONGEST_WAIT = 0.1  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
+_MANY_WAITING = 64
 _SWEEP_SECONDS = 1.0
 _SAVE_SECONDS = 2.0  # between two files of a study's learner
 
@@ -77,7 +78,7 @@ class Ledger:
     def submit(self, command: Command[Result]) -> Future[Result]:
         """Queue a command; the future is done once its events are on disk."""
         waiting = self._queue.qsize()
-        if waiting >= _MOST_WAITING or (waiting and self._waited > _LONGEST_WAIT):
+        if waiting >= _MOST_WAITING or (waiting >= _MANY_WAITING and self._waited > _LONGEST_WAIT):
             raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
         future: Future[Result] = Future()
         self._queue.put((command, future, time.monotonic()))

@@ -47,11 +47,6 @@ def database(text: str) -> URL:
     return url.set(drivername="postgresql+psycopg")
 
 
-def written(where: Location) -> str:
-    """Return the text that :func:`location` reads, with the password, so not for people."""
-    return str(where) if isinstance(where, Path) else where.render_as_string(hide_password=False)
-
-
 def described(where: Location) -> str:
     """Return the name of a folder, or the address of a database without user, password and options.
 
