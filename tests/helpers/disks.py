@@ -42,7 +42,7 @@ class Disk(apsw.VFS):
         for file in folder.glob("fairduel.db*"):
             self.trace += [("write", file.name, 0, file.read_bytes()), ("sync", file.name)]
 
-    def open(self, path, *, read_only=False):  # noqa: ARG002  # of fairduel.service.store.open_database
+    def open(self, path, *, read_only=False):  # noqa: ARG002  # of fairduel.service.store.open_sqlite
         module = types.SimpleNamespace(
             paramstyle="qmark",
             Binary=bytes,
@@ -216,5 +216,5 @@ _ERRORS |= dict.fromkeys(("IntegrityError", "DataError", "InternalError", "NotSu
 def mounted(disk, monkeypatch):
     """Let stores be opened on the disk meanwhile."""
     with monkeypatch.context() as patch:
-        patch.setattr("fairduel.service.store.open_database", disk.open)
+        patch.setattr("fairduel.service.store.open_sqlite", disk.open)
         yield

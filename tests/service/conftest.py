@@ -6,18 +6,37 @@ from pathlib import Path
 import pytest
 
 from fairduel.service import learner
+from fairduel.service.locations import database
 from helpers.booth import Booth, Clock
+from helpers.clusters import cluster, new_database
 from helpers.servers import Launcher
 from helpers.torture import Trial
 
 
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL that runs while tests need it."""
+    with cluster() as url:
+        yield url
+
+
 @pytest.fixture
-def new_booth(tmp_path):
+def new_location(request, tmp_path):
+    """Makes locations for stores: folders, or databases too with ``in_both``."""
+    if getattr(request, "param", "folder") == "postgres":
+        url = request.getfixturevalue("postgres")
+        return lambda: database(new_database(url))
+    numbers = itertools.count()
+    return lambda: tmp_path / f"store{next(numbers)}"
+
+
+@pytest.fixture
+def new_booth(new_location):
     """Makes booths, and closes them."""
-    booths, numbers = [], itertools.count()
+    booths = []
 
     def make(**settings):
-        booths.append(Booth(tmp_path / f"store{next(numbers)}", Clock(), {"repeat_pairs": True} | settings))
+        booths.append(Booth(new_location(), Clock(), {"repeat_pairs": True} | settings))
         return booths[-1]
 
     yield make
@@ -66,4 +85,8 @@ def trial(request, torture_rows):
     yield trial
     seconds = time.perf_counter() - began
     size = f"{trial.size:,} {about['unit']}"
-    torture_rows.append([about["number"], about["title"], size, trial.found or "FAILED", f"{seconds:.0f}"])
+    in_postgres = (
+        getattr(request.node, "callspec", None) and request.node.callspec.params.get("new_location") == "postgres"
+    )
+    title = f"{about['title']} (PostgreSQL)" if in_postgres else about["title"]
+    torture_rows.append([about["number"], title, size, trial.found or "FAILED", f"{seconds:.0f}"])

@@ -263,8 +263,7 @@ def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stor
     trial.found = (
         f"32 voters: {rate:,.0f} durable votes/s, p99 {steady:.0f} ms; 320: {overloaded:,.0f} votes/s, "
         f"p99 {slow:.0f} ms, {refused:,} refused with Retry-After, memory {grown:+.0f} MB; "
-        f"all {votes:,} votes recorded once"
-        + (f" (MISSED: {', '.join(missed)})" if missed else "")
+        f"all {votes:,} votes recorded once" + (f" (MISSED: {', '.join(missed)})" if missed else "")
     )
     assert missed == [] or not trial.is_full
 

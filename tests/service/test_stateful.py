@@ -12,8 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fairduel.service import commands, maintenance, voting
 from fairduel.service.ledger import Ledger
+from fairduel.service.locations import database
 from fairduel.service.problems import Problem
 from helpers.booth import Booth, Clock
+from helpers.clusters import new_database
 from helpers.torture import torture
 
 VOTERS = st.integers(0, 3)
@@ -26,10 +28,13 @@ class Voting(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.booth = Booth(self.root / "store", Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
+        self.booth = Booth(self.new_location(), Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
         self.duels = {}  # id → [voter, status, answer, key]
         self.last = dict.fromkeys(range(4))
         self.keys = 0
+
+    def new_location(self):
+        return self.root / "store"
 
     def teardown(self):
         self.booth.ledger.close()
@@ -144,3 +149,12 @@ def test_random_operations_and_crashes(trial):
         Voting, settings=settings(max_examples=trial.size, stateful_step_count=25, deadline=None, derandomize=True)
     )
     trial.found = "the service always agrees with the model"
+
+
+def test_voting_in_postgres(postgres):
+    class InPostgres(Voting):
+        def new_location(self):
+            return database(new_database(postgres))
+
+    few = settings(max_examples=3, stateful_step_count=25, deadline=None, derandomize=True)
+    run_state_machine_as_test(InPostgres, settings=few)
