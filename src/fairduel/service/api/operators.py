@@ -172,7 +172,7 @@ async def get_export(service: guard.Running, holder: guard.Reader, study: str, f
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))
     rows = await call(service, lambda ledger: replies.voters(ledger, study, found)) if table == "voters" else []
-    hidden = {"gold"} if holder.scope != "operator" else set[str]()
+    hidden = {"gold", "weight"} if holder.scope != "operator" else set[str]()
     content = exports.export(service.ledger.store.engine, table, form, about, found, rows, hidden)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
