@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -57,6 +57,15 @@ class Subject:
     def is_apart(self) -> bool:
         """Whether there are language models that are ranked apart from people."""
         return bool(self.models) and not self.counts_models
+
+    def to_json(self) -> Json:
+        """Return it as JSON values."""
+        return vars(self) | {"set_aside": sorted(self.set_aside), "models": sorted(self.models)}
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        """Read it from JSON values."""
+        return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
 
 
 @dataclass(frozen=True)

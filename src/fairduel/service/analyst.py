@@ -55,11 +55,10 @@ class Helper:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        about = {name: sorted(of) if isinstance(of, frozenset) else of for name, of in vars(subject).items()}
         line = ""
         with contextlib.suppress(OSError):
-            process.stdin.write(json.dumps({"where": self._where, "subject": about, "position": position}))
-            process.stdin.write("\n")
+            request = {"where": self._where, "subject": subject.to_json(), "position": position}
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         if not line.endswith("\n"):
@@ -192,8 +191,7 @@ def main() -> None:
     replies, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
-        about = request["subject"]
-        subject = Subject(**about | {name: frozenset(about[name]) for name in ("set_aside", "models")})
+        subject = Subject.from_json(request["subject"])
         try:
             with reading(location(request["where"])) as connection:
                 reply = asdict(analyse(connection, subject, request["position"]))

@@ -238,6 +238,9 @@ class ListedStudy(BaseModel):
     items: int
     votes: int
     voters: int
+    models: int
+    """How many of the voters are language models."""
+    model_votes: int
 
 
 class ListedStudies(BaseModel):

@@ -51,8 +51,12 @@ def counts(study: StudyState) -> Json:
     """Return the study's duels by what became of them."""
     kinds = {"votes": "voted", "skips": "skipped", "expired": "expired", "undone": "undone", "open": "open"}
     numbers = {name: study.counts[kind] for name, kind in kinds.items()}
-    models = {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
-    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters), **models}
+    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters), **_models(study)}
+
+
+def _models(study: StudyState) -> Json:
+    """Return how many of the voters and of the votes are language models'."""
+    return {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
 
 
 def study_reply(study: StudyState) -> Json:
@@ -97,6 +101,7 @@ def list_studies(ledger: Ledger) -> Json:
             "items": len(study.about.items),
             "votes": study.counts["voted"],
             "voters": len(study.voters),
+            **_models(study),
         }
         for study in ledger.state.studies.values()
     ]

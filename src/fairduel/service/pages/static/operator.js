@@ -42,11 +42,12 @@ async function showStudies() {
   title("Studies");
   const rows = studies.map((each) => [
     make("a", { href: `?study=${each.study}`, onclick: doing(() => go(each.study)) }, each.title || each.question),
-    state(each.state), `${each.items}`, `${each.votes}`, `${each.voters}`, when(each.created)]);
+    state(each.state), `${each.items}`, split(each.votes, each.model_votes), split(each.voters, each.models), when(each.created)]);
   const columns = [{ name: "Study", text: true }, { name: "State", text: true }, { name: "Items" }, { name: "Votes" }, { name: "Voters" }, { name: "Made" }];
   view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy());
 }
 
+const split = (all, models) => (models ? `${all - models} + ${models} by models` : `${all}`);
 const state = (name) => make("span", { class: `state ${name}` }, name);
 
 function field(id, label, input) {
