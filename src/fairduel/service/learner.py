@@ -22,7 +22,7 @@ from fairduel.agents.state_file import read_state, write_state
 from fairduel.duel import Duel, Matrix, Outcome
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.service.log import Body, Event, Kind
-from fairduel.service.study import NewStudy, new_agent
+from fairduel.service.study import NewStudy, features_of
 
 SAVE_EVERY = 1000
 """Events of a study between two saves of its learner."""
@@ -76,13 +76,12 @@ class Learner:
 
     def __init__(self, study: NewStudy) -> None:
         count = len(study.items)
-        self.agent: Agent[Any, Any] = new_agent(study.agent, study.agent_settings, count, study.seed)
+        self.agent: Agent[Any, Any] = study.new_agent()
         self.position = 0
         self.folded = 0
         self.saved: dict[str, Any] | None = None
         """The state to write to disk once the events it rests on are there."""
         self._digest = b""
-        self._undo_seconds = 0
         self._enabled = [True] * count
         self._shown = [0] * max(1, len(study.contexts))
         self._set_aside: set[str] = set()
@@ -92,6 +91,7 @@ class Learner:
         place = {item.name: number for number, item in enumerate(study.items)}
         self._candidates = [sorted(place[name] for name in context.contents) for context in study.contexts]
         self._has_contexts = bool(study.contexts)
+        self._features = features_of(study)
         self._tables: dict[tuple[int, ...], Matrix] = {}
 
     # ------------------------------------------------------------------ choosing
@@ -119,7 +119,7 @@ class Learner:
     def propose_given(self, context: int | None, one: int, other: int) -> Proposal:
         """Ask the agent about two items that someone else chose; the next event to be folded must record it."""
         rows = sorted((one, other))
-        self._proposed = duel = self._ask_among(rows)
+        self._proposed = duel = self._ask_among(context, rows)
         return Proposal(context, rows[duel.first], rows[duel.second], duel.weight, declined=False, given=True)
 
     def is_exhausted(self, seen: Collection[Compared]) -> bool:
@@ -136,21 +136,24 @@ class Learner:
     def _ask(
         self, context: int | None, rows: list[int], other: tuple[int, int], seen: Collection[Compared]
     ) -> Proposal:
-        duel, declined = self._ask_among(rows), False
+        duel, declined = self._ask_among(context, rows), False
         if compared(context, rows[duel.first], rows[duel.second]) in seen:
             self.agent.cancel(duel)
             rows, declined = sorted(other), True
-            duel = self._ask_among(rows)
+            duel = self._ask_among(context, rows)
         self._proposed = duel
         return Proposal(context, rows[duel.first], rows[duel.second], duel.weight, declined)
 
-    def _ask_among(self, rows: list[int]) -> Duel:
-        key = tuple(rows)
+    def _ask_among(self, context: int | None, rows: list[int]) -> Duel:
+        features = self._features
+        place = context if features is not None and len(features) > 1 and context is not None else 0
+        key = (place, *rows)
         if key not in self._tables:
             count = len(self._enabled)
-            if len(self._tables) * count**2 > _MOST_KEPT:  # pairs come and go
+            table = np.eye(count)[rows] if features is None else np.array([features[place][item] for item in rows])
+            if len(self._tables) * count * table.shape[1] > _MOST_KEPT:  # pairs come and go
                 self._tables.clear()
-            self._tables[key] = np.eye(count)[rows]
+            self._tables[key] = table
         duel: Duel = self.agent.ask(self._tables[key])
         return duel
 
@@ -187,9 +190,9 @@ class Learner:
             pair = sorted((first, second))
             rows = pair if impose or body.get("given") else self._rows(context)
             if body["declined"] and not impose:
-                self.agent.cancel(self._ask_among(rows))
+                self.agent.cancel(self._ask_among(context, rows))
                 rows = pair
-            asked = self._ask_among(rows)
+            asked = self._ask_among(context, rows)
             if not impose and (rows[asked.first], rows[asked.second], asked.weight) != (first, second, body["weight"]):
                 raise DivergedError(
                     f"the learner would ask {rows[asked.first]} against {rows[asked.second]} where the log has {first} "
@@ -203,7 +206,7 @@ class Learner:
         self._settle(voter)
         if duel in self._asked:
             self._held[voter] = Held(duel, body["winner"], body["answer"] != "skip")
-            if self._undo_seconds == 0:
+            if body["final"]:
                 self._settle(voter)
 
     def _undone(self, body: Body) -> None:
@@ -220,9 +223,6 @@ class Learner:
     def _item_changed(self, body: Body) -> None:
         self._enabled[body["item"]] = body["enabled"]
 
-    def _study_changed(self, body: Body) -> None:
-        self._undo_seconds = body.get("undo_seconds", self._undo_seconds)
-
     def _voter_changed(self, body: Body) -> None:
         (self._set_aside.add if body["set_aside"] else self._set_aside.discard)(body["voter"])
 
@@ -238,6 +238,11 @@ class Learner:
             self.agent.tell(asked.duel, Outcome.TIE)
         else:
             self.agent.tell(asked.duel, Outcome.FIRST if held.winner == asked.first else Outcome.SECOND)
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of features of an item; None without features."""
+        return None if self._features is None else len(next(iter(self._features[0].values())))
 
     @property
     def waiting(self) -> int:
@@ -272,7 +277,6 @@ class Learner:
             "position": self.position,
             "digest": self._digest.hex(),
             "folded": self.folded,
-            "undo_seconds": self._undo_seconds,
             "enabled": list(self._enabled),
             "shown": list(self._shown),
             "set_aside": sorted(self._set_aside),
@@ -287,7 +291,7 @@ class Learner:
         learner.agent = type(learner.agent).from_state(state["agent"])
         pending = {duel.number: duel for duel in learner.agent.pending}
         learner.position, learner._digest = state["position"], bytes.fromhex(state["digest"])
-        learner.folded, learner._undo_seconds = state["folded"], state["undo_seconds"]
+        learner.folded = state["folded"]
         learner._enabled, learner._shown = list(state["enabled"]), list(state["shown"])
         learner._set_aside = set(state["set_aside"])
         learner._asked = {duel: _Asked(pending[number], first) for duel, number, first in state["asked"]}
@@ -301,9 +305,7 @@ class Learner:
 
 
 _FOLDS: dict[Kind, Callable[[Learner, Body], None]] = {
-    Kind.STUDY_CREATED: Learner._study_changed,  # noqa: SLF001  # its own methods
-    Kind.STUDY_CHANGED: Learner._study_changed,  # noqa: SLF001
-    Kind.ITEM_CHANGED: Learner._item_changed,  # noqa: SLF001
+    Kind.ITEM_CHANGED: Learner._item_changed,  # noqa: SLF001  # its own methods
     Kind.VOTER_CHANGED: Learner._voter_changed,  # noqa: SLF001
     Kind.ANSWERED: Learner._answered,  # noqa: SLF001
     Kind.UNDONE: Learner._undone,  # noqa: SLF001

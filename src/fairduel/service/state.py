@@ -43,6 +43,8 @@ class Voter:
 
     voter: str
     joined: float
+    imported: bool = False
+    """Whether they voted elsewhere; they have no key."""
     set_aside: bool = False
     votes: int = 0
     skips: int = 0
@@ -66,6 +68,8 @@ class StudyState:
     """Voters by the id that a crowd platform gave them."""
     counts: Counter[str] = field(default_factory=Counter)
     """Duels by what became of them: voted, skipped, expired, undone."""
+    imports: dict[str, int] = field(default_factory=dict)
+    """Votes of each import, by the hash of its content."""
     refolded_without: frozenset[str] = frozenset()
     """The voters whose duels the learner left out when it was last refolded."""
 
@@ -121,7 +125,7 @@ def _item_changed(study: StudyState, event: Event) -> None:
 
 
 def _voter_joined(study: StudyState, event: Event) -> None:
-    study.voters[event.body["voter"]] = Voter(event.body["voter"], event.at)
+    study.voters[event.body["voter"]] = Voter(event.body["voter"], event.at, event.body.get("imported", False))
 
 
 def _voter_changed(study: StudyState, event: Event) -> None:
@@ -156,7 +160,7 @@ def _answered(study: StudyState, event: Event) -> None:
     duel = _close(study, event, "skipped" if answer == "skip" else "voted")
     voter.votes += answer != "skip"
     voter.skips += answer == "skip"
-    voter.last = LastAnswer(duel, answer, event.at) if study.about.undo_seconds else None
+    voter.last = LastAnswer(duel, answer, event.at) if not event.body["final"] else None
 
 
 def _undone(study: StudyState, event: Event) -> None:
@@ -178,6 +182,10 @@ def _expired(study: StudyState, event: Event) -> None:
     _close(study, event, "expired")
 
 
+def _imported(study: StudyState, event: Event) -> None:
+    study.imports[event.body["digest"]] = event.body["votes"]
+
+
 def _refolded(study: StudyState, event: Event) -> None:
     study.refolded_without = frozenset(event.body["without"])
 
@@ -193,4 +201,5 @@ _APPLIERS = {
     Kind.SETTLED: _settled,
     Kind.EXPIRED: _expired,
     Kind.REFOLDED: _refolded,
+    Kind.IMPORTED: _imported,
 }

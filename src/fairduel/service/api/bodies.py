@@ -8,6 +8,7 @@ from fairduel.service.keys import Scope
 from fairduel.service.study import (
     Access,
     DuelSeconds,
+    Format,
     Line,
     Number,
     Question,
@@ -134,14 +135,17 @@ class ShownContext(BaseModel):
 
     name: str
     text: str | None
+    html: str | None
 
 
 class Shown(BaseModel):
-    """One side of a duel."""
+    """One side of a duel; ``html`` is the text if it is Markdown, safe to put into a page."""
 
     name: str | None
     text: str | None
+    html: str | None
     image: str | None
+    audio: str | None
 
 
 class ShownDuel(BaseModel):
@@ -241,6 +245,8 @@ class ShownItem(BaseModel):
     name: str
     text: str | None
     image: str | None
+    audio: str | None
+    format: Format | None
     enabled: bool
     shown: int
 
@@ -255,6 +261,8 @@ class Counts(BaseModel):
     undone: int
     open: int
     voters: int
+    imported: int
+    """Votes that were cast elsewhere; ``votes`` has them too."""
 
 
 class StudyReply(Settings):
@@ -265,20 +273,14 @@ class StudyReply(Settings):
     items: list[ShownItem]
     contexts: list[dict[str, Any]]
     access: Access
+    format: Format
+    dimension: int | None
     repeat_pairs: bool
     agent: str
     agent_settings: dict[str, Any]
     seed: int
     links: dict[str, str | None]
     counts: Counts
-
-
-class ImageReply(BaseModel):
-    """A stored image."""
-
-    image: str
-    width: int
-    height: int
 
 
 class Invitation(BaseModel):
@@ -311,6 +313,7 @@ class VoterRow(BaseModel):
     name: str | None
     participant: str | None
     joined: float
+    imported: bool
     votes: int
     skips: int
     set_aside: bool

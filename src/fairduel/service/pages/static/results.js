@@ -74,7 +74,7 @@ export function drawResults(element, results) {
   element.replaceChildren(
     make("p", { class: "answer" }, answer),
     ...paragraphs(results.stopping.map(({ sentence }) => sentence)),
-    tiles({ Votes: number.format(counts.votes), Voters: number.format(counts.voters), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
+    tiles({ Votes: number.format(counts.votes), ...(counts.imported && { "Imported votes": number.format(counts.imported) }), Voters: number.format(counts.voters), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ...paragraphs(results.details), ranking(results.ranking), ...paragraphs(notes))] : []),
     ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
     ...(results.certificates.length ? [section("What it would take to change the winner", ...paragraphs(results.certificates.map(({ sentence }) => sentence)))] : []),
@@ -84,8 +84,10 @@ export function drawResults(element, results) {
   if (results.balance.alarm) element.lastElementChild.lastElementChild.className = "bad";
 }
 
+const LABELS = { trl: "Preferences (TRL)" };
+
 export function downloads(study, tables) {
-  return section("Download", ...tables.map((name) => make("p", {}, `${name[0].toUpperCase()}${name.slice(1)}: `,
+  return section("Download", ...tables.map((name) => make("p", {}, `${LABELS[name] ?? name[0].toUpperCase() + name.slice(1)}: `,
     ...["csv", "jsonl", "parquet"].flatMap((format) => [make("a", { href: new URL(`api/studies/${study}/exports/${name}.${format}`, root).href, download: true }, format.toUpperCase()), " "]))));
 }
 

@@ -1,0 +1,275 @@
+"""Votes that were cast elsewhere, as a starting point: read from a file, or from another study."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+from sqlalchemy import select
+
+from fairduel.duel import Vector
+from fairduel.errors import BadInputError
+from fairduel.service import schema
+from fairduel.service.commands import MOST_VOTERS, create_study, find_study
+from fairduel.service.keys import first_is_left, new_id
+from fairduel.service.ledger import Ledger
+from fairduel.service.log import Kind, canonical
+from fairduel.service.problems import Problem
+from fairduel.service.state import StudyState
+from fairduel.service.study import NewStudy
+from fairduel.text import cell_text, printable
+from fairduel.votes.column_roles import Columns
+from fairduel.votes.file_readers import read_table
+from fairduel.votes.reading import Reading, votes_of
+from fairduel.votes.timing import LONGEST_ANSWER
+
+MOST_VOTES = 20_000
+"""Votes of one import, which the server records in one go."""
+MOST_BYTES = 20_000_000
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+"""The files that are read from strangers; others may unpack to more than they seem."""
+_ROLES = ("first", "second", "winner", "voter", "context", "time")
+_OWN = {*_ROLES, "seconds", "status", "set_aside"}
+_FAR = 1e11  # seconds since 1970
+_ANSWERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
+
+
+class CastVote(NamedTuple):
+    """A vote that was cast elsewhere."""
+
+    left: int
+    right: int
+    answer: str
+    voter: str
+    context: int | None
+    cast_at: float | None
+    """Seconds since 1970, if known."""
+    seconds: float | None
+    """How long the voter took, if known."""
+
+
+class Import(NamedTuple):
+    """Votes to import, in their order."""
+
+    votes: list[CastVote]
+    set_aside: frozenset[str]
+    """Voters whose votes do not count."""
+    sides_known: bool = True
+
+    @property
+    def digest(self) -> str:
+        """The hash of the content, whatever file it came in."""
+        return hashlib.sha256(canonical([self.votes, sorted(self.set_aside)]).encode()).hexdigest()
+
+
+def read_import(path: Path, about: NewStudy) -> Import:
+    """Read the votes of a file for a study: an export of this server, or any file that ``fairduel rank`` reads.
+
+    Args:
+        path: The file.
+        about: The study, whose items and contexts the file must name.
+
+    Raises:
+        BadInputError: The file cannot be read, has other items, or has too many votes.
+    """
+    if path.suffix.lower() == ".parquet":
+        _check_rows(path)
+    frame, first_row, *_ = read_table(path, list)
+    columns: Columns = {} if about.contexts else {"context": None}
+    where = {}
+    if set(frame.columns) >= _OWN:  # an export, whose duels may be unanswered or undone
+        columns, where = {**{role: role for role in _ROLES}, **columns, "weight": None}, {"status": "voted"}
+    reading = votes_of(frame, columns=columns, where=where, strict=True, first_row=first_row, name=path.name)
+    return _of_reading(reading, about, path.name)
+
+
+def _check_rows(path: Path) -> None:
+    try:
+        rows = pl.scan_parquet(path).select(pl.len()).collect().item()
+    except (PolarsError, OSError) as error:
+        raise BadInputError(f"cannot read {path.name}: it is not Parquet, or damaged.") from error
+    if rows > MOST_VOTES:
+        raise _too_many(path.name, rows)
+
+
+def _too_many(name: str, rows: int) -> BadInputError:
+    return BadInputError(f"{name} has {rows:,} votes; one import can have at most {MOST_VOTES:,}.")
+
+
+def _of_reading(reading: Reading, about: NewStudy, name: str) -> Import:
+    votes, table = reading.votes, reading.table
+    if len(votes) > MOST_VOTES:
+        raise _too_many(name, len(votes))
+    if (votes.weight != 1.0).any():
+        raise BadInputError(f"{name} has weights, which a study cannot have; import one row per vote.")
+    items = _places(votes.items, [item.name for item in about.items], "item", name)
+    contexts = _places(votes.contexts, [each.name for each in about.contexts], "context", name)
+    count = len(votes)
+    if about.contexts and votes.context is None:
+        raise BadInputError(f"{name} does not say in which context each vote was cast, but the study has contexts.")
+    voters = [f"row {row}" for row in votes.row] if votes.voter is None else [votes.voters[v] for v in votes.voter]
+    times = _timestamps(votes.time, count)
+    seconds = _numbers(table, "seconds")
+    found = [
+        CastVote(
+            items[votes.first[n]],
+            items[votes.second[n]],
+            _ANSWERS[float(votes.result[n])],
+            voters[n],
+            contexts[votes.context[n]] if votes.context is not None and about.contexts else None,
+            times[n],
+            seconds[n],
+        )
+        for n in range(count)
+    ]
+    for vote, row in zip(found, votes.row, strict=True):
+        _check_answers(vote, about, f"{name}, row {row}")
+    aside = table["set_aside"].cast(pl.String).to_list() if "set_aside" in table.columns else [""] * count
+    left_out = {vote.voter for vote, said in zip(found, aside, strict=True) if str(said).lower() == "true"}
+    return Import(found, frozenset(left_out), votes.sides_known)
+
+
+def _check_answers(vote: CastVote, about: NewStudy, place: str) -> None:
+    if vote.context is not None:
+        context = about.contexts[vote.context]
+        for item in (vote.left, vote.right):
+            if about.items[item].name not in context.contents:
+                raise BadInputError(f"{place}: {about.items[item].name!r} has no answer in context {context.name!r}.")
+
+
+def _places(names: Sequence[str], known: Sequence[str], kind: str, file: str) -> list[int]:
+    """Return the place of each name among those of the study; a CSV may have an apostrophe before formulas."""
+    place = {cell_text(name): number for number, name in enumerate(known)}
+    place |= {name: number for number, name in enumerate(known)}
+    if kind == "context" and not known:
+        return []
+    for name in names:
+        if name not in place:
+            raise BadInputError(f"{file} has votes on the {kind} {printable(name)!r}, which the study does not have.")
+    return [place[name] for name in names]
+
+
+def _timestamps(times: Vector | None, count: int) -> list[float | None]:
+    """Return when votes were cast, if the times (n,) are seconds since 1970 rather than how long voters took."""
+    known = np.zeros(0) if times is None else times[np.isfinite(times)]
+    if times is None or not ((known > LONGEST_ANSWER) & (known < _FAR)).all():
+        return [None] * count
+    return [float(each) if math.isfinite(each) else None for each in times]
+
+
+def _numbers(table: pl.DataFrame, name: str) -> list[float | None]:
+    """Return a column of numbers ≥ 0, None where there is none."""
+    if name not in table.columns or table[name].dtype.is_nested():
+        return [None] * len(table)
+    found = table[name].cast(pl.Float64, strict=False).to_list()
+    return [each if each is not None and 0.0 <= each <= 1e6 else None for each in found]
+
+
+def votes_of_study(ledger: Ledger, study: StudyState) -> Import:
+    """Return the votes of a study, with "voter 1", "voter 2", … in place of names."""
+    duels = schema.duels.c
+    query = select(schema.duels).where(duels.study == study.study, duels.status == "voted").order_by(duels.answered)
+    labels = {voter: f"voter {number}" for number, voter in enumerate(study.voters, start=1)}
+    found = [
+        CastVote(
+            row.first if row.first_is_left else row.second,
+            row.second if row.first_is_left else row.first,
+            row.answer,
+            labels[row.voter],
+            row.context,
+            row.answered_at,
+            row.seconds,
+        )
+        for row in ledger.connection().execute(query)
+    ]
+    return Import(found, frozenset(labels[voter] for voter in study.set_aside))
+
+
+def import_votes(ledger: Ledger, study: str, imported: Import) -> tuple[StudyState, bool]:
+    """Record votes that were cast elsewhere, all or none; return the study, and whether the learner must be refolded.
+
+    Each voter of the file becomes a voter of the study without a key, who is declared to be imported. Each vote becomes
+    a duel that was given to the agent, and its answer.
+    """
+    found = find_study(ledger, study)
+    _check_size(imported)
+    votes, digest = imported.votes, imported.digest
+    if digest in found.imports:
+        raise Problem(409, "already-imported", "These votes are already in the study; nothing was changed.")
+    names = dict.fromkeys(vote.voter for vote in votes)
+    if len(found.voters) + len(names) > MOST_VOTERS:
+        raise Problem(409, "too-many", "This study cannot have so many voters.")
+    ids = {name: new_id() for name in names}
+    for name, voter in ids.items():
+        ledger.append(Kind.VOTER_JOINED, study, {"voter": voter, "imported": True}, {"name": printable(name)[:200]})
+        if name in imported.set_aside:
+            ledger.append(Kind.VOTER_CHANGED, study, {"voter": voter, "set_aside": True})
+    for number, vote in enumerate(votes):
+        _record(ledger, found, ids[vote.voter], vote, f"import-{number}", sides_known=imported.sides_known)
+    ledger.append(Kind.IMPORTED, study, {"digest": digest, "votes": len(votes), "voters": len(names)})
+    return found, bool(imported.set_aside)
+
+
+def _check_size(imported: Import) -> None:
+    if not 0 < len(imported.votes) <= MOST_VOTES:
+        raise Problem(422, "invalid", f"1 to {MOST_VOTES:,} votes can be imported; these are {len(imported.votes):,}.")
+
+
+def create_with_votes(ledger: Ledger, about: NewStudy, imported: Import | None) -> tuple[StudyState, bool]:
+    """Create a study, perhaps with votes to begin with; see :func:`import_votes`."""
+    if imported is None:
+        return create_study(ledger, about), False
+    _check_size(imported)
+    return import_votes(ledger, create_study(ledger, about).study, imported)
+
+
+def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: str, *, sides_known: bool) -> None:
+    duel, now = new_id(), ledger.now()
+    proposal = study.learner.propose_given(vote.context, vote.left, vote.right)
+    is_left, answer = proposal.first == vote.left, vote.answer
+    if not sides_known and first_is_left(ledger.secret, voter, duel) != is_left:
+        is_left, answer = not is_left, {"left": "right", "right": "left"}.get(answer, answer)
+    body = proposal._asdict() | {
+        "duel": duel,
+        "voter": voter,
+        "first_is_left": is_left,
+        "repeats": None,
+        "deadline": now + study.about.duel_seconds,
+    }
+    ledger.append(Kind.DUEL_ISSUED, study.study, body)
+    here = study.voters[voter]
+    winner = here.open[duel].winner(answer)
+    progress = {"answered": here.votes + 1, "votes": here.votes + 1, "of": None, "done": False}
+    told: Mapping[str, Any] = {} if vote.cast_at is None else {"cast_at": vote.cast_at}
+    ledger.append(
+        Kind.ANSWERED,
+        study.study,
+        {
+            "duel": duel,
+            "voter": voter,
+            "answer": answer,
+            "winner": winner,
+            "key": key,
+            "seconds": vote.seconds,
+            "settles": None,
+            "final": True,
+            "progress": progress,
+            **told,
+        },
+    )
+
+
+def clone_study(ledger: Ledger, study: str, title: str | None, *, votes: bool) -> tuple[StudyState, bool]:
+    """Create a study like another one, open and perhaps with its votes; see :func:`import_votes`."""
+    found = find_study(ledger, study)
+    name = title if title is not None else f"Copy of {found.about.title or found.about.question}"[:200]
+    about = found.about.model_copy(update={"title": name, "state": "open"})
+    made, refold = create_with_votes(ledger, about, votes_of_study(ledger, found) if votes else None)
+    for item, enabled in enumerate(found.enabled):
+        if not enabled:
+            ledger.append(Kind.ITEM_CHANGED, made.study, {"item": item, "enabled": False})
+    return made, refold
