@@ -97,7 +97,16 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert voter.get(f"/api/receipts/{reply.json()['receipt']}").json()["valid"]
     assert voter.post(f"{path}/undo", json={}).json()["progress"]["votes"] == 0
     counts = operator.get(f"/api/studies/{study}").json()["counts"]
-    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1, "imported": 0}
+    assert counts == {
+        "issued": 2,
+        "votes": 0,
+        "skips": 0,
+        "expired": 0,
+        "undone": 1,
+        "open": 1,
+        "voters": 1,
+        "imported": 0,
+    }
 
 
 def test_results_come_from_the_recorded_votes(operator, app, study):

@@ -207,6 +207,7 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
         page.locator("tr", has_text="Ann").get_by_role("button").click()
         page.get_by_role("button", name="Count again").wait_for()
         page.click("text=Link for observers")
+        page.get_by_role("heading", name="Link for observers").wait_for()
         observers = page.locator("p.link").inner_text()
         with tab(browser) as observer:
             observer.goto(observers)

@@ -22,7 +22,7 @@ from fairduel.service.problems import Problem
 from fairduel.service.state import StudyState
 from fairduel.service.study import NewStudy
 from fairduel.text import cell_text, printable
-from fairduel.votes.column_roles import Columns
+from fairduel.votes.column_roles import Columns, find_columns
 from fairduel.votes.file_readers import read_table
 from fairduel.votes.reading import Reading, votes_of
 from fairduel.votes.timing import LONGEST_ANSWER
@@ -79,7 +79,8 @@ def read_import(path: Path, about: NewStudy) -> Import:
     if path.suffix.lower() == ".parquet":
         _check_rows(path)
     frame, first_row, *_ = read_table(path, list)
-    columns: Columns = {} if about.contexts else {"context": None}
+    found = find_columns(frame.columns, {}, path.name, complete=False) if about.contexts else {}
+    columns: Columns = {"context": found.get("context")}
     where = {}
     if set(frame.columns) >= _OWN:  # an export, whose duels may be unanswered or undone
         columns, where = {**{role: role for role in _ROLES}, **columns, "weight": None}, {"status": "voted"}

@@ -22,7 +22,7 @@ from fairduel.agents.state_file import read_state, write_state
 from fairduel.duel import Duel, Matrix, Outcome
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.service.log import Body, Event, Kind
-from fairduel.service.study import NewStudy, features_of
+from fairduel.service.study import NewStudy, features_of, new_agent
 
 SAVE_EVERY = 1000
 """Events of a study between two saves of its learner."""
@@ -76,7 +76,7 @@ class Learner:
 
     def __init__(self, study: NewStudy) -> None:
         count = len(study.items)
-        self.agent: Agent[Any, Any] = study.new_agent()
+        self.agent: Agent[Any, Any] = new_agent(study.agent, study.agent_settings, count, study.seed, study.dimension)
         self.position = 0
         self.folded = 0
         self.saved: dict[str, Any] | None = None

@@ -118,7 +118,7 @@ class NewStudy(Settings):
                 raise ValueError(f"context {context.name!r} has an answer of {strangers[0]!r}, which is not an item")
             if len(context.contents) < 2:
                 raise ValueError(f"context {context.name!r} has fewer than two answers to compare")
-        self.new_agent()
+        new_agent(self.agent, self.agent_settings, len(names), self.seed, self.dimension)
         return self
 
     @property
@@ -126,10 +126,6 @@ class NewStudy(Settings):
         """The number of features of an item, or of an answer; None without features."""
         tables = [found for found, _ in _feature_tables(self)]
         return len(tables[0][0]) if tables else None
-
-    def new_agent(self) -> Agent[Any, Any]:
-        """Create the study's agent."""
-        return new_agent(self.agent, self.agent_settings, len(self.items), self.seed, dimension=self.dimension)
 
 
 def _feature_tables(study: NewStudy) -> list[tuple[list[list[float]], list[int]]]:
@@ -191,7 +187,7 @@ def _unique(kind: str, names: Sequence[str]) -> None:
 
 
 def new_agent(
-    name: str, settings: dict[str, Any], items: int, seed: int, *, dimension: int | None = None
+    name: str, settings: dict[str, Any], items: int, seed: int, dimension: int | None = None
 ) -> Agent[Any, Any]:
     """Create a study's agent: one that learns from duels and never asks an item against itself.
 
