@@ -87,15 +87,19 @@ def test_audio_is_recognised_by_its_content_and_stored_without_metadata(media_ty
     assert without_metadata(stored.content).content == stored.content
 
 
+def outcome(work, content):
+    try:
+        return work(content).media_type
+    except Problem as problem:
+        return problem.status
+
+
 @pytest.mark.parametrize("kind", [*sounds.FILES.values(), lambda: b"GIF89a" + bytes(50), lambda: b"<html>" * 9])
 def test_damaged_audio_is_refused_or_still_audio(kind):
     content, rng = kind(), random.Random(0)
     for cut in (0, 1, 8, 11, 12, 40, len(content) // 2):
         for spoilt in (content[:cut], bytes(b ^ (rng.random() < 0.05) * rng.randrange(256) for b in content)):
-            try:
-                assert without_metadata(spoilt).media_type in sounds.FILES
-            except Problem as problem:
-                assert problem.status == 422
+            assert outcome(without_metadata, spoilt) in {*sounds.FILES, 422}
     with pytest.raises(Problem, match="minutes long"):
         without_metadata(sounds.wav(seconds=0))
 
@@ -105,10 +109,7 @@ def test_damaged_images_are_refused():
     Image.new("RGB", (20, 20), "red").save(buffer, "PNG")
     for _ in range(40):
         spoilt = bytes(b ^ (rng.random() < 0.05) * rng.randrange(256) for b in buffer.getvalue())
-        try:
-            assert encode_again(spoilt).media_type == "image/png"
-        except Problem as problem:
-            assert problem.status == 422
+        assert outcome(encode_again, spoilt) in {"image/png", 422}
 
 
 @pytest.fixture(scope="module")

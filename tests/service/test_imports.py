@@ -181,7 +181,7 @@ def test_a_wrong_file_changes_nothing(service, operator, name):
     assert service.ledger.state.position == before
 
 
-def test_an_import_needs_an_operator_a_type_and_a_known_ending(operator, service):
+def test_an_import_needs_an_operator_a_type_and_a_known_ending(operator):
     made = operator.post("/api/studies", json=ABOUT).json()["study"]
     path, file = f"/api/studies/{made}/import", {"Content-Type": "application/octet-stream"}
     assert (

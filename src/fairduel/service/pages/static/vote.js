@@ -121,6 +121,7 @@ async function next() {
   fill("left", left);
   fill("right", right);
   byId("comment").value = "";
+  scrollTo(0, 0); // long answers were read to their end
   shownAt = performance.now();
 }
 
