@@ -9,7 +9,8 @@ from typing import Any
 
 from fairduel.duel import Outcome
 from fairduel.service import voting
-from fairduel.service.analysis import Analyst, Subject
+from fairduel.service.analysis import Subject
+from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
 from fairduel.service.learner import Learner
 from fairduel.service.ledger import Ledger
@@ -42,7 +43,7 @@ class Service:
         warm_up.join()
         self._watchers: list[Callable[[str], None]] = []
         self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
-        self.analyst = Analyst(self.ledger.store.engine, self._describe, self._announce)
+        self.analyst = Analyst(self.ledger.store, self._describe, self._announce)
         self.ledger.listen(self._changed)
         for study in list(self.ledger.state.studies.values()):
             self.analyst.want(study.study)
@@ -75,8 +76,14 @@ class Service:
             if problem.code != "not-found":
                 log_failure("refold failed", problem)
 
-    def _describe(self, study: str) -> tuple[Subject, int]:
-        return self.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))
+    def _describe(self, study: str) -> tuple[Subject, int, int]:
+        return self.ledger.run(
+            lambda ledger: (
+                subject(ledger, study),
+                ledger.state.position,
+                find_study(ledger, study).counts["voted"],
+            )
+        )
 
     def _changed(self, _: int, studies: frozenset[str]) -> None:
         for study in studies:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 
@@ -171,14 +171,16 @@ class Gate:
                 message["headers"] = [*message.get("headers", []), *_RAW_HEADERS, *_caching(message)]
             await send(message)
 
+        response: Response | None = None
         try:
             self._check(scope)
             if scope["method"] not in {"GET", "HEAD"}:
-                receive = await self._whole_body(scope, receive)
+                content = await self._whole_body(scope, receive)
+                response = await voters.shortcut(scope, content)
+                receive = _replaying(content, receive)
         except Problem as problem:
-            await problem_response(problem)(scope, receive, send_safely)
-        else:
-            await self._app(scope, receive, send_safely)
+            response = problem_response(problem)
+        await (response or self._app)(scope, receive, send_safely)
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
@@ -199,8 +201,8 @@ class Gate:
         if scope["method"] != "DELETE" and not media_type.startswith(wanted):
             raise Problem(415, "wrong-type", f"The content type must be {wanted}{'…' if wanted[-1] == '/' else ''}.")
 
-    async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read the body up to the limit, and return what yields it again."""
+    async def _whole_body(self, scope: Scope, receive: Receive) -> bytes:
+        """Read the body up to the limit."""
         most = self._limits.large_body if scope["path"].endswith(_LARGE) else self._limits.body
         parts, size, more = list[bytes](), 0, True
         while more:
@@ -212,14 +214,19 @@ class Gate:
             more = message.get("more_body", False)
             if size > most:
                 raise Problem(413, "too-large", f"The body may have at most {most:,} bytes.")
-        whole = [b"".join(parts)]
+        return b"".join(parts)
 
-        async def replay() -> Message:
-            if whole:
-                return {"type": "http.request", "body": whole.pop(), "more_body": False}
-            return await receive()
 
-        return replay
+def _replaying(content: bytes, receive: Receive) -> Receive:
+    """Return what yields a body that was read, and then what follows it."""
+    whole = [content]
+
+    async def replay() -> Message:
+        if whole:
+            return {"type": "http.request", "body": whole.pop(), "more_body": False}
+        return await receive()
+
+    return replay
 
 
 def _caching(message: Message) -> list[tuple[bytes, bytes]]:
