@@ -268,5 +268,8 @@ def test_preferences_have_the_prompts_and_both_answers(service, operator):
     parquet = pl.read_parquet(io.BytesIO(operator.get(f"/api/studies/{study}/exports/trl.parquet").content))
     assert parquet["chosen"].to_list() == [row["chosen"] for row in rows]
     assert "'=1+1 " in operator.get(f"/api/studies/{study}/exports/trl.csv").text
+    key = operator.post(f"/api/studies/{study}/observers", json={}).json()["key"]
+    observer = TestClient(operator.app, headers={"Authorization": f"Bearer {key}"})
+    assert observer.get(f"/api/studies/{study}/exports/trl.jsonl").status_code == 404
     empty = operator.post("/api/studies", json=ABOUT).json()["study"]
     assert operator.get(f"/api/studies/{empty}/exports/trl.jsonl").status_code == 422

@@ -64,6 +64,6 @@ def rendered(text: str) -> str:
         _PARSER.render(text, environment),
         tags=_TAGS,
         attributes={"ol": {"start"}},
-        allowed_classes={"h3": _LEVELS},
+        tag_attribute_values={"h3": {"class": _LEVELS}},
         url_schemes=set(),
     )

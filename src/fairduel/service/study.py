@@ -200,7 +200,7 @@ def new_agent(
 
     >>> new_agent("rcdb", {"flip_budget": 20}, 12, seed=3).settings["self_duels"]
     False
-    >>> new_agent("rcdb", {}, 12, seed=3, dimension=4).settings["norm_bound"]
+    >>> new_agent("sceptic", {}, 12, seed=3, dimension=4).settings["norm_bound"]
     2.0
     """
     usable = {known: kind for known, kind in AGENTS.items() if takes(kind, "items")}

@@ -119,21 +119,25 @@ def _with_files(item: Any, files: Files, place: str) -> Any:
 
 
 def _csv_study(name: str, text: str, files: Files) -> Json:
-    header = next(iter(csv.reader(io.StringIO(text))), [])
-    if PROMPT in [each.strip().lower() for each in header]:
+    if PROMPT in [each.lower() for each in _header(csv.reader(io.StringIO(text)))]:
         names, contexts = _answers(name, text)
         return {"items": [{"name": each} for each in names], "contexts": contexts}
     return {"items": _items(name, text, files)}
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    """Return the names of the columns; lines before them that begin with # are comments."""
+    return [each.strip() for each in next((cells for cells in reader if not "".join(cells).startswith("#")), [])]
 
 
 def _rows(name: str, text: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the rows of a table with their place; the first row has the names of the columns."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        columns = [each.strip() for each in next(reader, [])]
+        columns = _header(reader)
         for column in columns:
             if columns.count(column) > 1:
-                raise BadInputError(f"{name}, line 1: there are two columns named {column!r}.")
+                raise BadInputError(f"{name}, line {reader.line_num}: there are two columns named {column!r}.")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue

@@ -151,11 +151,11 @@ async def erase_personal(service: guard.Running, _: guard.Operator, study: str, 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
 async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
-    """Download a table as csv, jsonl or parquet; comments, voters and log are for operators."""
+    """Download a table as csv, jsonl or parquet; comments, voters, log and trl are for operators."""
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
-    if table in {"comments", "voters", "log"} and holder.scope != "operator":
+    if table in {"comments", "voters", "log", "trl"} and holder.scope != "operator":
         raise not_found("table")
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))

@@ -23,7 +23,7 @@ async function upload(files, say) {
     const kind = kindOf(file);
     if (!(kind in sent)) continue;
     say(`Sending ${file.name} …`);
-    const reply = await call("POST", kind, file, { "Content-Type": file.type || TYPES[kind] });
+    const reply = await call("POST", kind, file, { "Content-Type": TYPES[kind] });
     sent[kind][file.name] = reply.image ?? reply.audio;
   }
   return sent;
