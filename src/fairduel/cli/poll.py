@@ -53,7 +53,8 @@ def poll(
         from fairduel.service.polls import create_poll  # noqa: PLC0415
 
     def prepare(service: "Service", here: str) -> Callable[[], None]:
-        study = create_poll(service, items, question, votes_per_voter, votes)
+        with output.notices.status("Creating the study …"):
+            study = create_poll(service, items, question, votes_per_voter, votes)
         output.say(f"Voters: {here}vote/{study}")
         return lambda: None
 
