@@ -205,7 +205,7 @@ def test_an_agent_with_features_knows_items_that_nobody_has_seen(new_booth):
     booth = new_booth()
     about = NewStudy(question="?", items=items, undo_seconds=0, repeat_pairs=True)
     booth.study = booth.run(commands.create_study, about).study
-    booth.run(commands.change_item, booth.study, 4, enabled=False)
+    booth.run(commands.change_item, booth.study, 4, {"enabled": False})
     booth.voters.clear()
     booth.join(1)
     for number in range(60):

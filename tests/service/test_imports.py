@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, exports, imports, maintenance, voting
+from fairduel.service import commands, exports, imports, maintenance, schema, voting
 from fairduel.service.analysis import Analysis, analyse, recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
@@ -133,7 +134,7 @@ def test_an_import_is_recorded_learned_and_replayed(service, operator, tmp_path)
     voter = TestClient(operator.app)
     voter.post(f"/api/studies/{made}/voters", json={})
     assert voter.post(f"/api/studies/{made}/duels", json={}).json()["duels"]
-    maintenance.backup(service.ledger.store.folder, tmp_path / "copy")
+    assert maintenance.backup(service.ledger.store.where, tmp_path / "copy").problems == ()
     assert all(not each.problem for each in maintenance.replay(tmp_path / "copy"))
 
 
@@ -153,6 +154,39 @@ def test_copies_have_the_settings_items_and_perhaps_the_votes(service, operator)
     assert (empty.status_code, empty.json()["code"]) == (422, "invalid")
     assert operator.post("/api/studies/nothing/clone", json={}).status_code == 404
     assert TestClient(operator.app).post(f"/api/studies/{study}/clone", json={}).status_code == 401
+
+
+def test_known_answers_and_language_models_stay_what_they_are(service, tmp_path):
+    """Answers to gold duels are not imported as votes, models stay models, and copies have the known answers."""
+    gold = {"answers": [{"winner": "01", "loser": "tea"}], "first": 1, "every": 2}
+    study = voted_study(service, gold=gold, least_views=1)
+    model = run(service, commands.invite, study, ["gpt-x"], are_models=True)[0]
+    holder = Holder("voter", study, model["voter"])
+    for _ in range(5):
+        duel = run(service, voting.ask, holder, 1)["duels"][0]
+        run(service, voting.answer, holder, duel["duel"], "key", "left", None, None)
+    path = tmp_path / "votes.csv"
+    path.write_bytes(exported(service, study, "votes", "csv"))
+    rows = pl.read_csv(path)
+    assert rows["gold"].sum() >= 6
+    about = service.ledger.state.studies[study].about
+    read, _ = run(service, imports.create_with_votes, about, imports.read_import(path, about))
+    copy, _ = run(service, imports.clone_study, study, None, votes=True)
+    for again in (read, copy):
+        assert [voter.model for voter in again.models] == ["gpt-x"]
+        assert again.counts["voted"] == len(rows) - rows["gold"].sum()
+        assert again.learner.agent.asked - len(again.gold.answers) == sum(
+            not again.is_apart(again.voters[row.voter]) for row in duels(service, again)
+        )
+        assert ranking(service, again.study) == ranking(service, study)
+    assert copy.gold == service.ledger.state.studies[study].gold
+    counted = rows.filter(pl.col("weight") == 1.0)
+    assert len(counted) == len(ranking(service, study)[0])
+
+
+def duels(service, study):
+    with service.ledger.store.engine.connect() as connection:
+        return connection.execute(select(schema.duels).where(schema.duels.c.study == study.study)).all()
 
 
 FOREIGN = "model_a,model_b,winner,judge\ntea,01,model_a,Ann\n01,tea,tie,Bob\n"

@@ -1,6 +1,5 @@
 """``fairduel poll``: a study from files or lines of text, and the link to share."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +33,8 @@ def poll(
         typer.Option(metavar="FILE", help="Votes to begin with: an export, or any vote file.", show_default="none"),
     ] = None,
     port: serving.Port = 8000,
-    folder: serving.Folder = serving.DEFAULT_FOLDER,
+    folder: serving.Folder = None,
+    database: serving.Database = None,
     address: serving.Address = serving.LOOPBACK,
     host_name: serving.HostNames = [],  # noqa: B006  # typer copies it
     root_path: serving.RootPath = "",
@@ -52,10 +52,10 @@ def poll(
         from fairduel.cli.serving import Place, run  # noqa: PLC0415  # optional
         from fairduel.service.polls import create_poll  # noqa: PLC0415
 
-    def prepare(service: "Service", here: str) -> Callable[[], None]:
+    def prepare(service: "Service", here: str) -> str:
         with output.notices.status("Creating the study …"):
             study = create_poll(service, items, question, votes_per_voter, votes)
-        output.say(f"Voters: {here}vote/{study}")
-        return lambda: None
+        return f"Voters: {here}vote/{study}"
 
-    run(Place(folder, port, address, host_name, root_path, proxy, log_requests), prepare)
+    store = serving.store(folder, database)
+    run(Place(store, port, address, host_name, root_path, proxy, log_requests), prepare)

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import polars as pl
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
 from fairduel.service.analysis import Analysis, Subject, recorded_votes
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
 from fairduel.service.study import NewStudy
 from fairduel.text import cell_text
@@ -31,7 +32,13 @@ Row = Mapping[str, Any]
 
 
 def export(
-    engine: Engine, table: Table, form: Format, subject: Subject, found: Analysis, given: Iterable[Row]
+    engine: Engine,
+    table: Table,
+    form: Format,
+    subject: Subject,
+    found: Analysis,
+    given: Iterable[Row],
+    hidden: Collection[str] = (),
 ) -> Iterator[bytes]:
     """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet.
 
@@ -42,6 +49,7 @@ def export(
         subject: The study.
         found: Its last analysis.
         given: The rows of the voters' table or of the preferences, if these are wanted.
+        hidden: Columns to leave out.
     """
     with engine.connect() as connection:
         if table in {"voters", "trl"}:
@@ -54,7 +62,7 @@ def export(
             rows = _comment_rows(connection, subject)
         else:
             rows = _duel_rows(connection, subject, only_votes=table == "votes")
-        yield from _WRITERS[form](rows)
+        yield from _WRITERS[form]({name: row[name] for name in row if name not in hidden} for row in rows)
 
 
 def preference_rows(connection: Connection, subject: Subject, about: NewStudy) -> list[dict[str, Any]]:
@@ -111,12 +119,15 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "second": subject.items[right],
         "winner": _WINNERS.get(row.answer),
         "voter": subject.labels[row.voter],
+        "kind": "model" if row.voter in subject.models else "person",
         "context": None if row.context is None else subject.contexts[row.context],
         "time": row.answered_at,
         "seconds": row.seconds,
         "status": row.status,
         "set_aside": row.voter in subject.set_aside,
-        "agent_weight": row.weight,
+        "gold": row.weight == GOLD_WEIGHT,
+        "weight": float(_is_ranked(row, subject)),
+        "agent_weight": max(row.weight, 0.0),
         "issued_at": row.issued_at,
         "deadline": row.deadline,
         "duel": row.duel,
@@ -124,6 +135,12 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "issued": row.issued,
         "answered": row.answered,
     }
+
+
+def _is_ranked(row: Any, subject: Subject) -> bool:
+    """Whether a vote counts in the ranking of people's votes."""
+    is_apart = subject.is_apart and row.voter in subject.models
+    return row.weight != GOLD_WEIGHT and row.voter not in subject.set_aside and not is_apart
 
 
 def _comment_rows(connection: Connection, subject: Subject) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +15,10 @@ from sqlalchemy import select
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.service import schema
-from fairduel.service.commands import MOST_VOTERS, create_study, find_study
+from fairduel.service.commands import MOST_VOTERS, change_item, create_study, find_study
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.keys import first_is_left, new_id
+from fairduel.service.learner import Proposal
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, canonical
 from fairduel.service.problems import Problem
@@ -33,8 +36,9 @@ MOST_BYTES = 20_000_000
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 """The files that are read from strangers; others may unpack to more than they seem."""
 _ROLES = ("first", "second", "winner", "voter", "context", "time")
-_OWN = {*_ROLES, "seconds", "status", "set_aside"}
+_OWN = {*_ROLES, "kind", "seconds", "status", "set_aside"}
 _FAR = 1e11  # seconds since 1970
+_NUMBERED = re.compile(r" \(voter \d+\)$")
 _ANSWERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
 
 
@@ -56,14 +60,16 @@ class Import(NamedTuple):
     """Votes to import, in their order."""
 
     votes: list[CastVote]
-    set_aside: frozenset[str]
+    set_aside: frozenset[str] = frozenset()
     """Voters whose votes do not count."""
+    models: frozenset[str] = frozenset()
+    """Voters that are language models."""
     sides_known: bool = True
 
     @property
     def digest(self) -> str:
         """The hash of the content, whatever file it came in."""
-        return hashlib.sha256(canonical([self.votes, sorted(self.set_aside)]).encode()).hexdigest()
+        return hashlib.sha256(canonical([self.votes, sorted(self.set_aside), sorted(self.models)]).encode()).hexdigest()
 
 
 def read_import(path: Path, about: NewStudy) -> Import:
@@ -81,9 +87,10 @@ def read_import(path: Path, about: NewStudy) -> Import:
     frame, first_row, *_ = read_table(path, list)
     found = find_columns(frame.columns, {}, path.name, complete=False) if about.contexts else {}
     columns: Columns = {"context": found.get("context")}
-    where = {}
-    if set(frame.columns) >= _OWN:  # an export, whose duels may be unanswered or undone
+    where = dict[str, Any]()
+    if set(frame.columns) >= _OWN:  # an export, whose duels may be unanswered, undone or gold
         columns, where = {**{role: role for role in _ROLES}, **columns, "weight": None}, {"status": "voted"}
+        where |= {"gold": "false"} if "gold" in frame.columns else {}
     reading = votes_of(frame, columns=columns, where=where, strict=True, first_row=first_row, name=path.name)
     return _of_reading(reading, about, path.name)
 
@@ -129,9 +136,15 @@ def _of_reading(reading: Reading, about: NewStudy, name: str) -> Import:
     ]
     for vote, row in zip(found, votes.row, strict=True):
         _check_answers(vote, about, f"{name}, row {row}")
-    aside = table["set_aside"].cast(pl.String).to_list() if "set_aside" in table.columns else [""] * count
-    left_out = {vote.voter for vote, said in zip(found, aside, strict=True) if str(said).lower() == "true"}
-    return Import(found, frozenset(left_out), votes.sides_known)
+    if not set(table.columns) >= _OWN:
+        return Import(found, sides_known=votes.sides_known)
+    return Import(found, _voters_with(table, "set_aside", "true", found), _voters_with(table, "kind", "model", found))
+
+
+def _voters_with(table: pl.DataFrame, column: str, value: str, votes: Sequence[CastVote]) -> frozenset[str]:
+    """Return the voters for whom a column of an export has this value."""
+    said = table[column].cast(pl.String).str.to_lowercase().to_list()
+    return frozenset(vote.voter for vote, each in zip(votes, said, strict=True) if each == value)
 
 
 def _check_answers(vote: CastVote, about: NewStudy, place: str) -> None:
@@ -173,8 +186,11 @@ def _numbers(table: pl.DataFrame, name: str) -> list[float | None]:
 def votes_of_study(ledger: Ledger, study: StudyState) -> Import:
     """Return the votes of a study, with "voter 1", "voter 2", … in place of names."""
     duels = schema.duels.c
-    query = select(schema.duels).where(duels.study == study.study, duels.status == "voted").order_by(duels.answered)
-    labels = {voter: f"voter {number}" for number, voter in enumerate(study.voters, start=1)}
+    query = select(schema.duels).where(duels.study == study.study, duels.status == "voted", duels.weight != GOLD_WEIGHT)
+    labels = {
+        voter: f"voter {number}" if known.model is None else f"{known.model} (voter {number})"
+        for number, (voter, known) in enumerate(study.voters.items(), start=1)
+    }
     found = [
         CastVote(
             row.first if row.first_is_left else row.second,
@@ -185,9 +201,10 @@ def votes_of_study(ledger: Ledger, study: StudyState) -> Import:
             row.answered_at,
             row.seconds,
         )
-        for row in ledger.connection().execute(query)
+        for row in ledger.connection().execute(query.order_by(duels.answered))
     ]
-    return Import(found, frozenset(labels[voter] for voter in study.set_aside))
+    models = frozenset(labels[model.voter] for model in study.models)
+    return Import(found, frozenset(labels[voter] for voter in study.set_aside), models)
 
 
 def import_votes(ledger: Ledger, study: str, imported: Import) -> tuple[StudyState, bool]:
@@ -206,7 +223,10 @@ def import_votes(ledger: Ledger, study: str, imported: Import) -> tuple[StudySta
         raise Problem(409, "too-many", "This study cannot have so many voters.")
     ids = {name: new_id() for name in names}
     for name, voter in ids.items():
-        ledger.append(Kind.VOTER_JOINED, study, {"voter": voter, "imported": True}, {"name": printable(name)[:200]})
+        shown, is_model = printable(name)[:200], name in imported.models
+        model = {"model": _NUMBERED.sub("", shown)} if is_model else {}
+        told = {"name": None if is_model else shown}
+        ledger.append(Kind.VOTER_JOINED, study, {"voter": voter, "imported": True, **model}, told)
         if name in imported.set_aside:
             ledger.append(Kind.VOTER_CHANGED, study, {"voter": voter, "set_aside": True})
     for number, vote in enumerate(votes):
@@ -230,7 +250,10 @@ def create_with_votes(ledger: Ledger, about: NewStudy, imported: Import | None) 
 
 def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: str, *, sides_known: bool) -> None:
     duel, now = new_id(), ledger.now()
-    proposal = study.learner.propose_given(vote.context, vote.left, vote.right)
+    if study.is_apart(study.voters[voter]):
+        proposal = Proposal(vote.context, vote.left, vote.right, weight=0.0, declined=False)
+    else:
+        proposal = study.learner.propose_given(vote.context, vote.left, vote.right)
     is_left, answer = proposal.first == vote.left, vote.answer
     if not sides_known and first_is_left(ledger.secret, voter, duel) != is_left:
         is_left, answer = not is_left, {"left": "right", "right": "left"}.get(answer, answer)
@@ -270,7 +293,8 @@ def clone_study(ledger: Ledger, study: str, title: str | None, *, votes: bool) -
     name = title if title is not None else f"Copy of {found.about.title or found.about.question}"[:200]
     about = found.about.model_copy(update={"title": name, "state": "open"})
     made, refold = create_with_votes(ledger, about, votes_of_study(ledger, found) if votes else None)
-    for item, enabled in enumerate(found.enabled):
-        if not enabled:
-            ledger.append(Kind.ITEM_CHANGED, made.study, {"item": item, "enabled": False})
+    for item in range(len(found.enabled)):
+        change_item(ledger, made.study, item, found.item_settings(item))
+    if found.gold.answers:
+        ledger.append(Kind.GOLD_CHANGED, made.study, found.gold.to_body())
     return made, refold
