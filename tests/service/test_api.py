@@ -101,6 +101,7 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1} | {
         "models": 0,
         "model_votes": 0,
+        "imported": 0,
     }
 
 

@@ -2,7 +2,9 @@
 import { byId, call, login, make, Problem, root } from "./client.js";
 import { drawGold } from "./gold.js";
 import { drawItems } from "./items.js";
+import { manage } from "./manage.js";
 import { modelForm } from "./models.js";
+import { newStudy } from "./newstudy.js";
 import { drawResults, downloads, fetchResults, follow, paragraphs, section, table } from "./results.js";
 
 const view = byId("view"), notice = byId("notice");
@@ -44,7 +46,7 @@ async function showStudies() {
     make("a", { href: `?study=${each.study}`, onclick: doing(() => go(each.study)) }, each.title || each.question),
     state(each.state), `${each.items}`, split(each.votes, each.model_votes), split(each.voters, each.models), when(each.created)]);
   const columns = [{ name: "Study", text: true }, { name: "State", text: true }, { name: "Items" }, { name: "Votes" }, { name: "Voters" }, { name: "Made" }];
-  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy());
+  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy({ doing, say, made: (study) => go(study.study) }));
 }
 
 const split = (all, models) => (models ? `${all - models} + ${models} by models` : `${all}`);
@@ -53,32 +55,6 @@ const state = (name) => make("span", { class: `state ${name}` }, name);
 function field(id, label, input) {
   input.id = id;
   return [make("label", { for: id }, label), input];
-}
-
-function newStudy() {
-  const access = make("select", {}, ...[["link", "anyone with the link"], ["invitation", "people I invite"], ["participant", "a crowd platform (participant id in the link)"]]
-    .map(([value, text]) => make("option", { value }, text)));
-  const pictures = make("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", multiple: true });
-  const form = make("form", {},
-    ...field("question", "Question", make("input", { required: true, maxlength: "500", size: "50", placeholder: "Which is better?" })),
-    ...field("items", "Items, one per line", make("textarea", { placeholder: "tea\nmilk\njuice" })),
-    ...field("pictures", "Or pictures", pictures),
-    ...field("access", "Who may vote", access),
-    ...field("votes", "Answers per voter (empty: no limit)", make("input", { type: "number", min: "1", max: "100000" })),
-    make("p", {}, make("button", { class: "main" }, "Make the study")));
-  form.addEventListener("submit", doing(async () => {
-    const lines = byId("items").value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const items = lines.map((name) => ({ name }));
-    for (const file of pictures.files) {
-      say(`Sending ${file.name} …`);
-      items.push({ name: file.name.replace(/\.[^.]*$/, ""), image: (await call("POST", "images", file, { "Content-Type": file.type })).image });
-    }
-    const question = byId("question").value.trim();
-    const made = await call("POST", "studies", { question, items, access: access.value, votes_per_voter: Number(byId("votes").value) || null });
-    await go(made.study);
-    say("The study is open.");
-  }));
-  return section("New study", form);
 }
 
 // ---------------------------------------------------------------- one study
@@ -114,7 +90,7 @@ async function showStudy(id) {
     const { voters: rows, votes } = await call("GET", `studies/${id}/voters`);
     const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Known answers", text: true }, { name: "Evidence", text: true }, { name: "Change", text: true }];
     const percent = (share) => (share == null ? null : `${Math.round(100 * share)}%`);
-    const cells = rows.slice(0, 200).map((row) => [`${row.name ?? row.participant ?? row.voter.slice(0, 8)}${row.kind === "model" ? " (model)" : ""}`, `${row.votes}`, `${row.skips}`,
+    const cells = rows.slice(0, 200).map((row) => [`${row.name ?? row.participant ?? row.voter.slice(0, 8)}${row.kind === "model" ? " (model)" : ""}${row.imported ? " (imported)" : ""}`, `${row.votes}`, `${row.skips}`,
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
       row.gold ? `${row.gold}${row.learned || row.set_aside || row.kind === "model" ? "" : "; the agent does not learn these votes now"}` : null,
@@ -140,7 +116,7 @@ async function showStudy(id) {
   }
 
   const modelKeys = (made) => drawLinks("Keys of language models (shown once)", made.map(({ name, key }) => ({ name, text: key })));
-  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
+  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, items, manage(study, { doing, say, go, changed: (now) => { study = now; title(study.title || study.question); drawHead(); } }), downloads(id, ["votes", "duels", "comments", "voters", "ranking", "trl", "log"]));
   drawHead();
   drawSettings(study);
   let drawnAt = -1;

@@ -80,7 +80,7 @@ export function drawResults(element, results) {
   element.replaceChildren(
     make("p", { class: "answer" }, answer),
     ...paragraphs(results.stopping.map(({ sentence }) => sentence)),
-    tiles({ ...cast(counts), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
+    tiles({ ...cast(counts), ...(counts.imported && { "Imported votes": number.format(counts.imported) }), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ...paragraphs(results.details), ranking(results.ranking), ...paragraphs(notes))] : []),
     ...modelResults(results, ranking),
     ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
@@ -91,8 +91,10 @@ export function drawResults(element, results) {
   if (results.balance.alarm) element.lastElementChild.lastElementChild.className = "bad";
 }
 
+const LABELS = { trl: "Preferences (TRL)" };
+
 export function downloads(study, tables) {
-  return section("Download", ...tables.map((name) => make("p", {}, `${name[0].toUpperCase()}${name.slice(1)}: `,
+  return section("Download", ...tables.map((name) => make("p", {}, `${LABELS[name] ?? name[0].toUpperCase() + name.slice(1)}: `,
     ...["csv", "jsonl", "parquet"].flatMap((format) => [make("a", { href: new URL(`api/studies/${study}/exports/${name}.${format}`, root).href, download: true }, format.toUpperCase()), " "]))));
 }
 
