@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -92,16 +92,34 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         else:
             results |= _findings(found)
             evidence = _evidence(found, subject)
-    return Analysis(position, time.time(), len(votes), _finite(results), _finite(evidence))
+    return Analysis(position, time.time(), len(votes), finite(results), finite(evidence))
 
 
-def recorded_votes(connection: Connection, subject: Subject) -> Votes:
-    """Return the votes that count, in their order; the first item is the one shown on the left."""
+class CountedVote(NamedTuple):
+    """A vote as the duels' table has it."""
+
+    voter: str
+    context: int | None
+    first: int
+    second: int
+    first_is_left: bool
+    answer: str
+    answered_at: float
+
+
+def recorded_votes(connection: Connection, subject: Subject, others: Sequence[CountedVote] = ()) -> Votes:
+    """Return the votes that count, in their order; the first item is the one shown on the left.
+
+    Args:
+        connection: Where to read.
+        subject: The study.
+        others: Votes to add at the end, by voters whom the subject has labels for.
+    """
     duels = schema.duels.c
-    columns = (duels.voter, duels.context, duels.first, duels.second, duels.first_is_left, duels.answer)
-    query = select(*columns, duels.answered_at).where(duels.study == subject.study, duels.status == "voted")
+    columns = [getattr(duels, name) for name in CountedVote._fields]
+    query = select(*columns).where(duels.study == subject.study, duels.status == "voted").order_by(duels.answered)
     voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
-    rows = [row for row in connection.execute(query.order_by(duels.answered)) if row.voter in voters]
+    rows = [row for row in (*connection.execute(query), *others) if row.voter in voters]
     pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
     left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     has_contexts = bool(subject.contexts)
@@ -191,11 +209,12 @@ def balance(left: int, right: int) -> Json:
     return {"left": left, "right": right, "p": p, "alarm": alarm, "sentence": sentence if votes else "No votes yet."}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return JSON values with None for NaN and infinity, which JSON cannot hold."""
     if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
+        return {name: finite(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

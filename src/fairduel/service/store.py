@@ -76,7 +76,7 @@ class Store:
 
     def learner_file(self, study: str) -> Path:
         """Where a study's learner is saved."""
-        return self.folder / "learners" / f"{study}.npz"
+        return learner_file(self.folder, study)
 
     def load(self, connection: Connection) -> tuple[State, list[tuple[StudyState, Learner]]]:
         """Read the state at the end of the log.
@@ -89,7 +89,7 @@ class Store:
         diverged = list[tuple[StudyState, Learner]]()
         for study in state.studies.values():
             try:
-                study.learner = self._load_learner(connection, study)
+                study.learner = load_learner(connection, self.folder, study)
             except DivergedError as error:
                 log_failure("learner refolded", error)
                 refolded = Learner(study.about)
@@ -97,16 +97,22 @@ class Store:
                 diverged.append((study, refolded))
         return state, diverged
 
-    def _load_learner(self, connection: Connection, study: StudyState) -> Learner:
-        """Read the last saved learner and fold the rest of the log."""
-        refolded = last_refold(connection, study.study)
-        learner = learners.load(self.learner_file(study.study), study.about)
-        if learner is not None:
-            known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
-            digest = connection.execute(known).scalar()
-            if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
-                learner = None  # of another log, or out of date
-        return folded_learner(connection, study, learner, refolded)
+
+def learner_file(folder: Path, study: str) -> Path:
+    """Where a study's learner is saved."""
+    return folder / "learners" / f"{study}.npz"
+
+
+def load_learner(connection: Connection, folder: Path, study: StudyState) -> Learner:
+    """Read the last saved learner of a study and fold the rest of the log."""
+    refolded = last_refold(connection, study.study)
+    learner = learners.load(learner_file(folder, study.study), study.about)
+    if learner is not None:
+        known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
+        digest = connection.execute(known).scalar()
+        if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
+            learner = None  # of another log, or out of date
+    return folded_learner(connection, study, learner, refolded)
 
 
 def folded_learner(connection: Connection, study: StudyState, start: Learner | None, refolded: Event | None) -> Learner:
