@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, select
 
 from fairduel.errors import FairduelError
 from fairduel.service import schema
+from fairduel.service.asking import asking
 from fairduel.service.logs import log_failure
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
@@ -23,7 +24,7 @@ from fairduel.votes.words import counted_noun
 
 _ALARM = 0.001  # p of the left/right balance
 _MOST_BARS = 48
-_WIDTHS = (10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
+_WIDTHS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
 _RESULT = {"left": 1.0, "right": 0.0, "tie": 0.5}
 _EVIDENCE = (
     "flagged",
@@ -82,6 +83,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
     evidence: dict[str, Json] = {}
+    ranking = None
     if len(votes) < needed:
         results["needs"] = f"The ranking starts at {counted_noun(needed, 'vote')}; there are {len(votes):,} so far."
     else:
@@ -91,7 +93,9 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
             results["needs"] = f"There is no ranking yet: {error}"
         else:
             results |= _findings(found)
+            ranking = found.shown
             evidence = _evidence(found, subject)
+    results["asking"] = asking(connection, subject.study, subject.items, ranking)
     return Analysis(position, time.time(), len(votes), finite(results), finite(evidence))
 
 
@@ -146,10 +150,10 @@ def _findings(found: Audit) -> Json:
         "basis": "after the audit" if after else "all votes",
         "ranking": _standings(found.shown),
         "everyone": _standings(found.everyone),
-        "notes": list(found.shown.notes),
+        "notes": [each.replace("like those in this file", "like those here") for each in found.shown.notes],
         "certificates": [
-            {"item": each.item, "group": each.group, "sentence": each.sentence, **each.numbers}
-            for each in certify(found.votes, found.shown, ranks=1)
+            {"item": each.item, "group": each.group, "rank": each.rank, "sentence": each.sentence, **each.numbers}
+            for each in certify(found.votes, found.shown)
         ],
         "stopping": [
             {**asdict(each), "can_stop": each.can_stop, "sentence": each.sentence}

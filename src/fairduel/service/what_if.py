@@ -142,23 +142,27 @@ class Allowed:
     reasons: tuple[str, ...] = ()
 
 
-def allowed(study: StudyState) -> Allowed:
-    """Return what a study's limits allow."""
-    about = study.about
-    if about.access == "invitation":
+def allowed(study: StudyState, voters: int | None = None, votes_each: int | None = None) -> Allowed:
+    """Return what a study's limits allow, or other limits that are given instead."""
+    about, pairs = study.about, _pairs(study)
+    if voters is not None:
+        who = f"Up to {counted_noun(voters, 'false account')} were tried, as asked."
+    elif about.access == "invitation":
         voters = sum(voter.votes == 0 and not voter.set_aside for voter in study.voters.values())
-        invited = counted_noun(voters, "invited voter")
-        who = f"Only invited people vote: {invited} {'has' if voters == 1 else 'have'} not voted yet."
+        who = f"Only invited people vote; {voters:,} of them {'has' if voters == 1 else 'have'} not voted yet."
     else:
         voters, who = MOST_ACCOUNTS, f"Anyone may join: up to {MOST_ACCOUNTS} false accounts were tried."
-    pairs = _pairs(study)
-    if about.votes_per_voter is not None:
-        votes, each = about.votes_per_voter, f"Each may vote {counted_noun(about.votes_per_voter, 'time')}."
-    elif not about.repeat_pairs and pairs < MOST_VOTES_EACH:
-        votes, each = pairs, f"Each sees a pair once, so may vote {counted_noun(pairs, 'time')}."
+    if votes_each is not None:
+        each = f"Each could vote {counted_noun(votes_each, 'time')}, as asked."
+    elif about.votes_per_voter is not None:
+        votes_each, each = about.votes_per_voter, f"Each may vote {counted_noun(about.votes_per_voter, 'time')}."
+    elif not about.repeat_pairs and pairs <= MOST_VOTES_EACH:
+        votes_each, each = pairs, f"Each sees a pair once, so may vote {counted_noun(pairs, 'time')}."
     else:
-        votes, each = MOST_VOTES_EACH, f"Votes per voter have no limit: up to {MOST_VOTES_EACH} each were tried."
-    return Allowed(min(voters, MOST_ACCOUNTS), min(votes, MOST_VOTES_EACH), (who, each))
+        votes_each, each = MOST_VOTES_EACH, f"Votes per voter have no limit: up to {MOST_VOTES_EACH} each were tried."
+    if max(voters / MOST_ACCOUNTS, votes_each / MOST_VOTES_EACH) > 1.0:
+        each += f" At most {MOST_ACCOUNTS} accounts with {MOST_VOTES_EACH} votes each were tried."
+    return Allowed(min(voters, MOST_ACCOUNTS), min(votes_each, MOST_VOTES_EACH), (who, each))
 
 
 def _pairs(study: StudyState) -> int:
@@ -199,7 +203,7 @@ def cost(connection: Connection, subject: Subject, limits: Allowed, progress: Pr
     tried = found.settings
     searched = [
         *limits.reasons,
-        f"Tried: {', '.join(tried['tactics'])}, with all or some of an account's votes false "
+        f"Tactics tried: {', '.join(tried['tactics'])}, with all or some of an account's votes false "
         f"({', '.join(tried['false_share'])}) and {counted_noun(len(tried['seeds']), 'seed')}.",
         "These accounts choose their duels; here the agent chooses them, as the red team simulates.",
     ]

@@ -1,6 +1,7 @@
 """Routes for jobs that compute for seconds: the red team, the cost of manipulation, and the effect of a voter."""
 
 import contextlib
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -92,7 +93,11 @@ async def update_cost(service: Service, study: str) -> None:
 
 
 async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.Job:
-    wanted, position = await call(service, lambda ledger: (_limits(ledger, study, body), ledger.state.position))
+    def limits(ledger: Ledger) -> tuple[dict[str, Any], int]:
+        found = allowed(find_study(ledger, study), body.voters, body.votes_each)
+        return asdict(found), ledger.state.position
+
+    wanted, position = await call(service, limits)
     return service.jobs.start(study, "cost", wanted, position)
 
 
@@ -134,11 +139,3 @@ def _check_plan(ledger: Ledger, study: str, body: RedTeam) -> int:
     if about.votes_per_voter is not None and body.votes_each > about.votes_per_voter:
         raise Problem(422, "invalid", f"votes_each: this study allows {about.votes_per_voter} per voter.")
     return ledger.state.position
-
-
-def _limits(ledger: Ledger, study: str, body: CostLimits) -> dict[str, Any]:
-    """Return what campaigns may use, as the settings of a job."""
-    found = allowed(find_study(ledger, study))
-    given = body.model_dump(exclude_none=True)
-    reasons = [] if len(given) == 2 else list(found.reasons)
-    return vars(found) | {"reasons": reasons} | given

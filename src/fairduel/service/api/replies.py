@@ -90,17 +90,19 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
     """Return the last analysis, with what is known without one."""
     here = find_study(ledger, study)
     asked, waiting, name = here.learner.agent.asked, here.counts["open"], here.learner.agent.title
-    empty = {
+    empty: Json = {
         "needs": "The votes are being analysed.",
         "sentence": "",
         "basis": "all votes",
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+        "asking": {"lately": 0, "pairs": [], "sentences": []},
         **{
             name: []
             for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
         },
     }
-    return (found.results or empty) | {
+    known = found.results or empty
+    return known | {
         "position": ledger.state.position,
         "computed": found.computed,
         "stale": stale,
@@ -110,6 +112,7 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
             "asked": asked,
             "open": waiting,
             "sentence": f"{name} has asked {asked:,} duels; {waiting:,} are waiting for an answer.",
+            **known["asking"],
         },
         "counts": counts(here),
     }
