@@ -24,8 +24,8 @@ Kind = Literal["red-team", "cost", "effect"]
 State = Literal["waiting", "running", "done", "failed"]
 Json = dict[str, Any]
 _MOST_WAITING = 10
-_MOST_KEPT = 100  # jobs, with their results
-_LONGEST = 300.0  # seconds
+_MOST_KEPT = 30  # jobs, with their results
+_LONGEST, _IDLE = 600.0, 120.0  # seconds that a job may take, and that the process waits for the next
 _PATIENT: Kind = "cost"  # gives way to the others, which someone waits for
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
@@ -72,6 +72,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}  # in the order in which they were asked for
         self._changed = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
+        self._killed: list[subprocess.Popen[str]] = []
         self._is_closing = False
         self._thread = threading.Thread(target=self._work, name="fairduel-jobs", daemon=True)
         self._thread.start()
@@ -92,9 +93,9 @@ class Jobs:
             while len(self._jobs) > _MOST_KEPT:
                 del self._jobs[next(name for name, old in self._jobs.items() if old.state in {"done", "failed"})]
             running = self._running()
-            if running is not None and running.kind == _PATIENT != kind and self._process is not None:
+            if running is not None and running.kind == _PATIENT != kind:
                 running.state = "waiting"
-                self._process.kill()
+                self._kill()
             self._changed.notify()
             return job
 
@@ -114,8 +115,7 @@ class Jobs:
         """Stop; what is not done is given up."""
         with self._changed:
             self._is_closing = True
-            if self._process is not None:
-                self._process.kill()
+            self._kill()
             self._changed.notify()
         self._thread.join()
 
@@ -130,6 +130,7 @@ class Jobs:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             reply = self._compute(job)
+            self._bury()
             if reply is not None and "error" in reply:
                 log(logging.ERROR, "job failed", kind=job.kind, error=reply["error"])
             with self._changed:
@@ -139,7 +140,7 @@ class Jobs:
                 job.result, job.problem = reply.get("result"), reply.get("problem")
                 job.state, job.progress = "failed" if job.result is None else "done", 1.0
             self._announce(job.study)
-        self._end_process()
+        self._bury()
 
     def _next(self) -> Job | None:
         """Wait for the next job; None to stop."""
@@ -150,7 +151,9 @@ class Jobs:
                 if job is not None:
                     job.state, job.progress = "running", 0.0
                     return job
-                self._changed.wait()
+                if not self._changed.wait(_IDLE if self._process is not None else None):
+                    self._kill()
+                    self._bury()
             return None
 
     def _compute(self, job: Job) -> Json | None:
@@ -174,10 +177,14 @@ class Jobs:
                     return reply
                 job.progress = reply["progress"]
         limit.cancel()
-        self._end_process()
+        with self._changed:
+            if self._process is process:
+                self._kill()
         return None
 
     def _started(self) -> "subprocess.Popen[str]":
+        if self._process is not None and self._process.poll() is not None:
+            self._kill()  # it died meanwhile
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603  # ourselves
                 [sys.executable, "-P", "-m", "fairduel.service.job_process", str(self._folder)],
@@ -189,13 +196,18 @@ class Jobs:
             )
         return self._process
 
-    def _end_process(self) -> None:
-        with self._changed:
-            process, self._process = self._process, None
+    def _kill(self) -> None:
+        """Kill the process, if there is one; the next job gets another."""
+        process, self._process = self._process, None
         if process is not None:
             process.kill()
-            with contextlib.suppress(OSError):
-                process.communicate()
+            self._killed.append(process)
+
+    def _bury(self) -> None:
+        """Wait for the ends of the processes that were killed."""
+        while self._killed:
+            with contextlib.suppress(OSError, ValueError):  # what it did not read is lost
+                self._killed.pop().communicate()
 
 
 _STOPPED: Json = {"problem": f"It was stopped, perhaps because it took more than {_LONGEST / 60:.0f} minutes."}

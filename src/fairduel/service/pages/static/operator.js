@@ -2,7 +2,7 @@
 import { byId, call, login, make, Problem, root } from "./client.js";
 import { manipulation } from "./cost.js";
 import { redTeam } from "./redteam.js";
-import { drawResults, downloads, fetchResults, folded, follow, paragraphs, section, table } from "./results.js";
+import { drawResults, downloads, fetchResults, folded, follow, paragraphs, redraw, section, table } from "./results.js";
 import { askSetAside } from "./setaside.js";
 
 const view = byId("view"), notice = byId("notice");
@@ -127,7 +127,7 @@ async function showStudy(id) {
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
     const list = (from, to) => table(columns, cells.slice(from, to), (place) => (rows[from + place].set_aside ? "aside" : rows[from + place].flagged ? "marked" : ""));
     const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
-    voters.replaceChildren(section("Voters",
+    redraw(voters, section("Voters",
       ...paragraphs([rows.length ? `Evidence rests on ${votes} votes. It is statistics, not proof: an honest person with another taste can look unusual. Setting someone aside keeps their votes, but they no longer count.` : "Nobody has voted yet."]), aftermath,
       ...(rows.length ? [list(0, FIRST_VOTERS)] : []),
       ...folded(voters, "Everyone else", rows.length > FIRST_VOTERS ? [list(FIRST_VOTERS, 200), ...paragraphs(more)] : [])));

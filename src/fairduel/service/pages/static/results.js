@@ -65,7 +65,7 @@ export function folded(element, title, children) {
 
 /** The answer, whether to stop, and how safe it is, as one box. */
 function conclusion(results) {
-  const stop = results.stopping.map(({ can_stop: can, sentence }) => make("li", { class: can ? "good lines" : "lines" }, sentence));
+  const stop = results.stopping.map(({ can_stop: can, sentence }) => make("li", { class: can ? "good" : null }, sentence));
   const firsts = results.certificates.filter(({ rank }) => rank === 1).slice(0, 3);
   return make("ul", { class: "conclusion" }, make("li", { class: "answer" }, results.needs ?? results.sentence), ...stop,
     ...firsts.map(({ sentence }) => make("li", {}, sentence)));
@@ -103,11 +103,19 @@ function activity(bars) {
 const tiles = (values) => make("dl", { class: "tiles" },
   ...Object.entries(values).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 
+/** Replace what an element shows; whoever was on its n-th link, table or fold stays there. */
+export function redraw(element, ...children) {
+  const places = () => [...element.querySelectorAll("a, summary, [tabindex]")];
+  const place = places().indexOf(document.activeElement);
+  element.replaceChildren(...children);
+  places()[place]?.focus({ preventScroll: true });
+}
+
 /** Draw the results into an element. */
 export function drawResults(element, results) {
   const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
   const safety = results.certificates.filter(({ rank }) => rank !== 1).map(({ sentence }) => sentence);
-  element.replaceChildren(
+  redraw(element,
     conclusion(results),
     numbers(results),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ranking(results.ranking, results.certificates), ...paragraphs(notes),
