@@ -15,6 +15,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from fairduel.service import commands
+from fairduel.service.api import voters
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.local import local_server, serving
@@ -72,9 +73,9 @@ def voter(app, study):
     return client
 
 
-def vote(client, study, given="left", key="key"):
-    duel = client.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
-    path = f"/api/studies/{study}/duels/{duel}"
+def vote(client, study, given="left", key="key", root=""):
+    duel = client.post(f"{root}/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
+    path = f"{root}/api/studies/{study}/duels/{duel}"
     return path, client.post(f"{path}/answer", json={"answer": given}, headers={"Idempotency-Key": key})
 
 
@@ -98,6 +99,43 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert voter.post(f"{path}/undo", json={}).json()["progress"]["votes"] == 0
     counts = operator.get(f"/api/studies/{study}").json()["counts"]
     assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "idempotency_key"),
+    [
+        (b'{"answer": "left"}', "key"),  # the same vote again
+        (b'{"answer": "right"}', "key"),
+        (b'{"answer": "left"}', "other"),
+        (b'{"answer": "left"}', ""),
+        (b'{"answer": "left"}', "a key"),
+        (b'{"answer": "left", "answer": "up"}', "key"),
+        (b'{"answer": "left", "seconds": "1.5", "more": 1}', "key"),
+        (b'{"answer": "left", "seconds": NaN}', "key"),
+        (b'{"answer": "left", "next": 1.0}', "key"),
+        (b'{"answer": "left"', "key"),
+        (b"[" * 20_000, "key"),
+        (b"\xff", "key"),
+        (b"", "key"),
+    ],
+)
+def test_the_shortcut_replies_as_fastapi_does(voter, study, monkeypatch, content, idempotency_key):
+    path, _ = vote(voter, study)
+    headers = {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
+    open_duels = f"/api/studies/{study}/duels"
+    sent = [(f"{path}/answer", content), (open_duels, content), (open_duels, b'{"count": 2}')]
+
+    def replies():
+        found = [voter.post(where, content=what, headers=headers) for where, what in sent]
+        return [(reply.status_code, reply.text, sorted(reply.headers.items())) for reply in found]
+
+    short = replies()
+
+    async def no_shortcut(_scope, _content):
+        return None
+
+    monkeypatch.setattr(voters, "shortcut", no_shortcut)
+    assert replies() == short
 
 
 def test_results_come_from_the_recorded_votes(operator, app, study):
@@ -371,7 +409,7 @@ def test_an_erased_name_is_nowhere_on_disk(operator, service, study):
     path = f"/api/studies/{study}/voters/{invited[0]['voter']}/personal"
     assert operator.delete(path).status_code == 204
     assert "Grace Hopper" not in operator.get(f"/api/studies/{study}/voters").text
-    files = service.ledger.store.folder.glob("fairduel.db*")
+    files = service.ledger.store.where.glob("fairduel.db*")
     assert not any(b"Grace Hopper" in file.read_bytes() for file in files)
 
 
@@ -389,6 +427,8 @@ def test_under_a_subpath_cookies_stay_there(app, key, operator, study):
     assert "Path=/polls/;" in opened.headers["set-cookie"]
     joined = client.post(f"/polls/api/studies/{study}/voters", json={})
     assert f"Path=/polls/api/studies/{study};" in joined.headers["set-cookie"]
+    client.cookies["fairduel_voter"] = joined.json()["key"]
+    assert vote(client, study, root="/polls")[1].json()["counted"]
     assert operator.get(f"/api/studies/{study}").json()["counts"]["voters"] == 1
 
 

@@ -14,9 +14,10 @@ from fairduel.service.analysis import recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.asking import asking
 from fairduel.service.keys import Holder
+from fairduel.service.locations import reading
 from fairduel.service.red_team import ATTACKS, Fork, Plan, Truth, red_team, simulate
 from fairduel.service.service import Service, subject_of
-from fairduel.service.store import load_state, reading
+from fairduel.service.store import load_state
 from fairduel.votes.auditing import audit
 from fairduel.votes.manipulation import Limits as CampaignLimits
 from fairduel.votes.manipulation import cost_of_manipulation
@@ -42,7 +43,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(service):
-    return service.ledger.store.folder
+    return service.ledger.store.where
 
 
 @pytest.fixture(scope="module")

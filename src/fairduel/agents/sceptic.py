@@ -1,5 +1,6 @@
 """Sceptic: growing trust, and the most information for what it costs; needs neither C nor tuning."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -117,7 +118,7 @@ class Sceptic(FlipTolerant):
     def _default_trust(self) -> float:
         return _TRUST * rcdb_trust(self.dimension, self._flip_budget, kappa=1.0)
 
-    @property
+    @functools.cached_property
     def _design_slope(self) -> float:
         return float(self._link.slope(0.0))
 

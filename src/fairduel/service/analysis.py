@@ -1,20 +1,18 @@
 """What the recorded votes say: the ranking, how certain it is, and the evidence on voters, off the request path."""
 
 import math
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, select
 
 from fairduel.errors import FairduelError
 from fairduel.service import schema
 from fairduel.service.asking import asking
-from fairduel.service.logs import log_failure
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -177,7 +175,7 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
     """Count the votes per bar of equal width, from the first vote to the last, ``times`` (n,) in seconds.
 
-    >>> [bar["votes"] for bar in activity(np.array([0.0, 1.0, 25.0]))]
+    >>> [bar["votes"] for bar in activity(np.array([0.0, 0.5, 2.0]))]
     [2, 0, 1]
     """
     if len(times) == 0:
@@ -220,77 +218,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, list):
         return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-class Analyst:
-    """A thread that keeps the analyses of changing studies up to date, each at most a quarter of the time.
-
-    Args:
-        engine: Where to read votes.
-        describe: Returns what an analysis of a study needs, and the position of the log.
-        announce: Called with a study when its analysis is new.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        describe: Callable[[str], tuple[Subject, int]],
-        announce: Callable[[str], None],
-    ) -> None:
-        self._engine, self._describe, self._announce = engine, describe, announce
-        self._found: dict[str, Analysis] = {}
-        self._due: dict[str, float] = {}
-        self._rested: dict[str, float] = {}
-        self._changed = threading.Condition()
-        self._current: str | None = None
-        self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="fairduel-analyst", daemon=True)
-        self._thread.start()
-
-    def latest(self, study: str) -> Analysis:
-        """Return the last analysis of a study; an empty one if there is none yet."""
-        return self._found.get(study, Analysis())
-
-    def is_stale(self, study: str) -> bool:
-        """Whether a study has changed since its last analysis."""
-        return study in self._due or study == self._current or study not in self._found
-
-    def want(self, study: str) -> None:
-        """Say that a study has changed."""
-        with self._changed:
-            self._due.setdefault(study, self._rested.get(study, 0.0))
-            self._changed.notify()
-
-    def close(self) -> None:
-        """Stop after the current analysis."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _next(self) -> str | None:
-        """Wait for the next study to analyse; None to stop."""
-        with self._changed:
-            while not self._stopping:
-                study = min(self._due, key=self._due.__getitem__, default=None)
-                wait = None if study is None else self._due[study] - time.monotonic()
-                if study is not None and wait is not None and wait <= 0.0:
-                    self._current = study
-                    del self._due[study]
-                    return study
-                self._changed.wait(wait)
-            return None
-
-    def _work(self) -> None:
-        while (study := self._next()) is not None:
-            began = time.monotonic()
-            try:
-                subject, position = self._describe(study)
-                with self._engine.connect() as connection:
-                    self._found[study] = analyse(connection, subject, position)
-            except Exception as error:  # noqa: BLE001  # the next change tries again
-                log_failure("analysis failed", error)
-            self._current = None
-            self._announce(study)
-            now = time.monotonic()
-            self._rested[study] = now + max(1.0, 3.0 * (now - began))

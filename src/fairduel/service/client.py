@@ -15,7 +15,8 @@ from fairduel.service.problems import Problem
 from fairduel.service.study import NewStudy
 
 Reply = TypeVar("Reply", bound=BaseModel)
-_TRY_AGAIN = {429, 502, 503, 504}
+_TRY_AGAIN = {429, 503}  # nothing was done
+_LOST = {502, 504}  # a proxy got no answer, so it may have been done
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds
 
 
@@ -121,7 +122,8 @@ class Client:
                 if response.is_success:
                     return kind.model_validate_json(response.content)
                 wait = max(wait, float(response.headers.get("Retry-After", 0)))
-                if response.status_code not in _TRY_AGAIN or time.monotonic() + wait > give_up:
+                again = _TRY_AGAIN | _LOST if safe else _TRY_AGAIN
+                if response.status_code not in again or time.monotonic() + wait > give_up:
                     raise _problem(response)
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST_PAUSE)

@@ -6,28 +6,25 @@ Jobs and their results are in memory only: after a restart, an operator asks aga
 import contextlib
 import json
 import logging
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from fairduel.service.helpers import Json, spelled, start_helper
 from fairduel.service.keys import new_id
+from fairduel.service.locations import Location
 from fairduel.service.logs import log
 from fairduel.service.problems import Problem, not_found
 
 Kind = Literal["red-team", "cost", "effect"]
 State = Literal["waiting", "running", "done", "failed"]
-Json = dict[str, Any]
 _MOST_WAITING = 10
 _MOST_KEPT = 30  # jobs, with their results
 _LONGEST, _IDLE = 600.0, 120.0  # seconds that a job may take, and that the process waits for the next
 _PATIENT: Kind = "cost"  # gives way to the others, which someone waits for
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
 @dataclass
@@ -63,12 +60,12 @@ class Jobs:
     """The jobs of a server.
 
     Args:
-        folder: Where the log is.
+        where: Where the log is.
         announce: Called with a study when one of its jobs ends.
     """
 
-    def __init__(self, folder: Path, announce: Callable[[str], None]) -> None:
-        self._folder, self._announce = folder, announce
+    def __init__(self, where: Location, announce: Callable[[str], None]) -> None:
+        self._where, self._announce = spelled(where), announce
         self._jobs: dict[str, Job] = {}  # in the order in which they were asked for
         self._changed = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
@@ -136,7 +133,7 @@ class Jobs:
             with self._changed:
                 if reply is None and job.state == "waiting":
                     continue  # it gave way to another job
-                reply = reply or _STOPPED
+                reply = _STOPPED if reply is None else _FAILED if "error" in reply else reply
                 job.result, job.problem = reply.get("result"), reply.get("problem")
                 job.state, job.progress = "failed" if job.result is None else "done", 1.0
             self._announce(job.study)
@@ -166,7 +163,7 @@ class Jobs:
         assert process.stdout is not None
         limit = threading.Timer(_LONGEST, process.kill)
         limit.start()
-        request = {"study": job.study, "kind": job.kind, "wanted": job.wanted}
+        request = {"where": self._where, "study": job.study, "kind": job.kind, "wanted": job.wanted}
         with contextlib.suppress(OSError, ValueError):  # it died, perhaps in the middle of a line
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
@@ -186,14 +183,7 @@ class Jobs:
         if self._process is not None and self._process.poll() is not None:
             self._kill()  # it died meanwhile
         if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603  # ourselves
-                [sys.executable, "-P", "-m", "fairduel.service.job_process", str(self._folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-                env=os.environ | _ONE_THREAD,
-                start_new_session=True,  # Ctrl-C is for this process, which then ends that one
-            )
+            self._process = start_helper("fairduel.service.job_process")
         return self._process
 
     def _kill(self) -> None:
@@ -210,4 +200,5 @@ class Jobs:
                 self._killed.pop().communicate()
 
 
+_FAILED: Json = {"problem": "This could not be computed; the server's log says why."}
 _STOPPED: Json = {"problem": f"It was stopped, perhaps because it took more than {_LONGEST / 60:.0f} minutes."}

@@ -18,7 +18,7 @@ import numpy as np
 
 from fairduel.agents import Agent
 from fairduel.agents.old_formats import FORMAT
-from fairduel.agents.state_file import read_state, write_state
+from fairduel.agents.state_file import read_state, unpack_state, write_state
 from fairduel.duel import Duel, Matrix, Outcome
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.service.log import Body, Event, Kind
@@ -317,9 +317,10 @@ def save(path: Path, state: dict[str, Any]) -> None:
     write_state(path, state)
 
 
-def load(path: Path, study: NewStudy) -> Learner | None:
+def load(saved: Path | bytes, study: NewStudy) -> Learner | None:
     """Read a saved learner, or return None if there is none or it is damaged: then the log is folded from its start."""
     try:
-        return Learner.from_state(study, read_state(path))
+        state = unpack_state(saved, "the saved learner") if isinstance(saved, bytes) else read_state(saved)
+        return Learner.from_state(study, state)
     except (BadInputError, LookupError, TypeError, ValueError):
         return None

@@ -18,6 +18,7 @@ from fairduel.errors import FairduelError
 GENESIS = bytes(32)
 """What stands for the hash before the first event."""
 Body = dict[str, Any]
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 class Kind(StrEnum):
@@ -92,7 +93,7 @@ def canonical(body: Any) -> str:
     >>> canonical({"b": 1, "a": [1.5, None]})
     '{"a":[1.5,null],"b":1}'
     """
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(body)
 
 
 def event_hash(before: bytes, position: int, study: str, kind: str, at: float, text: str) -> bytes:

@@ -9,7 +9,6 @@ Honest voters answer by the ranking: i beats j with probability σ(θ_i − θ_j
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -23,6 +22,7 @@ from fairduel.service.analysis import CountedVote, finite, recorded_votes
 from fairduel.service.commands import add_voter
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
+from fairduel.service.locations import Location
 from fairduel.service.log import Body, Event, Kind, next_event
 from fairduel.service.service import subject_of
 from fairduel.service.state import State, StudyState
@@ -97,11 +97,11 @@ class Fork(Ledger):
         self.secret = b""
 
     @classmethod
-    def of(cls, connection: Connection, folder: Path, study: str, seed: int, gap: float) -> Self:
+    def of(cls, connection: Connection, where: Location, study: str, seed: int, gap: float) -> Self:
         """Fork a study as it is at the end of the log; in the fork it is open."""
         state = load_state(connection)
         found = state.studies[study]
-        found.learner = load_learner(connection, folder, found)
+        found.learner = load_learner(where, connection, found)
         found.about = found.about.model_copy(update={"state": "open"})
         return cls(state, seed, gap)
 
@@ -154,12 +154,14 @@ class Truth(NamedTuple):
         return self.honest(pair, rng)
 
 
-def red_team(connection: Connection, folder: Path, study: str, plan: Plan, progress: Progress = lambda _: None) -> Json:
+def red_team(
+    connection: Connection, where: Location, study: str, plan: Plan, progress: Progress = lambda _: None
+) -> Json:
     """Let simulated liars vote in a fork of a study.
 
     Args:
         connection: Where to read the log.
-        folder: Where learners are saved.
+        where: Where the store is.
         study: Id of the study.
         plan: What they do.
         progress: Called with the share that is done.
@@ -184,7 +186,7 @@ def red_team(connection: Connection, folder: Path, study: str, plan: Plan, progr
 
     def forked(liars: int, begin: float, end: float) -> Result:
         cast, labels = simulate(
-            Fork.of(connection, folder, study, plan.seed, gap),
+            Fork.of(connection, where, study, plan.seed, gap),
             study,
             replace(plan, liars=liars),
             truth,

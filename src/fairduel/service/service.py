@@ -4,12 +4,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from fairduel.duel import Outcome
 from fairduel.service import voting
-from fairduel.service.analysis import Analyst, Subject
+from fairduel.service.analysis import Subject
+from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
 from fairduel.service.jobs import Jobs
 from fairduel.service.learner import Learner
@@ -17,7 +21,7 @@ from fairduel.service.ledger import Ledger
 from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
 from fairduel.service.state import StudyState
-from fairduel.service.store import read_events
+from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
 
 Json = dict[str, Any]
@@ -27,7 +31,7 @@ class Service:
     """Everything behind the HTTP interface.
 
     Args:
-        folder: Where the log is, or will be created.
+        where: The store, or its folder, which is created if need be.
         clock: Seconds since 1970.
 
     >>> import tempfile
@@ -37,15 +41,17 @@ class Service:
     >>> service.close()
     """
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
-        warm_up = threading.Thread(target=_compile)
-        warm_up.start()
-        self.ledger = Ledger(folder, sweep=voting.sweep, clock=clock)
-        warm_up.join()
-        self._watchers: list[Callable[[str], None]] = []
+    def __init__(self, where: Store | Path, *, clock: Callable[[], float] = time.time) -> None:
+        compiling = threading.Thread(target=warm_up)
+        compiling.start()
+        self.ledger = Ledger(where, sweep=_sweep, clock=clock)
+        compiling.join()
+        self.is_closed = False
+        self._at_end: list[Callable[[], None]] = []
+        self._watchers: list[Callable[[str | None], None]] = []
         self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
-        self.analyst = Analyst(self.ledger.store.engine, self._describe, self._announce)
-        self.jobs = Jobs(folder, self._announce)
+        self.analyst = Analyst(self.ledger.store, self._describe, self._announce)
+        self.jobs = Jobs(self.ledger.store.where, self._announce)
         self.ledger.listen(self._changed)
         for study in list(self.ledger.state.studies.values()):
             self.analyst.want(study.study)
@@ -54,13 +60,22 @@ class Service:
 
     def close(self) -> None:
         """Finish what is queued, then stop."""
+        self.is_closed = True
+        with suppress(RuntimeError):  # the loop of the watchers may have ended
+            self._announce(None)
+        for stop in self._at_end:
+            stop()
         self._refolds.shutdown(cancel_futures=True)
         self.jobs.close()
         self.analyst.close()
         self.ledger.close()
 
-    def watch(self, watcher: Callable[[str], None]) -> Callable[[], None]:
-        """Call a function with each study that changed, on another thread; returns what ends this."""
+    def at_end(self, stop: Callable[[], None]) -> None:
+        """Call a function when the service is closed, while it still works."""
+        self._at_end.append(stop)
+
+    def watch(self, watcher: Callable[[str | None], None]) -> Callable[[], None]:
+        """Call a function with each changed study, and None at the end, on another thread; returns what stops that."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
@@ -79,8 +94,14 @@ class Service:
             if problem.code != "not-found":
                 log_failure("refold failed", problem)
 
-    def _describe(self, study: str) -> tuple[Subject, int]:
-        return self.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))
+    def _describe(self, study: str) -> tuple[Subject, int, int]:
+        return self.ledger.run(
+            lambda ledger: (
+                subject(ledger, study),
+                ledger.state.position,
+                find_study(ledger, study).counts["voted"],
+            )
+        )
 
     def _changed(self, _: int, studies: frozenset[str]) -> None:
         for study in studies:
@@ -88,7 +109,7 @@ class Service:
                 self.analyst.want(study)
                 self._announce(study)
 
-    def _announce(self, study: str) -> None:
+    def _announce(self, study: str | None) -> None:
         for watcher in list(self._watchers):
             watcher(study)
 
@@ -109,7 +130,13 @@ def subject_of(found: StudyState) -> Subject:
     )
 
 
-def _compile() -> None:
+def _sweep(ledger: Ledger) -> None:
+    """Do what is due, and show the database that this server is alive."""
+    voting.sweep(ledger)
+    ledger.connection().execute(select(1))
+
+
+def warm_up() -> None:
     """Compile or load the agents' code before anyone waits for it."""
     agent = new_agent("sceptic", {}, 3, seed=0)
     agent.tell(agent.ask(), Outcome.FIRST)

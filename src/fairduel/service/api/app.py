@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 
@@ -19,7 +19,7 @@ from fairduel.service.api import jobs, operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
 from fairduel.service.logs import log
-from fairduel.service.problems import Problem
+from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +27,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
-_HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +36,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 @dataclass
@@ -167,14 +167,16 @@ class Gate:
                 message["headers"] = [*message.get("headers", []), *_RAW_HEADERS, *_caching(message)]
             await send(message)
 
+        response: Response | None = None
         try:
             self._check(scope)
             if scope["method"] not in {"GET", "HEAD"}:
-                receive = await self._whole_body(scope, receive)
+                content = await self._whole_body(scope, receive)
+                response = await voters.shortcut(scope, content)
+                receive = _replaying(content, receive)
         except Problem as problem:
-            await problem_response(problem)(scope, receive, send_safely)
-        else:
-            await self._app(scope, receive, send_safely)
+            response = problem_response(problem)
+        await (response or self._app)(scope, receive, send_safely)
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
@@ -182,6 +184,8 @@ class Gate:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if "*" not in self._limits.hosts and name not in self._limits.hosts:
             raise Problem(421, "wrong-host", "The server is not called that; start it with --host-name to allow it.")
+        if "\0" in scope["path"]:  # which PostgreSQL cannot even look for
+            raise not_found("page")
         if scope["method"] in {"GET", "HEAD", "OPTIONS"}:
             return
         if headers.get(b"sec-fetch-site", b"same-origin") not in {b"same-origin", b"none"}:
@@ -194,8 +198,8 @@ class Gate:
         if scope["method"] != "DELETE" and not media_type.startswith(wanted):
             raise Problem(415, "wrong-type", f"The content type must be {wanted}{'…' if wanted == 'image/' else ''}.")
 
-    async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read the body up to the limit, and return what yields it again."""
+    async def _whole_body(self, scope: Scope, receive: Receive) -> bytes:
+        """Read the body up to the limit."""
         is_large = scope["path"].endswith(("/api/images", "/api/studies"))
         most = self._limits.large_body if is_large else self._limits.body
         parts, size, more = list[bytes](), 0, True
@@ -208,14 +212,19 @@ class Gate:
             more = message.get("more_body", False)
             if size > most:
                 raise Problem(413, "too-large", f"The body may have at most {most:,} bytes.")
-        whole = [b"".join(parts)]
+        return b"".join(parts)
 
-        async def replay() -> Message:
-            if whole:
-                return {"type": "http.request", "body": whole.pop(), "more_body": False}
-            return await receive()
 
-        return replay
+def _replaying(content: bytes, receive: Receive) -> Receive:
+    """Return what yields a body that was read, and then what follows it."""
+    whole = [content]
+
+    async def replay() -> Message:
+        if whole:
+            return {"type": "http.request", "body": whole.pop(), "more_body": False}
+        return await receive()
+
+    return replay
 
 
 def _caching(message: Message) -> list[tuple[bytes, bytes]]:

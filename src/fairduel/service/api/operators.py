@@ -157,7 +157,7 @@ async def change_voter(
 async def erase_personal(service: guard.Running, _: guard.Operator, study: str, voter: str) -> None:
     """Erase a voter's name, participant id and comments; their votes stay."""
     await call(service, lambda ledger: commands.erase_personal(ledger, study, voter))
-    await asyncio.to_thread(service.ledger.store.checkpoint)
+    await asyncio.to_thread(service.ledger.store.forget)
 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
@@ -190,23 +190,24 @@ async def get_events(request: Request, service: guard.Running, _: guard.Reader, 
 async def _events(service: Service, study: str, streams: dict[str, int]) -> AsyncIterator[str]:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(other: str) -> None:
-        if other == study:
+    def tell(other: str | None) -> None:
+        if other in {study, None}:
             loop.call_soon_threadsafe(changed.set)
 
     stop = service.watch(tell)
     streams[study] = streams.get(study, 0) + 1
     try:
         yield _changed(service, study)
-        while True:
+        while not service.is_closed:
             try:
                 await asyncio.wait_for(changed.wait(), _KEEP_ALIVE)
             except TimeoutError:
                 yield ": keep-alive\n\n"
                 continue
             changed.clear()
-            yield _changed(service, study)
-            await asyncio.sleep(_LEAST_PAUSE)
+            if not service.is_closed:
+                yield _changed(service, study)
+                await asyncio.sleep(_LEAST_PAUSE)
     finally:
         stop()
         streams[study] -= 1
