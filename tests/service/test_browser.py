@@ -218,6 +218,7 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
         page.get_by_text(wait_for(page_and_api_agree)).wait_for()
         set_aside(page, "Ann", "voter 1")
         page.click("text=Link for observers")
+        page.get_by_role("heading", name="Link for observers").wait_for()
         observers = page.locator("p.link").inner_text()
         with tab(browser) as observer:
             observer.goto(observers)
