@@ -71,9 +71,9 @@ def forked(connection, folder, study, subject):
     def run(plan):
         item = -1 if plan.item is None else subject.items.index(plan.item)
         truth = Truth(scores, np.zeros(len(scores)), item)
-        cast, labels = simulate(Fork.of(connection, folder, study, plan.seed, 1.0), study, plan, truth)
-        everyone = replace(subject, labels={**subject.labels, **labels})
-        return [(labels[vote.voter], *vote[1:]) for vote in cast], recorded_votes(connection, everyone, cast)
+        cast = simulate(Fork.of(connection, folder, study, plan.seed, 1.0), study, plan, truth)
+        everyone = replace(subject, labels=subject.labels | {vote.voter: vote.voter for vote in cast})
+        return cast, recorded_votes(connection, everyone, cast)
 
     return run
 
@@ -171,7 +171,18 @@ def test_the_limits_of_a_study_bind_its_fork(booth, new_booth):
             plan = Plan("promote", "item 0", liars=2, votes_each=9)
             found = red_team(connection, booth.folder, booth.study, plan)
         assert found["votes"]["liars"] == 2 * each
-        assert any("Only" in sentence for sentence in found["details"])
+        assert any(f"{2 * each} of 18 votes count" in sentence for sentence in found["details"])
+
+
+def test_gold_duels_test_simulated_voters_too(new_booth):
+    gold = {"answers": [{"winner": "item 0", "loser": "item 4"}], "first": 1, "every": 2}
+    booth = new_booth(gold=gold)
+    booth.vote(40)
+    with reading(booth.folder) as connection:
+        plan = Plan("promote", "item 4", liars=3, votes_each=6)
+        found = red_team(connection, booth.folder, booth.study, plan)
+        assert found == red_team(connection, booth.folder, booth.study, plan)
+    assert found["votes"]["liars"] == 15  # each got the known answer once
 
 
 def test_a_red_team_needs_votes_and_a_known_item(booth, connection, folder, study):

@@ -141,7 +141,6 @@ def _serve(app: Any, listener: socket.socket, place: Place) -> None:
         proxy_headers=bool(place.proxies),
         forwarded_allow_ips=place.proxies,
         root_path=place.root_path,
-        lifespan="off",
         timeout_graceful_shutdown=3,
     )
     uvicorn.Server(config).run(sockets=[listener])

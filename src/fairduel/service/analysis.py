@@ -4,15 +4,16 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import special
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from fairduel.errors import FairduelError
-from fairduel.service import schema
+from fairduel.service import models, schema
 from fairduel.service.asking import asking
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -48,6 +49,24 @@ class Subject:
     labels: dict[str, str]
     """What voters are called, by id."""
     set_aside: frozenset[str]
+    models: frozenset[str] = frozenset()
+    """The voters that are language models."""
+    counts_models: bool = False
+    """Whether language models are ranked with people."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether there are language models that are ranked apart from people."""
+        return bool(self.models) and not self.counts_models
+
+    def to_json(self) -> Json:
+        """Return it as JSON values."""
+        return vars(self) | {"set_aside": sorted(self.set_aside), "models": sorted(self.models)}
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        """Read it from JSON values."""
+        return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
 
 
 @dataclass(frozen=True)
@@ -65,6 +84,7 @@ class Analysis:
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
     """Rank the items of a study and gather the evidence on its voters, from all votes that count."""
     votes = recorded_votes(connection, subject)
+    by_models = recorded_votes(connection, subject, apart=True) if subject.is_apart else None
     needed = len(subject.items)
     results: Json = {
         "needs": None,
@@ -77,6 +97,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "notes": [],
         "certificates": [],
         "stopping": [],
+        "models": None,
         "activity": activity(np.zeros(0) if votes.time is None else votes.time),
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
@@ -93,6 +114,12 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
             results |= _findings(found)
             ranking = found.shown
             evidence = _evidence(found, subject)
+    if by_models:
+        results["models"] = models.apart(by_models, votes, results["ranking"])
+    if subject.counts_models and subject.models:
+        names = [subject.labels[voter] for voter in subject.models]
+        results["details"] = [models.counted_sentence(votes, sorted(names)), *results["details"]]
+    results["notes"] = [*results["notes"], *_gold_note(connection, subject)]
     results["asking"] = asking(connection, subject.study, subject.items, ranking)
     return Analysis(position, time.time(), len(votes), finite(results), finite(evidence))
 
@@ -109,19 +136,25 @@ class CountedVote(NamedTuple):
     answered_at: float
 
 
-def recorded_votes(connection: Connection, subject: Subject, others: Sequence[CountedVote] = ()) -> Votes:
-    """Return the votes that count, in their order; the first item is the one shown on the left.
+def recorded_votes(
+    connection: Connection, subject: Subject, others: Sequence[CountedVote] = (), *, apart: bool = False
+) -> Votes:
+    """Return the votes that count; the first item is the one shown on the left.
 
     Args:
         connection: Where to read.
         subject: The study.
         others: Votes to add at the end, by voters whom the subject has labels for.
+        apart: Whether to return those of language models that are kept apart instead.
     """
     duels = schema.duels.c
-    columns = [getattr(duels, name) for name in CountedVote._fields]
-    query = select(*columns).where(duels.study == subject.study, duels.status == "voted").order_by(duels.answered)
+    query = select(*(getattr(duels, name) for name in CountedVote._fields)).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight != GOLD_WEIGHT
+    )
     voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
-    rows = [row for row in (*connection.execute(query), *others) if row.voter in voters]
+    if subject.is_apart:
+        voters = {voter: code for voter, code in voters.items() if (voter in subject.models) == apart}
+    rows = [row for row in (*connection.execute(query.order_by(duels.answered)), *others) if row.voter in voters]
     pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
     left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     has_contexts = bool(subject.contexts)
@@ -136,6 +169,16 @@ def recorded_votes(connection: Connection, subject: Subject, others: Sequence[Co
         contexts=subject.contexts if has_contexts else (),
         time=[row.answered_at for row in rows],
     )
+
+
+def _gold_note(connection: Connection, subject: Subject) -> list[str]:
+    """Say how many answers are not ranked because they were known."""
+    duels = schema.duels.c
+    gold = select(func.count()).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight == GOLD_WEIGHT
+    )
+    count = connection.execute(gold).scalar() or 0
+    return [f"Not ranked: {counted_noun(count, 'answer')} to gold duels, whose winner is known."] if count else []
 
 
 def _findings(found: Audit) -> Json:
@@ -169,7 +212,8 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
     if table is None:
         return {}
     ids = {label: voter for voter, label in subject.labels.items()}
-    return {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    tested = {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    return {voter: row for voter, row in tested.items() if not (subject.is_apart and voter in subject.models)}
 
 
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:

@@ -49,11 +49,10 @@ class Helper:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        about = vars(subject) | {"set_aside": sorted(subject.set_aside)}
         line = ""
         with contextlib.suppress(OSError):
-            process.stdin.write(json.dumps({"where": self._where, "subject": about, "position": position}))
-            process.stdin.write("\n")
+            request = {"where": self._where, "subject": subject.to_json(), "position": position}
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         if not line.endswith("\n"):
@@ -173,9 +172,8 @@ class Analyst:
 
 
 def _answer(request: Json, _: Tell) -> Json:
-    subject = Subject(**request["subject"] | {"set_aside": frozenset(request["subject"]["set_aside"])})
     with reading(location(request["where"])) as connection:
-        return asdict(analyse(connection, subject, request["position"]))
+        return asdict(analyse(connection, Subject.from_json(request["subject"]), request["position"]))
 
 
 if __name__ == "__main__":

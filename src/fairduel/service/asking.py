@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from fairduel.service import schema
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.words import counted_noun, listed, shortened
 
@@ -29,7 +30,9 @@ def asking(connection: Connection, study: str, items: Sequence[str], ranking: Ra
         order is ``settled``; null if unknown) and ``sentences``.
     """
     duels = schema.duels.c
-    query = select(duels.first, duels.second).where(duels.study == study, duels.repeats.is_(None))
+    query = select(duels.first, duels.second).where(
+        duels.study == study, duels.repeats.is_(None), duels.weight != GOLD_WEIGHT
+    )
     rows = connection.execute(query.order_by(duels.issued.desc()).limit(_LATELY)).all()
     pairs = Counter(tuple(sorted((items[row.first], items[row.second]))) for row in rows)
     common = sorted(pairs.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -56,8 +56,8 @@ class Session:
         self._engine = open_postgres(url, pool_size=1, max_overflow=0)
         event.listen(self._engine, "do_connect", self._connect_once)
         self._is_first = True
+        self.connection = connect(self._engine)
         try:
-            self.connection = connect(self._engine)
             self._prepare()
         except BaseException:
             self.close()
@@ -119,6 +119,7 @@ class Session:
 
     def close(self) -> None:
         """Close the connection, which frees the lock."""
+        self.connection.close()
         self._engine.dispose()
 
 

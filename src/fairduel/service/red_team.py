@@ -7,7 +7,7 @@ Nothing is written to the log.
 Honest voters answer by the ranking: i beats j with probability σ(θ_i − θ_j). Liars know it too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -19,7 +19,6 @@ from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.service import voting
 from fairduel.service.analysis import CountedVote, finite, recorded_votes
-from fairduel.service.commands import add_voter
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
 from fairduel.service.locations import Location
@@ -95,6 +94,8 @@ class Fork(Ledger):
         self._state, self._gap, self._clock = state, gap, state.at
         self._sides = np.random.default_rng([seed, _SIDES])
         self.secret = b""
+        self.gold: set[str] = set()
+        """Duels whose answers are known, so that they are not ranked."""
 
     @classmethod
     def of(cls, connection: Connection, where: Location, study: str, seed: int, gap: float) -> Self:
@@ -119,6 +120,8 @@ class Fork(Ledger):
         """Append an event to the state alone."""
         if kind is Kind.DUEL_ISSUED:
             body["first_is_left"] = bool(self._sides.random() < 0.5)  # not by its random id: same seed, same sides
+            if body.get("gold"):
+                self.gold.add(body["duel"])
         if kind is Kind.ANSWERED:
             self._clock += self._gap
         event = next_event(self.state.hash, self.state.position + 1, study, kind, self.now(), body)
@@ -184,39 +187,33 @@ def red_team(
     truth, gap = _truth(votes, before, plan), _gap(votes)
     progress(0.1)
 
-    def forked(liars: int, begin: float, end: float) -> Result:
-        cast, labels = simulate(
+    def forked(liars: int, begin: float, end: float) -> tuple[Audit, list[CountedVote]]:
+        cast = simulate(
             Fork.of(connection, where, study, plan.seed, gap),
             study,
             replace(plan, liars=liars),
             truth,
             lambda done: progress(begin + (end - begin) * done),
         )
-        everyone = replace(about, labels={**about.labels, **labels})
-        return Result(audit(recorded_votes(connection, everyone, cast), top=1), cast, labels)
+        everyone = replace(about, labels=about.labels | {vote.voter: vote.voter for vote in cast})
+        return audit(recorded_votes(connection, everyone, cast), top=1), cast
 
     if plan.honest:
-        before = forked(0, 0.1, 0.4).audit
-    return _report(plan, before, forked(plan.liars, 0.4, 0.9), truth) | {"position": state.position}
-
-
-class Result(NamedTuple):
-    """What became of a fork."""
-
-    audit: Audit
-    cast: list[CountedVote]
-    labels: dict[str, str]
-    """Names of the simulated voters, by id."""
+        before, _ = forked(0, 0.1, 0.4)
+    after, cast = forked(plan.liars, 0.4, 0.9)
+    return _report(plan, before, after, cast, truth) | {"position": state.position}
 
 
 def simulate(
     fork: Fork, study: str, plan: Plan, truth: Truth, progress: Progress = lambda _: None
-) -> tuple[list[CountedVote], dict[str, str]]:
-    """Let new voters vote in a fork, in random order; return their votes, and their names by id."""
+) -> list[CountedVote]:
+    """Let new voters vote in a fork, in random order; return their votes. Their ids are their names."""
     found = fork.state.studies[study]
     turns, answers = (np.random.default_rng([plan.seed, stream]) for stream in (_TURNS, _ANSWERS))
     names = [f"liar {n}" for n in range(1, plan.liars + 1)] + [f"honest {n}" for n in range(1, plan.honest + 1)]
-    voters, cast = [add_voter(fork, found)[0] for _ in names], list[CountedVote]()
+    for name in names:  # an id of their own, because gold duels depend on it
+        fork.append(Kind.VOTER_JOINED, study, {"voter": name})
+    cast = list[CountedVote]()
     order = turns.permutation(np.repeat(np.arange(len(names)), plan.votes_each)).tolist()
 
     def honest(pair: tuple[int, int]) -> int:
@@ -226,10 +223,10 @@ def simulate(
         return truth.lie(plan.attack, pair, answers)
 
     for number, person in enumerate(order, start=1):
-        cast += _vote(fork, found, voters[person], lie if person < plan.liars else honest)
+        cast += _vote(fork, found, names[person], lie if person < plan.liars else honest)
         if number % _REPORT_EVERY == 0:
             progress(number / len(order))
-    return cast, dict(zip(voters, names, strict=True))
+    return cast
 
 
 def _vote(fork: Fork, study: StudyState, voter: str, choose: Callable[[tuple[int, int]], int]) -> list[CountedVote]:
@@ -239,7 +236,10 @@ def _vote(fork: Fork, study: StudyState, voter: str, choose: Callable[[tuple[int
         duel = study.voters[voter].open[shown["duel"]]
         answer = "left" if (choose((duel.first, duel.second)) == duel.first) == duel.first_is_left else "right"
         voting.answer(fork, holder, duel.duel, "vote", answer, None, None)
-        cast.append(CountedVote(voter, duel.context, duel.first, duel.second, duel.first_is_left, answer, fork.now()))
+        if duel.duel not in fork.gold:
+            cast.append(
+                CountedVote(voter, duel.context, duel.first, duel.second, duel.first_is_left, answer, fork.now())
+            )
     return cast
 
 
@@ -259,14 +259,13 @@ def _gap(votes: Votes) -> float:
     return float(np.clip(np.median(np.diff(times)), _LEAST_GAP, _MOST_GAP)) if len(times) > 1 else 1.0
 
 
-def _report(plan: Plan, before: Audit, result: Result, truth: Truth) -> Json:
+def _report(plan: Plan, before: Audit, after: Audit, cast: Sequence[CountedVote], truth: Truth) -> Json:
     """Say what the liars did, and who was caught."""
-    after, names = result.audit, set(result.labels.values())
-    liars = {name for name in names if name.startswith("liar ")}
+    liars = {vote.voter for vote in cast if vote.voter.startswith("liar ")}
     known, now = flagged_names(before), flagged_names(after)
     caught, wronged = now & liars, now - liars - known
     rows = compared_ranks(before.shown, after.shown, unchecked=after.everyone)
-    lies = [vote for vote in result.cast if result.labels[vote.voter] in liars]
+    lies = [vote for vote in cast if vote.voter in liars]
     way = _WAYS[plan.attack].format(item=plan.item)
     times = counted_noun(plan.votes_each, "time")
     who = f"{counted_noun(plan.liars, 'liar')} who {'votes' if plan.liars == 1 else 'vote'} {times}"
@@ -280,16 +279,17 @@ def _report(plan: Plan, before: Audit, result: Result, truth: Truth) -> Json:
     if truth.item >= 0 and lies:
         met = sum(truth.item in (vote.first, vote.second) for vote in lies)
         details.append(f"The agent showed {plan.item} in {met:,} of the {len(lies):,} duels of the liars.")
-    if len(result.cast) < plan.votes:
-        details.append(f"Only {len(result.cast):,} of {plan.votes:,} votes were cast: nobody sees a pair twice.")
+    if len(cast) < plan.votes:
+        details.append(
+            f"{len(cast):,} of {plan.votes:,} votes count: the study's limits and gold duels took the others."
+        )
     if wronged:
         details.append(f"Wrongly flagged: {shortened(sorted(wronged))}.")
     found = {
         "sentence": sentence,
         "details": details,
         "plan": vars(plan),
-        "votes": {"recorded": len(after.votes) - len(result.cast), "liars": len(lies)}
-        | {"honest": len(result.cast) - len(lies)},
+        "votes": {"recorded": len(after.votes) - len(cast), "liars": len(lies)} | {"honest": len(cast) - len(lies)},
         "caught": {"liars": len(caught), "of": plan.liars, "honest": len(wronged)},
         "flagged": _flagged(after, caught | wronged, liars),
         "ranking": rows,

@@ -4,6 +4,7 @@ A server tells the leader who called with a keyed hash of the caller's address a
 leader and is only in the database, so nobody else can claim an address.
 """
 
+import asyncio
 import hashlib
 import hmac
 from collections.abc import AsyncIterator, MutableMapping
@@ -22,6 +23,7 @@ _PER_CONNECTION = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-e
 _NOT_FORWARDED = _PER_CONNECTION | {CALLER, b"forwarded", b"x-forwarded-for", b"x-forwarded-proto"}
 _NOT_RETURNED = _PER_CONNECTION | {b"date"}  # the server sets its own
 _TIMEOUT = {"connect": 2.0, "pool": 2.0, "write": 10.0, "read": 20.0}  # seconds; streams say something every 15
+_CHECK_SECONDS = 0.25
 _LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=200, keepalive_expiry=2.0)
 Scope = MutableMapping[str, Any]
 
@@ -39,27 +41,33 @@ class Standby:
         self._transport = httpx.AsyncHTTPTransport(limits=_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Handle a request, or the start and the end of the server."""
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await self._transport.aclose()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
         app, leader = self._member.app, self._member.leader
         claim = next((value for name, value in scope["headers"] if name == CALLER), None)
-        if leader is None or (claim is not None and (app is None or not _is_true(claim, leader.secret))):
-            await problem_response(nobody_leads())(
-                scope, receive, send
-            )  # a claim is never passed on, so none goes round
+        if app is None and scope["path"].removeprefix(scope.get("root_path", "")) == "/healthz":
+            app = _safe(JSONResponse({"status": "ok"}))
+        elif leader is None or (claim is not None and (app is None or not _is_true(claim, leader.secret))):
+            app = _refusal(nobody_leads())  # also of what was passed on, so that nothing goes round in circles
         elif app is None:
-            await (await self._forward(leader, scope, receive))(scope, receive, send)
-        elif claim is None:
-            await app(scope, receive, send)
-        else:
+            app = await self._forward(leader, scope, receive)
+        elif claim is not None:
             host, scheme, _ = claim.decode("latin-1").split(" ")
-            await app({**scope, "client": (host, 0), "scheme": scheme}, receive, send)
+            scope = {**scope, "client": (host, 0), "scheme": scheme}
+        await app(scope, receive, send)
 
     async def _forward(self, leader: Leader, scope: Scope, receive: Receive) -> StreamingResponse | JSONResponse:
         if leader != self._leader:
             old, self._transport, self._leader = self._transport, httpx.AsyncHTTPTransport(limits=_LIMITS), leader
             await old.aclose()
         try:
-            found = await self._transport.handle_async_request(_request(leader, scope, receive))
+            found = await self._reply(leader, _request(leader, scope, receive))
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             return _refusal(nobody_leads())
         except httpx.TransportError:
@@ -67,6 +75,17 @@ class Standby:
         response = StreamingResponse(_content(found), found.status_code)
         response.raw_headers = [each for each in found.headers.raw if each[0].lower() not in _NOT_RETURNED]
         return response
+
+    async def _reply(self, leader: Leader, request: httpx.Request) -> httpx.Response:
+        """Return the beginning of the leader's reply, unless another server leads before it comes."""
+        reply = asyncio.ensure_future(self._transport.handle_async_request(request))
+        try:
+            while not (await asyncio.wait([reply], timeout=_CHECK_SECONDS))[0]:
+                if self._member.leader != leader:
+                    raise httpx.ReadError("the leader has changed")
+            return reply.result()
+        finally:
+            reply.cancel()
 
 
 def _refusal(problem: Problem) -> JSONResponse:

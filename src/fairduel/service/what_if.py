@@ -148,7 +148,9 @@ def allowed(study: StudyState, voters: int | None = None, votes_each: int | None
     if voters is not None:
         who = f"Up to {counted_noun(voters, 'false account')} were tried, as asked."
     elif about.access == "invitation":
-        voters = sum(voter.votes == 0 and not voter.set_aside for voter in study.voters.values())
+        voters = sum(
+            voter.votes == 0 and not voter.set_aside and voter.model is None for voter in study.voters.values()
+        )
         who = f"Only invited people vote; {voters:,} of them {'has' if voters == 1 else 'have'} not voted yet."
     else:
         voters, who = MOST_ACCOUNTS, f"Anyone may join: up to {MOST_ACCOUNTS} false accounts were tried."

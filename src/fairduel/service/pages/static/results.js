@@ -1,5 +1,6 @@
 // The results of a study, as operators and observers see them; drawn again whenever the server says that they changed.
 import { call, make, root } from "./client.js";
+import { modelResults } from "./models.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const number = new Intl.NumberFormat("en"), rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -43,16 +44,16 @@ function interval(standing, least, most) {
     draw("rect", { x: place(standing.score) - 0.7, width: 1.4, y: 1.5, height: 7, fill: "var(--link)" }));
 }
 
-function ranking(standings, certificates) {
+function ranking(standings, certificates = []) {
   const least = Math.min(0, ...standings.map((each) => each.score_low));
   const most = Math.max(0, ...standings.map((each) => each.score_high));
   const groups = new Set(standings.map((each) => each.group)).size > 1;
   const proven = new Map(certificates.map((each) => [each.item, each.votes_proven - 1]));
   const columns = [{ name: "Item", text: true }, ...(groups ? [{ name: "Group", text: true }] : []), { name: "Rank" }, { name: "May be" },
-    { name: "Best" }, { name: "Score and its 95% interval", text: true }, { name: "Score" }, { name: "Votes" }, { name: "Won" }, { name: "Survives false votes" }];
+    { name: "Best" }, { name: "Score and its 95% interval", text: true }, { name: "Score" }, { name: "Votes" }, { name: "Won" }, ...(certificates.length ? [{ name: "Survives false votes" }] : [])];
   const rows = standings.map((each) => [each.item, ...(groups ? [each.group] : []), `${each.rank}`, range(each), percent(each.best),
     interval(each, least, most), signed(each.score), number.format(Math.round(each.games)), each.games ? percent(each.win_rate) : "–",
-    proven.has(each.item) ? number.format(proven.get(each.item)) : "–"]);
+    ...(certificates.length ? [proven.has(each.item) ? number.format(proven.get(each.item)) : "–"] : [])]);
   return table(columns, rows, (place) => (standings[place].rank_low === 1 ? "marked" : ""));
 }
 
@@ -74,7 +75,7 @@ function conclusion(results) {
 function numbers({ counts, ranking: [first], stopping: [race] }) {
   const needed = race == null ? null : race.can_stop ? "0: you can stop" : race.needed == null ? "too many" : `≈ ${rough.format(race.needed)}`;
   return tiles({
-    Votes: number.format(counts.votes), Voters: number.format(counts.voters),
+    ...cast(counts),
     ...(first ? { [`${first.item} is the best`]: percent(first.best) } : {}), ...(needed ? { "Votes still needed": needed } : {}),
     Skipped: number.format(counts.skips), "Open duels": number.format(counts.open),
   });
@@ -111,6 +112,11 @@ export function redraw(element, ...children) {
   places()[place]?.focus({ preventScroll: true });
 }
 
+/** Votes and voters; people and language models separately if there are models. */
+const cast = ({ votes, voters, models, model_votes: theirs }) => (models
+  ? { "Votes of people": number.format(votes - theirs), "Votes of models": number.format(theirs), People: number.format(voters - models), Models: number.format(models) }
+  : { Votes: number.format(votes), Voters: number.format(voters) });
+
 /** Draw the results into an element. */
 export function drawResults(element, results) {
   const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
@@ -120,6 +126,7 @@ export function drawResults(element, results) {
     numbers(results),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ranking(results.ranking, results.certificates), ...paragraphs(notes),
       ...folded(element, "How certain this is", paragraphs(results.details)), ...folded(element, "What it would take to change each rank", paragraphs(safety)))] : []),
+    ...modelResults(results, ranking),
     ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
     ...(results.activity.length ? [section("Votes over time", activity(results.activity))] : []),
     duels(results),
