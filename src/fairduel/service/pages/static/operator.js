@@ -146,17 +146,20 @@ async function showStudy(id) {
     return form;
   }
 
+  const team = redTeam(study, jobs);
   const modelKeys = (made) => drawLinks("Keys of language models (shown once)", made.map(({ name, key }) => ({ name, text: key })));
-  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, manipulation(study, jobs), redTeam(study, jobs), items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
+  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, manipulation(study, jobs), team.element, items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
   drawHead();
   drawSettings(study);
-  let drawnAt = -1;
+  let drawnAt = "";
   events = follow(id, async () => {
     try {
       const found = await fetchResults(id);
       drawResults(results, found);
-      if (found.position !== drawnAt) await drawVoters();
-      drawnAt = found.position;
+      team.suggest(found.ranking);
+      const at = `${found.position} ${found.computed}`;
+      if (at !== drawnAt) await drawVoters();
+      drawnAt = at;
       say("");
     } catch (error) { say(explain(error)); }
   });

@@ -1,7 +1,7 @@
 // Red team: simulated liars vote in a copy of the study, and both rankings are compared.
 import { make } from "./client.js";
 import { compute, labelled, rankTable, tool } from "./jobs.js";
-import { fetchResults, paragraphs, section } from "./results.js";
+import { paragraphs, section } from "./results.js";
 
 const ATTACKS = [
   ["promote", "vote for an item, else honestly"], ["demote", "vote against an item, else honestly"],
@@ -10,7 +10,7 @@ const ATTACKS = [
 const AIMLESS = ["inverters", "random votes"];
 const COLUMNS = [["Rank without liars", "before"], ["With liars", "after"], ["With liars, all votes alike", "unchecked"]];
 
-/** The section of a study; `jobs` are those that the server remembers. */
+/** The section of a study, and what suggests the runner-up of a ranking; `jobs` are those that the server remembers. */
 export function redTeam(study, jobs) {
   const count = (value, least, most) => make("input", { type: "number", min: `${least}`, max: `${most}`, value: `${value}`, required: true });
   const option = ([value, text]) => make("option", { value }, text);
@@ -18,7 +18,8 @@ export function redTeam(study, jobs) {
   const liars = count(10, 1, 500), votes = count(Math.min(20, each), 1, each), honest = count(10, 0, 500), seed = count(0, 0, 2147483647);
   const attack = make("select", {}, ...ATTACKS.map(option));
   const item = make("select", {}, ...study.items.map(({ name }) => option([name, name])));
-  fetchResults(study.study).then(({ ranking }) => { if (ranking[1]) item.value = ranking[1].item; });
+  let chosen = false;
+  item.addEventListener("change", () => { chosen = true; });
   attack.addEventListener("change", () => { item.disabled = AIMLESS.includes(attack.value); });
   const fields = [labelled("liars", "Liars", liars), labelled("liar-votes", "Votes each", votes), labelled("attack", "They", attack),
     labelled("pushed", "Item", item), labelled("honest", "Honest newcomers", honest), labelled("seed", "Seed", seed)];
@@ -29,7 +30,8 @@ export function redTeam(study, jobs) {
   });
   const last = jobs.find((job) => job.kind === "red-team" && job.result);
   if (last) draw(result, last.result);
-  return section("Red team", ...paragraphs(["Simulated liars vote in a copy of this study, on duels that its agent chooses. The study itself does not change."]), form, status, result);
+  const element = section("Red team", ...paragraphs(["Simulated liars vote in a copy of this study, on duels that its agent chooses. The study itself does not change."]), form, status, result);
+  return { element, suggest: (ranking) => { if (!chosen && ranking[1]) item.value = ranking[1].item; } };
 }
 
 function draw(place, found) {
