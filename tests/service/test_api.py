@@ -162,7 +162,9 @@ def test_results_come_from_the_recorded_votes(operator, app, study):
     assert found["needs"] is None
     assert sum(bar["votes"] for bar in found["activity"]) == 30
     assert found["balance"]["left"] + found["balance"]["right"] == 30
-    assert [each["item"] for each in found["certificates"]] == [found["ranking"][0]["item"]]
+    assert [each["item"] for each in found["certificates"]] == [each["item"] for each in found["ranking"]]
+    assert [each["rank"] for each in found["certificates"]] == [1, 2, 3, 4]
+    assert sum(pair["duels"] for pair in found["agent"]["pairs"]) == found["agent"]["lately"] == 30
     assert [each["leader"] for each in found["stopping"]] == [found["ranking"][0]["item"]]
     rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
     assert [row["votes"] for row in rows] == [6] * 5

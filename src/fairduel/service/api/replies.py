@@ -126,12 +126,14 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
         "basis": "all votes",
         "models": None,
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+        "asking": {"lately": 0, "pairs": [], "sentences": []},
         **{
             name: []
             for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
         },
     }
-    return (found.results or empty) | {
+    known = found.results or empty
+    return known | {
         "position": ledger.state.position,
         "computed": found.computed,
         "stale": stale,
@@ -141,6 +143,7 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
             "asked": asked,
             "open": waiting,
             "sentence": f"{name} has asked {asked:,} duels; {waiting:,} are waiting for an answer.",
+            **known["asking"],
         },
         "counts": counts(here),
     }
