@@ -5,14 +5,7 @@ import pytest
 from fairduel.service import learner
 from fairduel.service.locations import database
 from helpers.booth import Booth, Clock
-from helpers.clusters import cluster, new_database
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """The address of a PostgreSQL that runs while tests need it."""
-    with cluster() as url:
-        yield url
+from helpers.clusters import new_database
 
 
 @pytest.fixture
