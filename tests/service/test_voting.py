@@ -201,7 +201,7 @@ def test_a_disabled_item_is_not_shown_and_contexts_show_their_answers(new_booth)
         for n in range(2)
     ]
     booth = new_booth(items=4, contexts=contexts, undo_seconds=0)
-    booth.run(commands.change_item, booth.study, 1, enabled=False)
+    booth.run(commands.change_item, booth.study, 1, {"enabled": False})
     seen = set()
     for number in range(12):
         duel = booth.ask(number % 4)[0]

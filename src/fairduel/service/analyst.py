@@ -55,11 +55,10 @@ class Helper:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        about = vars(subject) | {"set_aside": sorted(subject.set_aside)}
         line = ""
         with contextlib.suppress(OSError):
-            process.stdin.write(json.dumps({"where": self._where, "subject": about, "position": position}))
-            process.stdin.write("\n")
+            request = {"where": self._where, "subject": subject.to_json(), "position": position}
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         if not line.endswith("\n"):
@@ -192,7 +191,7 @@ def main() -> None:
     replies, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
-        subject = Subject(**request["subject"] | {"set_aside": frozenset(request["subject"]["set_aside"])})
+        subject = Subject.from_json(request["subject"])
         try:
             with reading(location(request["where"])) as connection:
                 reply = asdict(analyse(connection, subject, request["position"]))

@@ -117,8 +117,13 @@ def subject(ledger: Ledger, study: str) -> Subject:
         study=study,
         items=[item.name for item in found.about.items],
         contexts=[context.name for context in found.about.contexts],
-        labels={voter: f"voter {number}" for number, voter in enumerate(found.voters, start=1)},
+        labels={
+            voter: f"voter {number}" if known.model is None else f"{known.model} (voter {number})"
+            for number, (voter, known) in enumerate(found.voters.items(), start=1)
+        },
         set_aside=found.set_aside,
+        models=frozenset(voter.voter for voter in found.models),
+        counts_models=found.about.models == "counted",
     )
 
 

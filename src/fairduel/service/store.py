@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Engine, func, insert, select
 from fairduel.errors import BadInputError
 from fairduel.service import learner as learners
 from fairduel.service import schema
-from fairduel.service.learner import DivergedError, Learner, compared
+from fairduel.service.gold import GOLD_WEIGHT, compared
+from fairduel.service.learner import DivergedError, Learner
 from fairduel.service.locations import DATABASE, Location, open_sqlite
 from fairduel.service.log import ABOUT_DUELS, Event, Kind, read_event
 from fairduel.service.logs import log_failure
@@ -217,13 +218,17 @@ def load_state(connection: Connection) -> State:
 def _load_duels(connection: Connection, study: StudyState) -> None:
     duels = schema.duels.c
     here = duels.study == study.study
-    tally = select(duels.voter, duels.status, func.count()).where(here).group_by(duels.voter, duels.status)
-    for voter, status, count in connection.execute(tally):
+    tally = select(duels.voter, duels.status, func.count(), func.count(duels.repeats)).where(here)
+    for voter, status, count, repeats in connection.execute(tally.group_by(duels.voter, duels.status)):
+        study.voters[voter].issued += count - repeats
         if status != "open":
             study.counts[status] += count
         if status in {"voted", "skipped"}:
             setattr(study.voters[voter], "votes" if status == "voted" else "skips", count)
-    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None))
+    tests = select(duels.voter, duels.context, duels.first, duels.second).where(here, duels.weight == GOLD_WEIGHT)
+    for voter, *pair in connection.execute(tests):
+        study.voters[voter].tests.add(compared(*pair))
+    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None), duels.weight > 0.0)
     for first, second, count in connection.execute(pairs.group_by(duels.first, duels.second)):
         study.shown[first] += count
         study.shown[second] += count
