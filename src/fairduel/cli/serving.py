@@ -16,7 +16,7 @@ from fairduel.errors import BadInputError
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.logs import log_to
-from fairduel.service.service import Service
+from fairduel.service.service import Service, tune_process
 
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
 
@@ -71,6 +71,7 @@ def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, 
         else:
             output.say(f"Operator: {here}#{key}", "Keep this link: its key is stored only as a hash.")
         known = Limits().hosts | {place.address, *(name.lower() for name in place.host_names)}
+        tune_process()
         _serve(create_app(service, limits=Limits(hosts=frozenset(known))), listener, place)
     except KeyboardInterrupt:
         raise output.StoppedError(_STOPPED) from None

@@ -1,5 +1,7 @@
 """A running service: the ledger, the analyst, refolds in the background, and who is told about changes."""
 
+import gc
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -106,6 +108,17 @@ def subject(ledger: Ledger, study: str) -> Subject:
         labels={voter: f"voter {number}" for number, voter in enumerate(found.voters, start=1)},
         set_aside=found.set_aside,
     )
+
+
+def tune_process() -> None:
+    """Set up Python for a process that only serves, once everything is loaded.
+
+    What is loaded stays, so the garbage collector need not look through all of it, during which nobody can vote. The
+    ledger's thread gives up Python's lock several times per vote; it gets it back after 0.2 ms instead of 5 ms if the
+    thread that reads requests is busy.
+    """
+    gc.freeze()
+    sys.setswitchinterval(0.0002)
 
 
 def _compile() -> None:
