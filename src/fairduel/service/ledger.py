@@ -32,7 +32,7 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_FEW_WAITING, _LONGEST_WAIT = 64, 0.1  # more commands than this are refused if they would wait longer than these seconds
+_FEW_WAITING, _LONGEST_WAIT = 64, 0.05  # more commands than this are refused if they would wait longer than these seconds
 _SWEEP_SECONDS = 1.0
 _SAVE_SECONDS = 2.0  # between two files of a study's learner
 
