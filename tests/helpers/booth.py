@@ -1,11 +1,16 @@
 """Ledgers with a study and voters, without HTTP."""
 
 import random
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from fairduel.errors import BadInputError
 from fairduel.service import commands, voting
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
+from fairduel.service.postgres import PostgresStore
+from fairduel.service.store import Store
 from fairduel.service.study import NewStudy
 
 
@@ -13,9 +18,22 @@ def about(items=5, **settings):
     return NewStudy(question="Which?", items=[{"name": f"item {n}"} for n in range(items)], **settings)
 
 
+def open_ledger(where, clock=time.time):
+    """Open the ledger of a folder or a database; PostgreSQL needs a moment to notice that its last leader has ended."""
+    give_up = time.monotonic() + 5.0
+    while not isinstance(where, Path | Store):
+        try:
+            where = PostgresStore.alone(where)
+        except BadInputError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+    return Ledger(where, sweep=voting.sweep, clock=clock)
+
+
 @dataclass
 class Booth:
-    """A ledger, one study and its voters."""
+    """A ledger, one study and its voters; ``folder`` may be the address of a database."""
 
     folder: object
     clock: object
@@ -30,7 +48,7 @@ class Booth:
         self.join(4)
 
     def open(self):
-        self.ledger = Ledger(self.folder, sweep=voting.sweep, clock=self.clock)
+        self.ledger = open_ledger(self.folder, self.clock)
 
     def run(self, command, *arguments, **named):
         return self.ledger.run(lambda ledger: command(ledger, *arguments, **named))

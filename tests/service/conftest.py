@@ -3,16 +3,35 @@ import itertools
 import pytest
 
 from fairduel.service import learner
+from fairduel.service.locations import database
 from helpers.booth import Booth, Clock
+from helpers.clusters import cluster, new_database
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL that runs while tests need it."""
+    with cluster() as url:
+        yield url
 
 
 @pytest.fixture
-def new_booth(tmp_path):
+def new_location(request, tmp_path):
+    """Makes locations for stores: folders, or databases too with ``in_both``."""
+    if getattr(request, "param", "folder") == "postgres":
+        url = request.getfixturevalue("postgres")
+        return lambda: database(new_database(url))
+    numbers = itertools.count()
+    return lambda: tmp_path / f"store{next(numbers)}"
+
+
+@pytest.fixture
+def new_booth(new_location):
     """Makes booths, and closes them."""
-    booths, numbers = [], itertools.count()
+    booths = []
 
     def make(**settings):
-        booths.append(Booth(tmp_path / f"store{next(numbers)}", Clock(), {"repeat_pairs": True} | settings))
+        booths.append(Booth(new_location(), Clock(), {"repeat_pairs": True} | settings))
         return booths[-1]
 
     yield make

@@ -98,7 +98,10 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert voter.get(f"/api/receipts/{reply.json()['receipt']}").json()["valid"]
     assert voter.post(f"{path}/undo", json={}).json()["progress"]["votes"] == 0
     counts = operator.get(f"/api/studies/{study}").json()["counts"]
-    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1}
+    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1} | {
+        "models": 0,
+        "model_votes": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -229,6 +232,64 @@ def test_invitations_and_participants(app, operator, anyone):
     assert joined[0]["key"] != joined[1]["key"]
 
 
+def test_gold_duels_and_items_over_http(app, operator, voter, study):
+    known = {"answers": [{"winner": "tea", "loser": "milk", "context": None}], "first": 1, "every": 2}
+    assert operator.put(f"/api/studies/{study}/gold", json=known).json()["gold"] == known
+    duel = voter.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]
+    assert {duel["left"]["text"], duel["right"]["text"]} == {"tea", "milk"}
+    given = "left" if duel["left"]["text"] == "tea" else "right"
+    path = f"/api/studies/{study}/duels/{duel['duel']}/answer"
+    reply = voter.post(path, json={"answer": given, "next": 1}, headers={"Idempotency-Key": "k"})
+    assert "gold" not in reply.text
+    next_duel = reply.json()["duels"][0]["duel"]
+    voter.post(
+        f"/api/studies/{study}/duels/{next_duel}/answer", json={"answer": "tie"}, headers={"Idempotency-Key": "l"}
+    )
+    row = operator.get(f"/api/studies/{study}/voters").json()["voters"][0]
+    assert (row["gold"], row["kind"], row["learned"]) == (
+        "1 of 1 known answers right; someone who answers at random gets 0.5",
+        "person",
+        True,
+    )
+    assert "gold_right" in operator.get(f"/api/studies/{study}/exports/voters.csv").text
+    rows = operator.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()
+    assert [json.loads(row)["gold"] for row in rows] == [True, False]
+    assert json.loads(rows[0])["weight"] == 0.0
+    seen = operator.post(f"/api/studies/{study}/observers", json={}).json()
+    observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
+    assert observer.get(f"/api/studies/{study}").json()["gold"] is None
+    assert "gold" not in observer.get(f"/api/studies/{study}/exports/duels.csv").text
+    for client in (observer, voter):
+        assert problem(client.put(f"/api/studies/{study}/gold", json=known)) == (404, "not-found")
+    stranger = {"answers": [{"winner": "tea", "loser": "coffee"}]}
+    for wrong in (stranger, known | {"every": 1}, known | {"always": True}, {"answers": [{"winner": "tea"}]}):
+        assert problem(operator.put(f"/api/studies/{study}/gold", json=wrong)) == (422, "invalid")
+    assert operator.get(f"/api/studies/{study}").json()["gold"] == known
+    item = operator.patch(f"/api/studies/{study}/items/2", json={"priority": True, "least_views": 7}).json()["items"][2]
+    assert (item["priority"], item["least_views"], item["enabled"]) == (True, 7, True)
+    for wrong in ({"priority": 7}, {"least_views": -1}, {"views": 3}):
+        assert problem(operator.patch(f"/api/studies/{study}/items/2", json=wrong)) == (422, "invalid")
+
+
+def test_language_models_are_invited_by_operators_only(app, operator, anyone, study):
+    body = {"kind": "model", "names": ["gpt-x"]}
+    made = operator.post(f"/api/studies/{study}/invitations", json=body).json()["invitations"][0]
+    assert made["kind"] == "model"
+    model = TestClient(app, headers={"Authorization": f"Bearer {made['key']}"})
+    assert vote(model, study)[1].json()["counted"]
+    counts = operator.get(f"/api/studies/{study}").json()["counts"]
+    assert (counts["models"], counts["model_votes"]) == (1, 1)
+    row = operator.get(f"/api/studies/{study}/voters").json()["voters"][0]
+    assert (row["kind"], row["name"], row["learned"], row["label"]) == ("model", "gpt-x", False, "gpt-x (voter 1)")
+    votes = operator.get(f"/api/studies/{study}/exports/votes.jsonl").text
+    assert json.loads(votes)["kind"] == "model"
+    assert problem(anyone.post(f"/api/studies/{study}/voters", json={"kind": "model"})) == (422, "invalid")
+    assert problem(model.post(f"/api/studies/{study}/invitations", json=body))[0] == 404
+    for wrong in ({"kind": "model", "count": 2}, {"kind": "robot", "names": ["x"]}):
+        assert problem(operator.post(f"/api/studies/{study}/invitations", json=wrong)) == (422, "invalid")
+    assert problem(operator.patch(f"/api/studies/{study}", json={"models": "counted"})) == (422, "invalid")
+
+
 def test_every_answer_has_the_security_headers(anyone):
     for path in ("/healthz", "/api/studies", "/nowhere"):
         headers = anyone.get(path).headers
@@ -305,6 +366,10 @@ def test_large_bodies_are_refused(operator, voter, study):
         {"question": "hidden \u202e text"},
         {"votes_per_voter": 0},
         {"undo_seconds": 1e300},
+        {"models": "mixed"},
+        {"least_views": -1},
+        {"gold": {"answers": [{"winner": "tea", "loser": "tea"}]}},
+        {"gold": {"answers": [{"winner": "tea", "loser": "milk", "context": "p"}]}},
     ],
     ids=str,
 )
@@ -407,7 +472,7 @@ def test_an_erased_name_is_nowhere_on_disk(operator, service, study):
     path = f"/api/studies/{study}/voters/{invited[0]['voter']}/personal"
     assert operator.delete(path).status_code == 204
     assert "Grace Hopper" not in operator.get(f"/api/studies/{study}/voters").text
-    files = service.ledger.store.folder.glob("fairduel.db*")
+    files = service.ledger.store.where.glob("fairduel.db*")
     assert not any(b"Grace Hopper" in file.read_bytes() for file in files)
 
 

@@ -219,6 +219,47 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
         voter.get_by_text("Voting is paused").wait_for()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_an_operator_sets_up_gold_duels_items_and_a_model(server, browser, width):
+    address, operator = server
+    name = study(operator, undo_seconds=0)
+    with tab(browser, viewport={"width": width, "height": 844}) as page:
+        page.goto(f"{address}?study={name}#{operator.key}")
+        page.select_option("#gold-winner", "milk")
+        page.select_option("#gold-loser", "tea")
+        page.click("text=Add this known answer")
+        page.get_by_role("button", name="Remove milk before tea").wait_for()
+        page.fill("#gold-first", "1")
+        page.click("text=Save how often")
+        page.get_by_role("button", name="Ask more often: water").click()
+        page.get_by_role("button", name="Ask as usual: water").wait_for()
+        page.fill("#least-views", "2")
+        page.locator("section", has=page.locator("#least-views")).get_by_role("button", name="Save").click()
+        page.fill("#model-names", "gpt-x")
+        page.click("text=Add the model")
+        key = page.locator("p.link").inner_text().removeprefix("gpt-x: ")
+        wait_for(lambda: operator.get(f"studies/{name}").json()["least_views"] == 2)
+        with tab(browser) as voter:
+            voter.goto(f"{address}vote/{name}")
+            voter.click("#start")
+            progress(voter, "0 votes")
+            assert {voter.inner_text("#left .lines"), voter.inner_text("#right .lines")} == {"milk", "tea"}
+            is_right = voter.inner_text("#left .lines") == "milk"
+            for count in range(1, 7):
+                press(voter, "ArrowLeft")
+                progress(voter, "1 vote" if count == 1 else f"{count} votes")
+        with httpx.Client(base_url=operator.base_url, headers={"Authorization": f"Bearer {key}"}) as model:
+            while duels := model.post(f"studies/{name}/duels", json={}).json()["duels"]:
+                path = f"studies/{name}/duels/{duels[0]['duel']}/answer"
+                model.post(path, json={"answer": "left"}, headers={"Idempotency-Key": "k"}).raise_for_status()
+        page.get_by_role("heading", name="Language models, apart from people").wait_for()
+        page.get_by_text(f"{int(is_right)} of 1 known answers right").wait_for()
+        page.locator("tr", has_text="gpt-x (model)").wait_for()
+        assert_accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert operator.get(f"studies/{name}").json()["gold"]["first"] == 1
+
+
 def test_wrong_links_say_so(server, browser):
     address, operator = server
     with tab(browser) as page:

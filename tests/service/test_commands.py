@@ -26,7 +26,7 @@ from fairduel.service.client import Client, UnreachableError
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service, subject
-from fairduel.service.store import Store
+from fairduel.service.store import FolderStore
 from fairduel.votes.ranking import rank
 
 
@@ -94,7 +94,7 @@ def test_a_poll_from_files_and_texts(tmp_path):
 
 def test_a_folder_belongs_to_one_server(booth):
     with pytest.raises(BadInputError, match="another fairduel server"):
-        Store(booth.folder)
+        FolderStore(booth.folder)
 
 
 def test_a_store_of_a_newer_version_is_refused(booth):
@@ -107,7 +107,7 @@ def test_a_store_of_a_newer_version_is_refused(booth):
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path):
-    store = Store(tmp_path)
+    store = FolderStore(tmp_path)
     with store.engine.connect() as connection:
         assert schema.schema_version(connection) == schema.LATEST
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []

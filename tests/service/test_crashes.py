@@ -18,12 +18,13 @@ from fairduel.service import maintenance, voting
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from fairduel.service.store import read_events
-from helpers.booth import Booth, Clock
+from helpers.booth import Booth, Clock, open_ledger
+from helpers.clusters import in_both
 
 
 def _vote_until_killed(folder, voters, acknowledged, seed):
     """Vote with one thread per voter, and write each receipt to a pipe once it is acknowledged."""
-    ledger = Ledger(folder, sweep=voting.sweep)
+    ledger = open_ledger(folder)
     write = threading.Lock()
 
     def vote(holder, rng):
@@ -40,6 +41,7 @@ def _vote_until_killed(folder, voters, acknowledged, seed):
     threading.Event().wait()
 
 
+@in_both
 def test_no_acknowledged_vote_is_lost_by_sigkill(new_booth):
     booth = new_booth(items=6)
     booth.join(12)
@@ -154,6 +156,7 @@ def test_a_full_disk_refuses_votes_and_recovers(booth):
     assert maintenance.check(booth.folder).problems == ()
 
 
+@in_both
 @pytest.mark.parametrize("failing", range(1, 6))
 def test_a_failing_commit_is_not_acknowledged(booth, monkeypatch, failing):
     duels = [booth.ask(voter)[0]["duel"] for voter in range(4)]
@@ -181,6 +184,7 @@ def test_a_failing_commit_is_not_acknowledged(booth, monkeypatch, failing):
     assert booth.state.counts["voted"] == 4
 
 
+@in_both
 def test_backups_under_load_are_exact_prefixes(new_booth, tmp_path):
     booth = new_booth()
     stop = threading.Event()
@@ -220,6 +224,7 @@ def test_a_caller_who_goes_away_stops_nothing(booth):
     assert gone[2].result()["duels"] == gone[0].result()["duels"]
 
 
+@in_both
 def test_a_command_that_fails_halfway_leaves_nothing(booth):
     position = booth.run(lambda ledger: ledger.state.position)
 

@@ -8,6 +8,7 @@ from fairduel.service.learner import DivergedError, Learner
 from fairduel.service.log import Kind
 from fairduel.service.store import read_events
 from fairduel.service.study import new_agent
+from helpers.clusters import in_both
 
 AGENTS = {"sceptic": {}, "rcdb": {"flip_budget": 5}}
 
@@ -23,6 +24,7 @@ def folded(about, log, start=None):
     return found
 
 
+@in_both
 @pytest.mark.usefixtures("often_saved")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_replay_learns_the_same_state_bit_by_bit(new_booth, agent):
@@ -33,6 +35,7 @@ def test_a_replay_learns_the_same_state_bit_by_bit(new_booth, agent):
     assert np.array_equal(live.agent.information.matrix, again.agent.information.matrix)
     assert np.array_equal(live.agent.estimate, again.agent.estimate)
     assert maintenance.same(live.state(), again.state())
+    assert [each.problem for each in maintenance.replay(booth.folder)] == [""]
 
 
 @pytest.mark.usefixtures("often_saved")
@@ -68,6 +71,7 @@ def test_a_pair_that_someone_else_chose_is_asked_and_replayed(new_booth):
     assert maintenance.same(folded(booth.state.about, events(booth)).state(), booth.state.learner.state())
 
 
+@in_both
 @pytest.mark.usefixtures("often_saved")
 def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(new_booth):
     booth, twin = new_booth(items=6, seed=3), new_booth(items=6, seed=3)
@@ -86,6 +90,7 @@ def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(new_booth)
     assert booth.state.counts["open"] == 0
 
 
+@in_both
 @pytest.mark.usefixtures("often_saved")
 def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
     booth = new_booth(items=5, undo_seconds=0)
@@ -109,6 +114,7 @@ def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
     assert booth.state.refolded_without == {liar}
 
 
+@in_both
 def test_a_learner_that_diverges_is_refolded(booth, monkeypatch):
     booth.vote(10)
     monkeypatch.setattr(learner, "new_agent", lambda *study, seed=1: new_agent(*study[:3], seed))

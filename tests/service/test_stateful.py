@@ -8,12 +8,14 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from fairduel.service import commands, maintenance, voting
 from fairduel.service.ledger import Ledger
+from fairduel.service.locations import database
 from fairduel.service.problems import Problem
 from helpers.booth import Booth, Clock
+from helpers.clusters import new_database
 
 VOTERS = st.integers(0, 3)
 GIVEN = st.sampled_from(["left", "right", "tie", "skip"])
@@ -25,10 +27,13 @@ class Voting(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.booth = Booth(self.root / "store", Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
+        self.booth = Booth(self.new_location(), Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
         self.duels = {}  # id → [voter, status, answer, key]
         self.last = dict.fromkeys(range(4))
         self.keys = 0
+
+    def new_location(self):
+        return self.root / "store"
 
     def teardown(self):
         self.booth.ledger.close()
@@ -138,3 +143,11 @@ class Voting(RuleBasedStateMachine):
 
 Voting.TestCase.settings = settings(max_examples=8, stateful_step_count=25, deadline=None, derandomize=True)
 TestVoting = Voting.TestCase
+
+
+def test_voting_in_postgres(postgres):
+    class InPostgres(Voting):
+        def new_location(self):
+            return database(new_database(postgres))
+
+    run_state_machine_as_test(InPostgres, settings=settings(Voting.TestCase.settings, max_examples=3))

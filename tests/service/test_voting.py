@@ -9,6 +9,7 @@ from fairduel.service import commands, maintenance, schema, voting
 from fairduel.service.log import Kind
 from fairduel.service.problems import Problem
 from fairduel.service.store import read_events
+from helpers.clusters import in_both
 
 
 def kinds(booth):
@@ -23,6 +24,7 @@ def totals(booth):
     return issued, sum(counts[status] for status in ("open", "voted", "skipped", "expired", "undone"))
 
 
+@in_both
 def test_the_same_answer_a_hundred_times_at_once_counts_once(booth):
     duel = booth.ask()[0]["duel"]
     with ThreadPoolExecutor(32) as pool:
@@ -33,6 +35,7 @@ def test_the_same_answer_a_hundred_times_at_once_counts_once(booth):
     assert booth.state.counts["voted"] == 1
 
 
+@in_both
 def test_a_key_cannot_be_used_for_another_answer(booth):
     duel = booth.ask()[0]["duel"]
     booth.answer(duel, "left")
@@ -42,6 +45,7 @@ def test_a_key_cannot_be_used_for_another_answer(booth):
     assert kinds(booth).count(Kind.REFUSED) == 0
 
 
+@in_both
 def test_a_second_answer_is_kept_but_does_not_count(booth):
     duel = booth.ask()[0]["duel"]
     booth.answer(duel, "left")
@@ -62,6 +66,7 @@ def test_refused_answers_do_not_fill_the_disk(booth):
     assert kinds(booth).count(Kind.REFUSED) == 10
 
 
+@in_both
 @pytest.mark.parametrize("is_swept", [False, True])
 def test_a_late_answer_is_kept_but_not_learned(new_booth, is_swept):
     booth = new_booth(duel_seconds=10, undo_seconds=0)
@@ -79,6 +84,7 @@ def test_a_late_answer_is_kept_but_not_learned(new_booth, is_swept):
     assert totals(booth) == (1, 1)
 
 
+@in_both
 def test_every_duel_is_accounted_for(new_booth):
     booth = new_booth(duel_seconds=10)
     booth.vote(60)
@@ -90,6 +96,7 @@ def test_every_duel_is_accounted_for(new_booth):
     assert booth.state.counts["open"] == 0
 
 
+@in_both
 def test_an_undone_vote_is_kept_but_not_learned(booth):
     before = booth.state.learner.agent.information.matrix.copy()
     first = booth.ask()[0]
@@ -194,7 +201,7 @@ def test_a_disabled_item_is_not_shown_and_contexts_show_their_answers(new_booth)
         for n in range(2)
     ]
     booth = new_booth(items=4, contexts=contexts, undo_seconds=0)
-    booth.run(commands.change_item, booth.study, 1, enabled=False)
+    booth.run(commands.change_item, booth.study, 1, {"enabled": False})
     seen = set()
     for number in range(12):
         duel = booth.ask(number % 4)[0]
@@ -235,6 +242,7 @@ def test_personal_data_can_be_erased_and_the_log_still_verifies(new_booth):
     booth.open()
 
 
+@in_both
 def test_a_receipt_proves_that_a_vote_is_in_the_log(booth):
     receipt = booth.answer(booth.ask()[0]["duel"])["receipt"]
     assert booth.run(commands.check_receipt, receipt)["valid"]

@@ -1,12 +1,10 @@
 """``fairduel poll``: a study from files or lines of text, and the link to share."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairduel.checks import needs_extra
-from fairduel.cli import output
 from fairduel.cli import serve as serving
 
 if TYPE_CHECKING:
@@ -25,7 +23,8 @@ def poll(
         int | None, typer.Option(min=1, metavar="N", help="Votes per voter.", show_default="every pair once")
     ] = None,
     port: serving.Port = 8000,
-    folder: serving.Folder = serving.DEFAULT_FOLDER,
+    folder: serving.Folder = None,
+    database: serving.Database = None,
     address: serving.Address = serving.LOOPBACK,
     host_name: serving.HostNames = [],  # noqa: B006  # typer copies it
     root_path: serving.RootPath = "",
@@ -41,8 +40,8 @@ def poll(
         from fairduel.cli.serving import Place, run  # noqa: PLC0415  # optional
         from fairduel.service.polls import create_poll  # noqa: PLC0415
 
-    def prepare(service: "Service", here: str) -> Callable[[], None]:
-        output.say(f"Voters: {here}vote/{create_poll(service, items, question, votes)}")
-        return lambda: None
+    def prepare(service: "Service", here: str) -> str:
+        return f"Voters: {here}vote/{create_poll(service, items, question, votes)}"
 
-    run(Place(folder, port, address, host_name, root_path, proxy, log_requests), prepare)
+    store = serving.store(folder, database)
+    run(Place(store, port, address, host_name, root_path, proxy, log_requests), prepare)

@@ -4,14 +4,15 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from fairduel.errors import FairduelError
-from fairduel.service import schema
+from fairduel.service import models, schema
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -47,6 +48,24 @@ class Subject:
     labels: dict[str, str]
     """What voters are called, by id."""
     set_aside: frozenset[str]
+    models: frozenset[str] = frozenset()
+    """The voters that are language models."""
+    counts_models: bool = False
+    """Whether language models are ranked with people."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether there are language models that are ranked apart from people."""
+        return bool(self.models) and not self.counts_models
+
+    def to_json(self) -> Json:
+        """Return it as JSON values."""
+        return vars(self) | {"set_aside": sorted(self.set_aside), "models": sorted(self.models)}
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        """Read it from JSON values."""
+        return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,7 @@ class Analysis:
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
     """Rank the items of a study and gather the evidence on its voters, from all votes that count."""
     votes = recorded_votes(connection, subject)
+    by_models = recorded_votes(connection, subject, apart=True) if subject.is_apart else None
     needed = len(subject.items)
     results: Json = {
         "needs": None,
@@ -76,6 +96,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "notes": [],
         "certificates": [],
         "stopping": [],
+        "models": None,
         "activity": activity(np.zeros(0) if votes.time is None else votes.time),
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
@@ -90,15 +111,25 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         else:
             results |= _findings(found)
             evidence = _evidence(found, subject)
+    if by_models:
+        results["models"] = models.apart(by_models, votes, results["ranking"])
+    if subject.counts_models and subject.models:
+        names = [subject.labels[voter] for voter in subject.models]
+        results["details"] = [models.counted_sentence(votes, sorted(names)), *results["details"]]
+    results["notes"] = [*results["notes"], *_gold_note(connection, subject)]
     return Analysis(position, time.time(), len(votes), _finite(results), _finite(evidence))
 
 
-def recorded_votes(connection: Connection, subject: Subject) -> Votes:
-    """Return the votes that count, in their order; the first item is the one shown on the left."""
+def recorded_votes(connection: Connection, subject: Subject, *, apart: bool = False) -> Votes:
+    """Return the votes that count, or those of models kept ``apart``; the first item is the one shown on the left."""
     duels = schema.duels.c
     columns = (duels.voter, duels.context, duels.first, duels.second, duels.first_is_left, duels.answer)
-    query = select(*columns, duels.answered_at).where(duels.study == subject.study, duels.status == "voted")
+    query = select(*columns, duels.answered_at).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight != GOLD_WEIGHT
+    )
     voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
+    if subject.is_apart:
+        voters = {voter: code for voter, code in voters.items() if (voter in subject.models) == apart}
     rows = [row for row in connection.execute(query.order_by(duels.answered)) if row.voter in voters]
     pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
     left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
@@ -114,6 +145,16 @@ def recorded_votes(connection: Connection, subject: Subject) -> Votes:
         contexts=subject.contexts if has_contexts else (),
         time=[row.answered_at for row in rows],
     )
+
+
+def _gold_note(connection: Connection, subject: Subject) -> list[str]:
+    """Say how many answers are not ranked because they were known."""
+    duels = schema.duels.c
+    gold = select(func.count()).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight == GOLD_WEIGHT
+    )
+    count = connection.execute(gold).scalar() or 0
+    return [f"Not ranked: {counted_noun(count, 'answer')} to gold duels, whose winner is known."] if count else []
 
 
 def _findings(found: Audit) -> Json:
@@ -147,7 +188,8 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
     if table is None:
         return {}
     ids = {label: voter for voter, label in subject.labels.items()}
-    return {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    tested = {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    return {voter: row for voter, row in tested.items() if not (subject.is_apart and voter in subject.models)}
 
 
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:

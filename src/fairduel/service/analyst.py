@@ -17,8 +17,9 @@ from pathlib import Path
 from fairduel.core import compiling
 from fairduel.errors import FairduelError
 from fairduel.service.analysis import Analysis, Subject, analyse
+from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
-from fairduel.service.store import Store, reading
+from fairduel.service.store import Store
 
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
 _NICE = 10
@@ -32,14 +33,15 @@ class HelperError(FairduelError):
 
 
 class Helper:
-    """Another process that analyses the studies of a folder; started when needed, and gone when this one is.
+    """Another process that analyses the studies of a store; started when needed, and gone when this one is.
 
     Args:
-        folder: Where the log is.
+        where: Where the log is.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, where: Location) -> None:
+        # With its password, because it goes through a pipe that no one else reads.
+        self._where = str(where) if isinstance(where, Path) else where.render_as_string(hide_password=False)
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -53,11 +55,10 @@ class Helper:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        about = vars(subject) | {"set_aside": sorted(subject.set_aside)}
         line = ""
         with contextlib.suppress(OSError):
-            process.stdin.write(json.dumps({"folder": str(self._folder), "subject": about, "position": position}))
-            process.stdin.write("\n")
+            request = {"where": self._where, "subject": subject.to_json(), "position": position}
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
         if not line.endswith("\n"):
@@ -112,7 +113,7 @@ class Analyst:
         self, store: Store, describe: Callable[[str], tuple[Subject, int, int]], announce: Callable[[str], None]
     ) -> None:
         self._store, self._describe, self._announce = store, describe, announce
-        self._helper = Helper(store.folder)
+        self._helper = Helper(store.where)
         self._found: dict[str, Analysis] = {}
         self._due: dict[str, float] = {}
         self._rested: dict[str, float] = {}
@@ -190,9 +191,9 @@ def main() -> None:
     replies, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
-        subject = Subject(**request["subject"] | {"set_aside": frozenset(request["subject"]["set_aside"])})
+        subject = Subject.from_json(request["subject"])
         try:
-            with reading(Path(request["folder"])) as connection:
+            with reading(location(request["where"])) as connection:
                 reply = asdict(analyse(connection, subject, request["position"]))
         except Exception as error:  # noqa: BLE001  # the server logs it
             reply = {"error": f"{type(error).__name__}: {error}"}

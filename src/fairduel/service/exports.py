@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import polars as pl
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
 from fairduel.service.analysis import Analysis, Subject
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
 from fairduel.text import cell_text
 
@@ -27,9 +28,18 @@ Row = Mapping[str, Any]
 
 
 def export(
-    engine: Engine, table: Table, form: Format, subject: Subject, found: Analysis, voters: Iterable[Row]
+    engine: Engine,
+    table: Table,
+    form: Format,
+    subject: Subject,
+    found: Analysis,
+    voters: Iterable[Row],
+    hidden: Collection[str] = (),
 ) -> Iterator[bytes]:
-    """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet."""
+    """Yield a table as the bytes of a file, without the ``hidden`` columns.
+
+    The log and all duels are never in memory at once, except for Parquet.
+    """
     with engine.connect() as connection:
         if table == "voters":
             rows: Iterator[Row] = iter(voters)
@@ -41,7 +51,7 @@ def export(
             rows = _comment_rows(connection, subject)
         else:
             rows = _duel_rows(connection, subject, only_votes=table == "votes")
-        yield from _WRITERS[form](rows)
+        yield from _WRITERS[form]({name: row[name] for name in row if name not in hidden} for row in rows)
 
 
 def _duel_rows(connection: Connection, subject: Subject, *, only_votes: bool) -> Iterator[Row]:
@@ -67,12 +77,14 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "second": subject.items[right],
         "winner": _WINNERS.get(row.answer),
         "voter": subject.labels[row.voter],
+        "kind": "model" if row.voter in subject.models else "person",
         "context": None if row.context is None else subject.contexts[row.context],
         "time": row.answered_at,
         "seconds": row.seconds,
         "status": row.status,
         "set_aside": row.voter in subject.set_aside,
-        "weight": row.weight,
+        "gold": row.weight == GOLD_WEIGHT,
+        "weight": max(row.weight, 0.0),
         "issued_at": row.issued_at,
         "deadline": row.deadline,
         "duel": row.duel,

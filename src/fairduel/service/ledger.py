@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
-from fairduel.service import store
 from fairduel.service.log import Body, Event, Kind, next_event, sealed
 from fairduel.service.logs import log_failure
-from fairduel.service.problems import Problem, storage_failed
+from fairduel.service.problems import Problem, storage_failed, unconfirmed
 from fairduel.service.projection import Changes, Writer, project
 from fairduel.service.state import State, StudyState
+from fairduel.service.store import FolderStore, Store
 
 Result = TypeVar("Result")
 Command = Callable[["Ledger"], Result]
@@ -32,24 +33,25 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_FEW_WAITING, _LONGEST_WAIT = 64, 0.05  # more commands than this are refused if they would wait longer than these seconds
+_LONGEST_WAIT = 0.05  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
+_MANY_WAITING = 64
 _SWEEP_SECONDS = 1.0
 _SAVE_SECONDS = 2.0  # between two files of a study's learner
 
 
 class Ledger:
-    """The log of one folder, its state, and the thread that changes both.
+    """The log of one store, its state, and the thread that changes both.
 
     Args:
-        folder: Where the log is, or will be created.
+        where: The store, or its folder, which is created if need be.
         sweep: Called about once per second, as a command, to append what time brings about.
         clock: Seconds since 1970.
     """
 
     def __init__(
-        self, folder: Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
+        self, where: Store | Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.store = store.Store(folder)
+        self.store = FolderStore(where) if isinstance(where, Path) else where
         self._sweep = sweep
         self._began = clock() - time.monotonic()  # so that setting the clock does not matter while the server runs
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
@@ -60,7 +62,7 @@ class Ledger:
         self._saved: dict[str, float] = {}  # when a study's learner was last written
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
         try:
-            self._connection: Connection = self.store.engine.connect()
+            self._connection: Connection = self.store.writer()
             self._writer = Writer(self._connection)
             self.secret = self.store.secret(self._connection)
             self._state: State | None = None
@@ -80,7 +82,7 @@ class Ledger:
             Problem: There is too much to do.
         """
         waiting = self._queue.qsize()
-        if waiting >= _MOST_WAITING or (waiting >= _FEW_WAITING and self._waited > _LONGEST_WAIT):
+        if waiting >= _MOST_WAITING or (waiting >= _MANY_WAITING and self._waited > _LONGEST_WAIT):
             raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
         return self._put(command)
 
@@ -91,6 +93,8 @@ class Ledger:
     def _put(self, command: Command[Result]) -> Future[Result]:
         future: Future[Result] = Future()
         self._queue.put((command, future, time.monotonic()))
+        if not self._thread.is_alive():
+            self._refuse_queued()
         return future
 
     def listen(self, listener: Callable[[int, frozenset[str]], None]) -> None:
@@ -106,9 +110,18 @@ class Ledger:
         """Finish what is queued, then close the log."""
         self._queue.put(None)
         self._thread.join()
+        self._refuse_queued()
         self._saver.shutdown()
         self._connection.close()
         self.store.close()
+
+    def _refuse_queued(self) -> None:
+        """Refuse commands that came after the end."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                entry = self._queue.get_nowait()
+                if entry is not None and entry[1].set_running_or_notify_cancel():
+                    entry[1].set_exception(storage_failed())
 
     # ------------------------------------------------------------------ for commands
 
@@ -196,8 +209,9 @@ class Ledger:
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()
+            is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
             for future in futures:
-                future.set_exception(storage_failed())
+                future.set_exception(unconfirmed() if is_lost else storage_failed())
             return
         for future, (result, problem) in zip(futures, done, strict=True):
             if problem is not None:
@@ -231,7 +245,7 @@ class Ledger:
             learner, now = self.state.studies[name].learner, time.monotonic()
             if learner.saved is not None and now - self._saved.get(name, -_SAVE_SECONDS) >= _SAVE_SECONDS:
                 self._saved[name] = now
-                self._saver.submit(learners.save, self.store.learner_file(name), learner.saved)
+                self._saver.submit(self.store.save_learner, name, learner.saved)
                 learner.saved = None
         for listener in self._listeners:
             try:

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     STUDY_CREATED = "study created"
     STUDY_CHANGED = "study changed"
     ITEM_CHANGED = "item changed"
+    GOLD_CHANGED = "known answers changed"
     KEY_ADDED = "key added"
     KEYS_REVOKED = "keys revoked"
     VOTER_JOINED = "voter joined"

@@ -6,8 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import select
 
 from fairduel.duel import Outcome
 from fairduel.service import voting
@@ -18,7 +21,7 @@ from fairduel.service.learner import Learner
 from fairduel.service.ledger import Ledger
 from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
-from fairduel.service.store import read_events
+from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
 
 Json = dict[str, Any]
@@ -28,7 +31,7 @@ class Service:
     """Everything behind the HTTP interface.
 
     Args:
-        folder: Where the log is, or will be created.
+        where: The store, or its folder, which is created if need be.
         clock: Seconds since 1970.
 
     >>> import tempfile
@@ -38,12 +41,14 @@ class Service:
     >>> service.close()
     """
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
-        warm_up = threading.Thread(target=_compile)
-        warm_up.start()
-        self.ledger = Ledger(folder, sweep=voting.sweep, clock=clock)
-        warm_up.join()
-        self._watchers: list[Callable[[str], None]] = []
+    def __init__(self, where: Store | Path, *, clock: Callable[[], float] = time.time) -> None:
+        compiling = threading.Thread(target=warm_up)
+        compiling.start()
+        self.ledger = Ledger(where, sweep=_sweep, clock=clock)
+        compiling.join()
+        self.is_closed = False
+        self._at_end: list[Callable[[], None]] = []
+        self._watchers: list[Callable[[str | None], None]] = []
         self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
         self.analyst = Analyst(self.ledger.store, self._describe, self._announce)
         self.ledger.listen(self._changed)
@@ -54,12 +59,21 @@ class Service:
 
     def close(self) -> None:
         """Finish what is queued, then stop."""
+        self.is_closed = True
+        with suppress(RuntimeError):  # the loop of the watchers may have ended
+            self._announce(None)
+        for stop in self._at_end:
+            stop()
         self._refolds.shutdown(cancel_futures=True)
         self.analyst.close()
         self.ledger.close()
 
-    def watch(self, watcher: Callable[[str], None]) -> Callable[[], None]:
-        """Call a function with each study that changed, on another thread; returns what ends this."""
+    def at_end(self, stop: Callable[[], None]) -> None:
+        """Call a function when the service is closed, while it still works."""
+        self._at_end.append(stop)
+
+    def watch(self, watcher: Callable[[str | None], None]) -> Callable[[], None]:
+        """Call a function with each changed study, and None at the end, on another thread; returns what stops that."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
@@ -93,7 +107,7 @@ class Service:
                 self.analyst.want(study)
                 self._announce(study)
 
-    def _announce(self, study: str) -> None:
+    def _announce(self, study: str | None) -> None:
         for watcher in list(self._watchers):
             watcher(study)
 
@@ -105,8 +119,13 @@ def subject(ledger: Ledger, study: str) -> Subject:
         study=study,
         items=[item.name for item in found.about.items],
         contexts=[context.name for context in found.about.contexts],
-        labels={voter: f"voter {number}" for number, voter in enumerate(found.voters, start=1)},
+        labels={
+            voter: f"voter {number}" if known.model is None else f"{known.model} (voter {number})"
+            for number, (voter, known) in enumerate(found.voters.items(), start=1)
+        },
         set_aside=found.set_aside,
+        models=frozenset(voter.voter for voter in found.models),
+        counts_models=found.about.models == "counted",
     )
 
 
@@ -121,7 +140,13 @@ def tune_process() -> None:
     sys.setswitchinterval(0.0002)
 
 
-def _compile() -> None:
+def _sweep(ledger: Ledger) -> None:
+    """Do what is due, and show the database that this server is alive."""
+    voting.sweep(ledger)
+    ledger.connection().execute(select(1))
+
+
+def warm_up() -> None:
     """Compile or load the agents' code before anyone waits for it."""
     agent = new_agent("sceptic", {}, 3, seed=0)
     agent.tell(agent.ask(), Outcome.FIRST)

@@ -11,7 +11,7 @@ from fairduel.agents import AGENTS, Agent
 from fairduel.agents.by_name import make, takes
 from fairduel.errors import BadInputError, unknown_name
 
-MOST_ITEMS, MOST_CONTEXTS = 1000, 2000
+MOST_ITEMS, MOST_CONTEXTS, MOST_GOLD = 1000, 2000, 1000
 LONGEST_TEXT = 20_000
 
 
@@ -41,6 +41,8 @@ Question = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_s
 VotesPerVoter = Annotated[Number, Field(ge=1, le=100_000)] | None
 UndoSeconds = Annotated[Number, Field(ge=0, le=3600)]
 DuelSeconds = Annotated[Number, Field(ge=1, le=30 * 86_400)]
+LeastViews = Annotated[Number, Field(ge=0, le=100_000)]
+Models = Literal["apart", "counted"]
 
 
 class Strict(BaseModel):
@@ -65,6 +67,22 @@ class Context(Strict):
     contents: dict[Line, Text]
 
 
+class KnownAnswer(Strict):
+    """A pair whose better item is known, in a context if the study has contexts."""
+
+    winner: Line
+    loser: Line
+    context: Line | None = None
+
+
+class GoldDuels(Strict):
+    """Known answers that test voters: one among a voter's first duels, then one in so many."""
+
+    answers: Annotated[list[KnownAnswer], Field(max_length=MOST_GOLD)] = []
+    first: Annotated[Number, Field(ge=1, le=1000)] = 5
+    every: Annotated[Number, Field(ge=2, le=1000)] = 10
+
+
 class Settings(Strict):
     """What can be changed while people vote."""
 
@@ -80,6 +98,7 @@ class Settings(Strict):
     undo_seconds: UndoSeconds = 60
     duel_seconds: DuelSeconds = 3600
     completion_code: Line | None = None
+    least_views: LeastViews = 0
 
 
 class NewStudy(Settings):
@@ -89,6 +108,8 @@ class NewStudy(Settings):
     contexts: Annotated[list[Context], Field(max_length=MOST_CONTEXTS)] = []
     access: Access = "link"
     repeat_pairs: bool = False
+    models: Models = "apart"
+    gold: GoldDuels = GoldDuels()
     agent: Annotated[str, Field(max_length=100)] = "sceptic"
     agent_settings: dict[str, bool | int | float | str | None] = {}
     seed: Annotated[Number, Field(ge=0, lt=2**31)] = 0
@@ -104,8 +125,31 @@ class NewStudy(Settings):
                 raise ValueError(f"context {context.name!r} has an answer of {strangers[0]!r}, which is not an item")
             if len(context.contents) < 2:
                 raise ValueError(f"context {context.name!r} has fewer than two answers to compare")
+        self.numbered(self.gold)
         new_agent(self.agent, self.agent_settings, len(names), self.seed)
         return self
+
+    def numbered(self, gold: GoldDuels) -> list[tuple[int | None, int, int]]:
+        """Return the context, the winner and the loser of each known answer by their numbers."""
+        items = {item.name: number for number, item in enumerate(self.items)}
+        contexts = {context.name: number for number, context in enumerate(self.contexts)}
+        pairs = set[tuple[str | None, str, str]]()
+        for known in gold.answers:
+            place = f"the known answer {known.winner!r} before {known.loser!r}"
+            if (known.context is None) == bool(contexts) or (contexts and known.context not in contexts):
+                raise ValueError(f"{place} needs the name of a context" if contexts else f"{place} has no such context")
+            there = items if known.context is None else self.contexts[contexts[known.context]].contents
+            strangers = [name for name in (known.winner, known.loser) if name not in there]
+            if strangers:
+                raise ValueError(f"{place}: {strangers[0]!r} is not an item there")
+            one, other = sorted((known.winner, known.loser))
+            if one == other or (known.context, one, other) in pairs:
+                raise ValueError(f"{place} needs two different items, once")
+            pairs.add((known.context, one, other))
+        return [
+            (None if known.context is None else contexts[known.context], items[known.winner], items[known.loser])
+            for known in gold.answers
+        ]
 
 
 def _unique(kind: str, names: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from fairduel.service.api import operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
 from fairduel.service.logs import log
-from fairduel.service.problems import Problem
+from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +27,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
-_HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +36,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 @dataclass
@@ -183,6 +183,8 @@ class Gate:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if "*" not in self._limits.hosts and name not in self._limits.hosts:
             raise Problem(421, "wrong-host", "The server is not called that; start it with --host-name to allow it.")
+        if "\0" in scope["path"]:  # which PostgreSQL cannot even look for
+            raise not_found("page")
         if scope["method"] in {"GET", "HEAD", "OPTIONS"}:
             return
         if headers.get(b"sec-fetch-site", b"same-origin") not in {b"same-origin", b"none"}:

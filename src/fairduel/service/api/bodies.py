@@ -8,7 +8,10 @@ from fairduel.service.keys import Scope
 from fairduel.service.study import (
     Access,
     DuelSeconds,
+    GoldDuels,
+    LeastViews,
     Line,
+    Models,
     Number,
     Question,
     Settings,
@@ -21,6 +24,7 @@ from fairduel.service.study import (
 )
 
 Answer = Literal["left", "right", "tie", "skip"]
+VoterKind = Literal["person", "model"]
 
 
 class Empty(Strict):
@@ -71,12 +75,16 @@ class SettingsChange(Strict):
     undo_seconds: UndoSeconds = 60
     duel_seconds: DuelSeconds = 3600
     completion_code: Line | None = None
+    least_views: LeastViews = 0
 
 
 class ItemChange(Strict):
-    """Whether an item appears in new duels."""
+    """What to change about an item; what is absent stays."""
 
-    enabled: bool
+    enabled: bool = True
+    priority: bool = False
+    least_views: LeastViews | None = None
+    """How often it is shown before the agent is free; null for as often as the study says."""
 
 
 class VoterChange(Strict):
@@ -86,7 +94,9 @@ class VoterChange(Strict):
 
 
 class Invitations(Strict):
-    """Voters to invite: so many, or with these names."""
+    """Voters to invite: so many people, or people or language models with these names."""
+
+    kind: VoterKind = "person"
 
     count: Annotated[Number, Field(ge=1, le=1000)] | None = None
     names: Annotated[list[Line], Field(min_length=1, max_length=1000)] | None = None
@@ -95,6 +105,8 @@ class Invitations(Strict):
     def _one_of_both(self) -> "Invitations":
         if (self.count is None) == (self.names is None):
             raise ValueError("give either count or names")
+        if self.kind == "model" and self.names is None:
+            raise ValueError("language models need names")
         return self
 
 
@@ -242,11 +254,13 @@ class ShownItem(BaseModel):
     text: str | None
     image: str | None
     enabled: bool
+    priority: bool
+    least_views: int | None
     shown: int
 
 
 class Counts(BaseModel):
-    """Duels by what became of them; ``issued`` is the sum of the next five."""
+    """Duels by what became of them, ``issued`` being the sum of the next five; voters; and how many are models."""
 
     issued: int
     votes: int
@@ -255,6 +269,8 @@ class Counts(BaseModel):
     undone: int
     open: int
     voters: int
+    models: int
+    model_votes: int
 
 
 class StudyReply(Settings):
@@ -266,6 +282,9 @@ class StudyReply(Settings):
     contexts: list[dict[str, Any]]
     access: Access
     repeat_pairs: bool
+    models: Models
+    gold: GoldDuels | None
+    """Null for observers."""
     agent: str
     agent_settings: dict[str, Any]
     seed: int
@@ -285,6 +304,7 @@ class Invitation(BaseModel):
     """An invited voter; the key is shown once."""
 
     voter: str
+    kind: VoterKind
     name: str | None
     key: str
     link: str
@@ -308,12 +328,21 @@ class VoterRow(BaseModel):
 
     voter: str
     label: str
+    kind: VoterKind
     name: str | None
     participant: str | None
     joined: float
     votes: int
     skips: int
     set_aside: bool
+    learned: bool
+    """Whether the agent learns new votes of this voter."""
+    gold: str
+    """How the voter answered gold duels, in words."""
+    gold_right: int
+    gold_of: int
+    gold_low: float | None
+    gold_high: float | None
     flagged: bool | None
     why: str
     log10_evidence: float | None
@@ -411,6 +440,27 @@ class AgentReply(BaseModel):
     sentence: str
 
 
+class ModelAgreement(BaseModel):
+    """How often a language model's votes agree with people's ranking."""
+
+    voter: str
+    agreed: int
+    of: int
+    low: float | None
+    high: float | None
+    sentence: str
+
+
+class ModelResults(BaseModel):
+    """What language models voted, apart from people."""
+
+    votes: int
+    voters: int
+    sentence: str
+    ranking: list[Standing]
+    agreement: list[ModelAgreement]
+
+
 class Results(BaseModel):
     """What the votes say."""
 
@@ -428,6 +478,8 @@ class Results(BaseModel):
     notes: list[str]
     certificates: list[Certificate]
     stopping: list[Stopping]
+    models: ModelResults | None
+    """Null unless language models voted and are kept apart."""
     activity: list[Bar]
     balance: Balance
     agent: AgentReply

@@ -13,7 +13,7 @@ from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service, subject
-from fairduel.service.study import NewStudy
+from fairduel.service.study import GoldDuels, NewStudy
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
@@ -68,7 +68,7 @@ async def create_study(service: guard.Running, _: guard.Operator, body: NewStudy
 async def get_study(service: guard.Running, holder: guard.Reader, study: str) -> Json:
     """Return a study with its items and settings; observers do not see the completion code."""
     found = await call(service, lambda ledger: replies.study_reply(commands.find_study(ledger, study)))
-    return found if holder.scope == "operator" else found | {"completion_code": None}
+    return found if holder.scope == "operator" else found | {"completion_code": None, "gold": None}
 
 
 @router.patch("/studies/{study}", response_model=bodies.StudyReply)
@@ -82,11 +82,15 @@ async def change_study(service: guard.Running, _: guard.Operator, study: str, bo
 async def change_item(
     service: guard.Running, _: guard.Operator, study: str, number: int, body: bodies.ItemChange
 ) -> Json:
-    """Show an item in new duels, or no longer."""
-    return await call(
-        service,
-        lambda ledger: replies.study_reply(commands.change_item(ledger, study, number, enabled=body.enabled)),
-    )
+    """Show an item in new duels or no longer, more often than others, or at least so often."""
+    changes = body.model_dump(exclude_unset=True)
+    return await call(service, lambda ledger: replies.study_reply(commands.change_item(ledger, study, number, changes)))
+
+
+@router.put("/studies/{study}/gold", response_model=bodies.StudyReply)
+async def change_gold(service: guard.Running, _: guard.Operator, study: str, body: GoldDuels) -> Json:
+    """Replace the known answers that test voters, and say how often voters get them."""
+    return await call(service, lambda ledger: replies.study_reply(commands.change_gold(ledger, study, body)))
 
 
 @router.post("/images", status_code=201, response_model=bodies.ImageReply)
@@ -99,10 +103,11 @@ async def upload_image(request: Request, service: guard.Running, _: guard.Operat
 
 @router.post("/studies/{study}/invitations", status_code=201, response_model=bodies.InvitationsReply)
 async def invite(service: guard.Running, _: guard.Operator, study: str, body: bodies.Invitations) -> Json:
-    """Invite voters; each gets a key of their own, which is shown only here."""
+    """Invite people or language models; each gets a key of their own, which is shown only here."""
     names: list[str | None] = list(body.names) if body.names is not None else [None] * (body.count or 0)
-    added = await call(service, lambda ledger: commands.invite(ledger, study, names))
-    return {"invitations": [each | {"link": f"vote/{study}#{each['key']}"} for each in added]}
+    added = await call(service, lambda ledger: commands.invite(ledger, study, names, are_models=body.kind == "model"))
+    shown = {"kind": body.kind}
+    return {"invitations": [each | shown | {"link": f"vote/{study}#{each['key']}"} for each in added]}
 
 
 @router.post("/studies/{study}/observers", status_code=201, response_model=bodies.ObserverReply)
@@ -153,7 +158,7 @@ async def change_voter(
 async def erase_personal(service: guard.Running, _: guard.Operator, study: str, voter: str) -> None:
     """Erase a voter's name, participant id and comments; their votes stay."""
     await call(service, lambda ledger: commands.erase_personal(ledger, study, voter))
-    await asyncio.to_thread(service.ledger.store.checkpoint)
+    await asyncio.to_thread(service.ledger.store.forget)
 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
@@ -167,7 +172,8 @@ async def get_export(service: guard.Running, holder: guard.Reader, study: str, f
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))
     rows = await call(service, lambda ledger: replies.voters(ledger, study, found)) if table == "voters" else []
-    content = exports.export(service.ledger.store.engine, table, form, about, found, rows)
+    hidden = {"gold"} if holder.scope != "operator" else set[str]()
+    content = exports.export(service.ledger.store.engine, table, form, about, found, rows, hidden)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
 
@@ -186,23 +192,24 @@ async def get_events(request: Request, service: guard.Running, _: guard.Reader, 
 async def _events(service: Service, study: str, streams: dict[str, int]) -> AsyncIterator[str]:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(other: str) -> None:
-        if other == study:
+    def tell(other: str | None) -> None:
+        if other in {study, None}:
             loop.call_soon_threadsafe(changed.set)
 
     stop = service.watch(tell)
     streams[study] = streams.get(study, 0) + 1
     try:
         yield _changed(service, study)
-        while True:
+        while not service.is_closed:
             try:
                 await asyncio.wait_for(changed.wait(), _KEEP_ALIVE)
             except TimeoutError:
                 yield ": keep-alive\n\n"
                 continue
             changed.clear()
-            yield _changed(service, study)
-            await asyncio.sleep(_LEAST_PAUSE)
+            if not service.is_closed:
+                yield _changed(service, study)
+                await asyncio.sleep(_LEAST_PAUSE)
     finally:
         stop()
         streams[study] -= 1

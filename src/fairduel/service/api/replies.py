@@ -7,6 +7,7 @@ from sqlalchemy import select
 from fairduel.service import schema
 from fairduel.service.analysis import Analysis
 from fairduel.service.commands import find_study, find_voter
+from fairduel.service.gold import tested
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event
@@ -50,22 +51,38 @@ def counts(study: StudyState) -> Json:
     """Return the study's duels by what became of them."""
     kinds = {"votes": "voted", "skips": "skipped", "expired": "expired", "undone": "undone", "open": "open"}
     numbers = {name: study.counts[kind] for name, kind in kinds.items()}
-    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters)}
+    models = {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
+    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters), **models}
 
 
 def study_reply(study: StudyState) -> Json:
     """Return a study as operators see it."""
     items = [
-        {"number": number, **item.model_dump(), "enabled": study.enabled[number], "shown": study.shown[number]}
+        {"number": number, **item.model_dump(), **study.item_settings(number), "shown": study.shown[number]}
         for number, item in enumerate(study.about.items)
     ]
     return study.about.model_dump() | {
         "study": study.study,
         "created": study.created,
         "items": items,
+        "gold": _gold(study),
         "links": {"vote": f"vote/{study.study}"},
         "counts": counts(study),
     }
+
+
+def _gold(study: StudyState) -> Json:
+    """Return the known answers by their names."""
+    about, gold = study.about, study.gold
+    answers = [
+        {
+            "winner": about.items[winner].name,
+            "loser": about.items[one if winner == other else other].name,
+            "context": None if context is None else about.contexts[context].name,
+        }
+        for (context, one, other), winner in gold.answers.items()
+    ]
+    return {"answers": answers, "first": gold.first, "every": gold.every}
 
 
 def list_studies(ledger: Ledger) -> Json:
@@ -90,10 +107,11 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
     """Return the last analysis, with what is known without one."""
     here = find_study(ledger, study)
     asked, waiting, name = here.learner.agent.asked, here.counts["open"], here.learner.agent.title
-    empty = {
+    empty: Json = {
         "needs": "The votes are being analysed.",
         "sentence": "",
         "basis": "all votes",
+        "models": None,
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
         **{
             name: []
@@ -128,12 +146,15 @@ def voters(ledger: Ledger, study: str, found: Analysis) -> list[Json]:
         {
             "voter": voter.voter,
             "label": labels[voter.voter],
-            "name": known.get((voter.voter, "name")),
+            "kind": "person" if voter.model is None else "model",
+            "name": known.get((voter.voter, "name"), voter.model),
             "participant": known.get((voter.voter, "participant")),
             "joined": voter.joined,
             "votes": voter.votes,
             "skips": voter.skips,
             "set_aside": voter.set_aside,
+            "learned": here.is_learned(voter),
+            **tested(*here.learner.tested(voter.voter)),
             "why": "",
             **_UNKNOWN,
             **found.evidence.get(voter.voter, {}),

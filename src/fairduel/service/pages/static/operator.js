@@ -1,5 +1,8 @@
 // Studies for operators: make one, share it, watch it, act on it.
 import { byId, call, login, make, Problem, root } from "./client.js";
+import { drawGold } from "./gold.js";
+import { drawItems } from "./items.js";
+import { modelForm } from "./models.js";
 import { drawResults, downloads, fetchResults, follow, paragraphs, section, table } from "./results.js";
 
 const view = byId("view"), notice = byId("notice");
@@ -82,7 +85,7 @@ function newStudy() {
 async function showStudy(id) {
   let study = await call("GET", `studies/${id}`);
   title(study.title || study.question);
-  const head = make("div"), results = make("div"), voters = make("div"), items = make("div"), invited = make("div");
+  const head = make("div"), results = make("div"), voters = make("div"), items = make("div"), invited = make("div"), gold = make("div");
   const change = (fields) => async () => { study = await call("PATCH", `studies/${id}`, fields); drawHead(); };
 
   function drawHead() {
@@ -97,25 +100,23 @@ async function showStudy(id) {
   }
 
   function drawLinks(what, made) {
-    invited.replaceChildren(section(what, ...made.map(({ name, link }) => make("p", { class: "link" }, name ? `${name}: ` : "", new URL(link, root).href))));
+    invited.replaceChildren(section(what, ...made.map(({ name, link, text }) => make("p", { class: "link" }, name ? `${name}: ` : "", text ?? new URL(link, root).href))));
   }
 
-  function drawItems() {
-    const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "Change", text: true }];
-    const rows = study.items.map((item) => [item.name, `${item.shown}`, button(item.enabled ? "Leave out" : "Bring back", async () => {
-      study = await call("PATCH", `studies/${id}/items/${item.number}`, { enabled: !item.enabled });
-      drawItems();
-    })]);
-    items.replaceChildren(section("Items", ...paragraphs(["An item left out is not shown again; its votes stay."]), table(columns, rows, (place) => (study.items[place].enabled ? "" : "aside"))));
+  function drawSettings(changed) {
+    study = changed;
+    drawItems(items, study, doing, drawSettings);
+    drawGold(gold, study, doing, drawSettings);
   }
 
   async function drawVoters() {
     const { voters: rows, votes } = await call("GET", `studies/${id}/voters`);
-    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Evidence", text: true }, { name: "Change", text: true }];
+    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Known answers", text: true }, { name: "Evidence", text: true }, { name: "Change", text: true }];
     const percent = (share) => (share == null ? null : `${Math.round(100 * share)}%`);
-    const cells = rows.slice(0, 200).map((row) => [row.name ?? row.participant ?? row.voter.slice(0, 8), `${row.votes}`, `${row.skips}`,
+    const cells = rows.slice(0, 200).map((row) => [`${row.name ?? row.participant ?? row.voter.slice(0, 8)}${row.kind === "model" ? " (model)" : ""}`, `${row.votes}`, `${row.skips}`,
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
+      row.gold ? `${row.gold}${row.learned || row.set_aside || row.kind === "model" ? "" : "; the agent does not learn these votes now"}` : null,
       row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || (row.flagged == null ? "not tested" : "not flagged"),
       button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, { "data-voter": row.voter })]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
@@ -137,9 +138,10 @@ async function showStudy(id) {
     return form;
   }
 
-  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
+  const modelKeys = (made) => drawLinks("Keys of language models (shown once)", made.map(({ name, key }) => ({ name, text: key })));
+  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
   drawHead();
-  drawItems();
+  drawSettings(study);
   let drawnAt = -1;
   events = follow(id, async () => {
     try {

@@ -1,5 +1,6 @@
 // The results of a study, as operators and observers see them; drawn again whenever the server says that they changed.
 import { call, make, root } from "./client.js";
+import { modelResults } from "./models.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const number = new Intl.NumberFormat("en");
@@ -66,6 +67,11 @@ function activity(bars) {
 const tiles = (values) => make("dl", { class: "tiles" },
   ...Object.entries(values).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 
+/** Votes and voters; people and language models separately if there are models. */
+const cast = ({ votes, voters, models, model_votes: theirs }) => (models
+  ? { "Votes of people": number.format(votes - theirs), "Votes of models": number.format(theirs), People: number.format(voters - models), Models: number.format(models) }
+  : { Votes: number.format(votes), Voters: number.format(voters) });
+
 /** Draw the results into an element. */
 export function drawResults(element, results) {
   const { counts } = results;
@@ -74,8 +80,9 @@ export function drawResults(element, results) {
   element.replaceChildren(
     make("p", { class: "answer" }, answer),
     ...paragraphs(results.stopping.map(({ sentence }) => sentence)),
-    tiles({ Votes: number.format(counts.votes), Voters: number.format(counts.voters), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
+    tiles({ ...cast(counts), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ...paragraphs(results.details), ranking(results.ranking), ...paragraphs(notes))] : []),
+    ...modelResults(results, ranking),
     ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
     ...(results.certificates.length ? [section("What it would take to change the winner", ...paragraphs(results.certificates.map(({ sentence }) => sentence)))] : []),
     ...(results.activity.length ? [section("Votes over time", activity(results.activity))] : []),
