@@ -16,10 +16,10 @@ from pathlib import Path
 
 from fairduel.core import compiling
 from fairduel.errors import FairduelError
-from fairduel.service.analysis import Analysis, Subject, analyse
 from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
 from fairduel.service.store import Store
+from fairduel.service.subjects import Analysis, Subject
 
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
 _NICE = 10
@@ -180,12 +180,16 @@ class Analyst:
         subject, position, votes = self._describe(study)
         if votes > _FEW_VOTES:
             return self._helper.analyse(subject, position)
+        from fairduel.service.analysis import analyse  # noqa: PLC0415  # slow: a server should be ready soon
+
         with self._store.engine.connect() as connection:
             return analyse(connection, subject, position)
 
 
 def main() -> None:
     """Answer the requests of a :class:`Helper` until it is gone, one JSON object per line each way."""
+    from fairduel.service.analysis import analyse  # noqa: PLC0415  # as above
+
     os.nice(_NICE)
     compiling.skip_compile_notice()
     replies, sys.stdout = sys.stdout, sys.stderr

@@ -10,9 +10,9 @@ import polars as pl
 from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis, Subject
 from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.text import cell_text
 
 Table = Literal["votes", "duels", "comments", "voters", "ranking", "log"]

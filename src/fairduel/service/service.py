@@ -14,7 +14,6 @@ from sqlalchemy import select
 
 from fairduel.duel import Outcome
 from fairduel.service import voting
-from fairduel.service.analysis import Subject
 from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
 from fairduel.service.learner import Learner
@@ -23,6 +22,7 @@ from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
 from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
+from fairduel.service.subjects import Subject
 
 Json = dict[str, Any]
 
