@@ -65,7 +65,7 @@ class Server:
                 if reply.status == 200:
                     break
             time.sleep(0.005)
-        self.seconds_to_ready = time.perf_counter() - self.began
+        self.seconds_to_ready, self.cpu_to_ready = time.perf_counter() - self.began, self.cpu_seconds
 
     def __enter__(self):
         return self
@@ -273,7 +273,7 @@ def measure_memory(folder, scale):
 def measure_recovery(folder, scale):
     """How long a killed server takes to be ready again, from its start, without losing a vote."""
     votes = int(100_000 * scale)
-    study, tallies, times = fill(folder, votes, FEW, 0), [], []
+    study, tallies, times, cpu = fill(folder, votes, FEW, 0), [], [], []
     server = Server(folder)
     for _ in range(3):
         tally, _ = load(server, study, seconds=2)
@@ -282,10 +282,12 @@ def measure_recovery(folder, scale):
         server = Server(folder)
         tallies.append(tally)
         times.append(server.seconds_to_ready)
+        cpu.append(server.cpu_to_ready)
     with server:
         pass
     check_durable(folder, *tallies)
     yield Row(f"ready after SIGKILL at {votes:,} votes, slowest of {len(times)}", max(times), "s", 2)
+    yield Row("CPU time of that", max(cpu), "s")
 
 
 def measure_overload(folder, scale):

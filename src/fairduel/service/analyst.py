@@ -201,8 +201,11 @@ def main() -> None:
                 reply = asdict(analyse(connection, subject, request["position"]))
         except Exception as error:  # noqa: BLE001  # the server logs it
             reply = {"error": f"{type(error).__name__}: {error}"}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+        try:
+            replies.write(json.dumps(reply) + "\n")
+            replies.flush()
+        except BrokenPipeError:  # the server was killed
+            os._exit(0)
 
 
 if __name__ == "__main__":
