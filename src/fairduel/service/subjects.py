@@ -1,10 +1,14 @@
-"""What an analysis is given, and what it finds; apart from how, which takes long to import."""
+"""What analyses and jobs are given and find; apart from how, which takes long to import."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 Json = dict[str, Any]
+Attack = Literal["promote", "demote", "half-honest", "omnipresent", "inverters", "random votes"]
+"""As in :func:`fairduel.votes.stress_tests.inject`, but on duels that the agent chooses."""
+MOST_ACCOUNTS, MOST_VOTES_EACH = 100, 64
+"""What a campaign may use if the study sets no limit."""
 
 
 @dataclass(frozen=True)
