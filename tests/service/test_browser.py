@@ -327,6 +327,24 @@ def test_wrong_links_say_so(server, browser):
         page.get_by_role("heading", name="New study").wait_for()
 
 
+def test_markup_in_names_and_texts_is_shown_as_text(server, browser):
+    address, operator = server
+    attack = "<img src=nowhere onerror='window.attacked = 1'><script>window.attacked = 1</script>"
+    items = [{"name": attack}, {"name": "plain", "text": f"{attack} text"}]
+    name = study(operator, items=items, title=attack, question=attack, instructions=attack)
+    with tab(browser) as page:
+        page.goto(f"{address}vote/{name}")
+        page.click("#start")
+        progress(page, "0 votes")
+        assert {page.inner_text("#left .lines"), page.inner_text("#right .lines")} == {attack, f"{attack} text"}
+        press(page, "ArrowLeft")
+        wait_for(lambda: votes(operator, name) == 1)
+        for there in (f"vote/{name}", f"?study={name}#{operator.key}"):
+            page.goto(address + there)
+            page.get_by_text(attack, exact=True).first.wait_for()
+            assert page.evaluate("window.attacked === undefined && !document.querySelector('img[src=nowhere]')")
+
+
 @pytest.mark.parametrize(("width", "colours"), SIZES)
 def test_pages_are_accessible_and_fit_the_screen(server, browser, width, colours):
     address, operator = server

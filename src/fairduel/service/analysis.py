@@ -224,9 +224,10 @@ def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
     """
     if len(times) == 0:
         return []
-    span = float(times[-1] - times[0])
+    first = float(times.min())  # imported votes may be older than those before them
+    span = float(times.max()) - first
     width = next((width for width in _WIDTHS if span / width < _MOST_BARS), math.ceil(span / _MOST_BARS))
-    begin = math.floor(times[0] / width)
+    begin = math.floor(first / width)
     counts = np.bincount((times // width - begin).astype(np.int64))
     return [
         {"from": float((begin + bar) * width), "seconds": width, "votes": int(count)}

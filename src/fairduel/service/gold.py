@@ -58,6 +58,11 @@ class Gold:
         """Read it from the event that records it."""
         return cls(known_answers(body), body["first"], body["every"])
 
+    def to_body(self) -> dict[str, Any]:
+        """Return what :meth:`from_body` reads."""
+        answers = [[context, winner, one + other - winner] for (context, one, other), winner in self.answers.items()]
+        return {"answers": answers, "first": self.first, "every": self.every}
+
 
 def known_answers(body: Mapping[str, Any]) -> dict[Compared, int]:
     """Return the better item by context and pair.

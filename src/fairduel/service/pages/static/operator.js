@@ -3,7 +3,9 @@ import { byId, call, login, make, Problem, root } from "./client.js";
 import { manipulation } from "./cost.js";
 import { drawGold } from "./gold.js";
 import { drawItems } from "./items.js";
+import { manage } from "./manage.js";
 import { modelForm } from "./models.js";
+import { newStudy } from "./newstudy.js";
 import { redTeam } from "./redteam.js";
 import { drawResults, downloads, fetchResults, folded, follow, paragraphs, redraw, section, table } from "./results.js";
 import { askSetAside } from "./setaside.js";
@@ -11,7 +13,8 @@ import { askSetAside } from "./setaside.js";
 const view = byId("view"), notice = byId("notice");
 const say = (text) => { notice.textContent = text; };
 const when = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-const who = ({ name, participant, label, kind }) => (kind === "model" ? `${name ?? label} (model)` : name ?? participant ? `${name ?? participant} (${label})` : label);
+const called = ({ name, participant, label, kind }) => (kind === "model" ? `${name ?? label} (model)` : name ?? participant ? `${name ?? participant} (${label})` : label);
+const who = (row) => `${called(row)}${row.imported ? " (imported)" : ""}`;
 const FIRST_VOTERS = 12; // the others are folded
 let events = null;
 
@@ -47,42 +50,17 @@ async function showStudies() {
   title("Studies");
   const rows = studies.map((each) => [
     make("a", { href: `?study=${each.study}`, onclick: doing(() => go(each.study)) }, each.title || each.question),
-    state(each.state), `${each.items}`, `${each.votes}`, `${each.voters}`, when(each.created)]);
+    state(each.state), `${each.items}`, split(each.votes, each.model_votes), split(each.voters, each.models), when(each.created)]);
   const columns = [{ name: "Study", text: true }, { name: "State", text: true }, { name: "Items" }, { name: "Votes" }, { name: "Voters" }, { name: "Made" }];
-  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy());
+  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy({ doing, say, made: (study) => go(study.study) }));
 }
 
+const split = (all, models) => (models ? `${all - models} + ${models} by models` : `${all}`);
 const state = (name) => make("span", { class: `state ${name}` }, name);
 
 function field(id, label, input) {
   input.id = id;
   return [make("label", { for: id }, label), input];
-}
-
-function newStudy() {
-  const access = make("select", {}, ...[["link", "anyone with the link"], ["invitation", "people I invite"], ["participant", "a crowd platform (participant id in the link)"]]
-    .map(([value, text]) => make("option", { value }, text)));
-  const pictures = make("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", multiple: true });
-  const form = make("form", {},
-    ...field("question", "Question", make("input", { required: true, maxlength: "500", size: "50", placeholder: "Which is better?" })),
-    ...field("items", "Items, one per line", make("textarea", { placeholder: "tea\nmilk\njuice" })),
-    ...field("pictures", "Or pictures", pictures),
-    ...field("access", "Who may vote", access),
-    ...field("votes", "Answers per voter (empty: no limit)", make("input", { type: "number", min: "1", max: "100000" })),
-    make("p", {}, make("button", { class: "main" }, "Make the study")));
-  form.addEventListener("submit", doing(async () => {
-    const lines = byId("items").value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const items = lines.map((name) => ({ name }));
-    for (const file of pictures.files) {
-      say(`Sending ${file.name} …`);
-      items.push({ name: file.name.replace(/\.[^.]*$/, ""), image: (await call("POST", "images", file, { "Content-Type": file.type })).image });
-    }
-    const question = byId("question").value.trim();
-    const made = await call("POST", "studies", { question, items, access: access.value, votes_per_voter: Number(byId("votes").value) || null });
-    await go(made.study);
-    say("The study is open.");
-  }));
-  return section("New study", form);
 }
 
 // ---------------------------------------------------------------- one study
@@ -148,7 +126,7 @@ async function showStudy(id) {
 
   const team = redTeam(study, jobs);
   const modelKeys = (made) => drawLinks("Keys of language models (shown once)", made.map(({ name, key }) => ({ name, text: key })));
-  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, manipulation(study, jobs), team.element, items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
+  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, manipulation(study, jobs), team.element, items, manage(study, { doing, say, go, changed: (now) => { study = now; title(study.title || study.question); drawHead(); } }), downloads(id, ["votes", "duels", "comments", "voters", "ranking", "trl", "log"]));
   drawHead();
   drawSettings(study);
   let drawnAt = "";

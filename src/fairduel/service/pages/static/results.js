@@ -77,6 +77,7 @@ function numbers({ counts, ranking: [first], stopping: [race] }) {
   return tiles({
     ...cast(counts),
     ...(first ? { [`${first.item} is the best`]: percent(first.best) } : {}), ...(needed ? { "Votes still needed": needed } : {}),
+    ...(counts.imported && { "Imported votes": number.format(counts.imported) }),
     Skipped: number.format(counts.skips), "Open duels": number.format(counts.open),
   });
 }
@@ -133,8 +134,10 @@ export function drawResults(element, results) {
   );
 }
 
+const LABELS = { trl: "Preferences (TRL)" };
+
 export function downloads(study, tables) {
-  return make("section", { class: "screen" }, make("h2", {}, "Download"), ...tables.map((name) => make("p", {}, `${name[0].toUpperCase()}${name.slice(1)}: `,
+  return make("section", { class: "screen" }, make("h2", {}, "Download"), ...tables.map((name) => make("p", {}, `${LABELS[name] ?? name[0].toUpperCase() + name.slice(1)}: `,
     ...["csv", "jsonl", "parquet"].flatMap((format) => [make("a", { href: new URL(`api/studies/${study}/exports/${name}.${format}`, root).href, download: true }, format.toUpperCase()), " "]))));
 }
 
