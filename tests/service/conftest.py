@@ -8,16 +8,9 @@ import pytest
 from fairduel.service import learner
 from fairduel.service.locations import database
 from helpers.booth import Booth, Clock
-from helpers.clusters import cluster, new_database
+from helpers.clusters import new_database
 from helpers.servers import Launcher
 from helpers.torture import Trial
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """The address of a PostgreSQL that runs while tests need it."""
-    with cluster() as url:
-        yield url
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1} | {
         "models": 0,
         "model_votes": 0,
+        "imported": 0,
     }
 
 
@@ -162,7 +163,9 @@ def test_results_come_from_the_recorded_votes(operator, app, study):
     assert found["needs"] is None
     assert sum(bar["votes"] for bar in found["activity"]) == 30
     assert found["balance"]["left"] + found["balance"]["right"] == 30
-    assert [each["item"] for each in found["certificates"]] == [found["ranking"][0]["item"]]
+    assert [each["item"] for each in found["certificates"]] == [each["item"] for each in found["ranking"]]
+    assert [each["rank"] for each in found["certificates"]] == [1, 2, 3, 4]
+    assert sum(pair["duels"] for pair in found["agent"]["pairs"]) == found["agent"]["lately"] == 30
     assert [each["leader"] for each in found["stopping"]] == [found["ranking"][0]["item"]]
     rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
     assert [row["votes"] for row in rows] == [6] * 5
@@ -259,7 +262,8 @@ def test_gold_duels_and_items_over_http(app, operator, voter, study):
     seen = operator.post(f"/api/studies/{study}/observers", json={}).json()
     observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
     assert observer.get(f"/api/studies/{study}").json()["gold"] is None
-    assert "gold" not in observer.get(f"/api/studies/{study}/exports/duels.csv").text
+    hidden = json.loads(observer.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()[0])
+    assert hidden.keys() == json.loads(rows[0]).keys() - {"gold", "weight", "agent_weight"}
     for client in (observer, voter):
         assert problem(client.put(f"/api/studies/{study}/gold", json=known)) == (404, "not-found")
     stranger = {"answers": [{"winner": "tea", "loser": "coffee"}]}

@@ -79,6 +79,23 @@ def test_what_cannot_be_repeated_is_not(server):
     assert sum(each["question"] == "Made once?" for each in studies) == 1
 
 
+@pytest.mark.usefixtures("impatient")
+def test_after_a_proxy_lost_the_answer_only_what_is_safe_is_repeated(server):
+    statuses = [502, 504]
+
+    class Lossy(httpx.HTTPTransport):
+        def handle_request(self, request):
+            return httpx.Response(statuses.pop()) if statuses else super().handle_request(request)
+
+    with Client(*server, transport=Lossy()) as client:
+        for _ in range(2):
+            with pytest.raises(Problem):
+                client.create_study(question="Which?", items=ITEMS)
+        study = client.create_study(question="Which?", items=ITEMS).study
+        statuses += [502, 504]
+        assert client.study(study).question == "Which?"
+
+
 def test_refusals_are_problems(server):
     with Client(server[0], "wrong") as client, pytest.raises(Problem, match="valid key") as refused:
         client.results("none")

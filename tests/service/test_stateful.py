@@ -28,7 +28,9 @@ class Voting(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.booth = Booth(self.new_location(), Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
+        known = [{"winner": "item 3", "loser": "item 0"}, {"winner": "item 1", "loser": "item 2"}]
+        about = {"items": 4, "repeat_pairs": True, "duel_seconds": 100, "least_views": 2}
+        self.booth = Booth(self.new_location(), Clock(), about | {"gold": {"answers": known, "first": 2, "every": 2}})
         self.duels = {}  # id → [voter, status, answer, key]
         self.last = dict.fromkeys(range(4))
         self.keys = 0
