@@ -98,7 +98,7 @@ def win_rates(votes):
 def main(seeds=20):
     names = ["10 of 50 voters", "who asks", "who names the best item", *(f"gap {gap}" for gap in GAPS)]
     print(*names, sep=" | ")
-    cells = [("liars", "sceptic"), ("tastes", "sceptic"), ("liars", "maxpairucb"), ("liars", "random-pairs")]
+    cells = [*(("liars", agent) for agent in AGENTS), ("tastes", "sceptic")]
     rows = []
     for crowd, agent in cells:
         found = {
