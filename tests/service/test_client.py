@@ -5,6 +5,8 @@ import random
 import httpx
 import pytest
 
+from fairduel.service.api.app import Limits
+from fairduel.service.api.guard import RateLimit
 from fairduel.service.client import Client, UnreachableError
 from fairduel.service.local import local_server
 from fairduel.service.problems import Problem
@@ -35,7 +37,8 @@ class Unreliable(httpx.HTTPTransport):
 
 @pytest.fixture(scope="module")
 def server():
-    with local_server() as found:
+    free = RateLimit(1e9, 1e9)
+    with local_server(limits=Limits(address=free, joins=free, voter=free)) as found:
         yield found
 
 
@@ -45,7 +48,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr("fairduel.service.client._LONGEST_PAUSE", 0.01)
 
 
-@torture(9, "10 % of requests and 30 % of replies are lost; the client retries", small=30, full=2001, unit="votes")
+@torture(9, "10 % of requests and 30 % of replies are lost; the client retries", small=30, full=1500, unit="votes")
 @pytest.mark.usefixtures("impatient")
 def test_with_many_answers_lost_every_vote_counts_once(trial, server):
     transport = Unreliable(0)
