@@ -6,14 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, demo, jobs, voting, what_if
+from fairduel.service import commands, demo, jobs, schema, voting, what_if
 from fairduel.service.analysis import recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.asking import asking
 from fairduel.service.helpers import spelled
+from fairduel.service.imports import CastVote, Import, import_votes
 from fairduel.service.job_process import compute
 from fairduel.service.keys import Holder
 from fairduel.service.locations import reading
@@ -252,6 +254,19 @@ def test_what_the_agent_asks_adds_up(connection, subject, study):
     top = found["pairs"][0]
     assert f"{top['duels']} compared {top['one']} with {top['other']}" in found["sentences"][0]
     assert asking(connection, "nothing", subject.items, ranking) == {"lately": 0, "pairs": [], "sentences": []}
+
+
+def test_the_agent_did_not_ask_gold_and_imported_duels(new_booth):
+    booth = new_booth(gold={"answers": [{"winner": "item 0", "loser": "item 4"}], "first": 1, "every": 2})
+    booth.vote(8)
+    cast = [CastVote(1, 2, "left", f"someone {number}", None, None, None) for number in range(60)]
+    booth.run(import_votes, booth.study, Import(cast))
+    voters = {holder.voter for holder in booth.voters}
+    with reading(booth.folder) as connection:
+        found = asking(connection, booth.study, [item.name for item in booth.state.about.items], None)
+        duels = connection.execute(select(schema.duels)).all()
+    own = [row for row in duels if row.weight > 0.0 and row.repeats is None and row.voter in voters]
+    assert 0 < found["lately"] == len(own) < len(duels) - 60
 
 
 # ---------------------------------------------------------------------------- jobs
