@@ -15,6 +15,7 @@ from sqlalchemy import select
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.service import schema
+from fairduel.service.asking import IMPORT_KEY
 from fairduel.service.commands import MOST_VOTERS, change_item, create_study, find_study
 from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.keys import first_is_left, new_id
@@ -230,7 +231,7 @@ def import_votes(ledger: Ledger, study: str, imported: Import) -> tuple[StudySta
         if name in imported.set_aside:
             ledger.append(Kind.VOTER_CHANGED, study, {"voter": voter, "set_aside": True})
     for number, vote in enumerate(votes):
-        _record(ledger, found, ids[vote.voter], vote, f"import-{number}", sides_known=imported.sides_known)
+        _record(ledger, found, ids[vote.voter], vote, f"{IMPORT_KEY}{number}", sides_known=imported.sides_known)
     ledger.append(Kind.IMPORTED, study, {"digest": digest, "votes": len(votes), "voters": len(names)})
     return found, bool(imported.set_aside)
 
