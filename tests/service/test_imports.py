@@ -236,6 +236,19 @@ def test_an_import_needs_an_operator_a_type_and_a_known_ending(operator):
     assert {row["name"] for row in rows} == {"Ann", "Bob"}
 
 
+def test_votes_without_voters_or_sides(service, tmp_path):
+    """Every vote of an unknown voter is someone's own, and a winner that was always named first gets a random side."""
+    path = tmp_path / "games.csv"
+    path.write_text("winner,loser\n" + "01,tea\n" * 40)
+    about = NewStudy.model_validate(ABOUT)
+    study, _ = run(service, imports.create_with_votes, about, imports.read_import(path, about))
+    rows = duels(service, study)
+    assert len({row.voter for row in rows}) == len(study.voters) == 40
+    winners = {(row.first if (row.answer == "left") == row.first_is_left else row.second) for row in rows}
+    assert winners == {NAMES.index("01")}
+    assert 5 < sum(row.answer == "left" for row in rows) < 35
+
+
 def test_a_context_without_an_answer_is_refused(tmp_path):
     about = NewStudy.model_validate(ABOUT | {"contexts": CONTEXTS})
     path = tmp_path / "votes.csv"
