@@ -22,11 +22,11 @@ from fairduel.service.locations import connect, database, open_postgres
 in_both = pytest.mark.parametrize("new_location", ["folder", "postgres"], indirect=True)
 """Runs a test with a folder and with a database."""
 PASSWORD = "not to be shown"
-_PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
+_PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 _NUMBERS = itertools.count()
 
 
-def programs():
+def _programs():
     """The folder of the newest PostgreSQL's programs, or None."""
     found = [Path(shutil.which("initdb")).parent] if shutil.which("initdb") else []
     found += [path for place in _PLACES for path in Path("/").glob(place[1:])]
@@ -46,7 +46,8 @@ def _free_port():
 @contextmanager
 def cluster():
     """Run a PostgreSQL that asks for a password; yields the address of its database, or skips where there is none."""
-    found = programs()
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
+    found = _programs()
     if found is None:
         pytest.skip("there is no PostgreSQL on this machine: install postgresql")
     as_other = []  # PostgreSQL refuses to run as root

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 
-from fairduel.service import analyst, demo
+from fairduel.service import analyst, commands, demo
 from fairduel.service.analysis import analyse
 from fairduel.service.service import Service, subject
 
@@ -30,6 +30,7 @@ def voted(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "_PAUSE", 3600.0)
     service = Service(tmp_path)
     simulated = demo.Demo(service, 0)
+    service.ledger.run(lambda ledger: commands.invite(ledger, simulated.study, ["gpt-x"], are_models=True))
     for _ in range(60):
         simulated.vote()
     yield service, simulated

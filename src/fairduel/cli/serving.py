@@ -142,6 +142,7 @@ def _serve(app: Any, listener: socket.socket, place: Place) -> None:
         forwarded_allow_ips=place.proxies,
         root_path=place.root_path,
         timeout_graceful_shutdown=3,
+        ws="none",
     )
     uvicorn.Server(config).run(sockets=[listener])
 

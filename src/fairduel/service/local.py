@@ -14,18 +14,19 @@ from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.members import App
 from fairduel.service.service import Service
+from fairduel.service.store import Store
 
 
 @contextmanager
-def local_server(folder: Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
+def local_server(where: Store | Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
     """Run a server on a free port of this machine; yields its address and the operator's key.
 
     Args:
-        folder: The store; a temporary one by default.
+        where: The store or its folder; a temporary one by default.
         limits: How much the server takes.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        service = Service(folder or Path(temporary))
+        service = Service(where or Path(temporary))
         try:
             key = service.ledger.run(commands.replace_operator)
             with serving(create_app(service, limits=limits)) as url:

@@ -1,6 +1,5 @@
 """Several servers of one PostgreSQL database: one leads, the others forward to it and are ready to take over."""
 
-import ipaddress
 import logging
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -17,6 +16,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 _POLL_SECONDS = 0.25
+_ANY = {"0.0.0.0", "::"}  # noqa: S104  # not to listen there, but to see that someone does
 
 
 class Member:
@@ -84,7 +84,7 @@ class Member:
             self.leader = self._session.leader()
 
     def _step_up(self, session: Session) -> None:
-        host = session.own_address() if ipaddress.ip_address(self._address).is_unspecified else self._address
+        host = session.own_address() if self._address in _ANY else self._address
         store = PostgresStore(session, f"http://{f'[{host}]' if ':' in host else host}:{self._port}")
         self._service = Service(store)
         self._service.ledger.run(lambda ledger: session.limit_silence(ledger.connection()))

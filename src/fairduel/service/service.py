@@ -15,10 +15,12 @@ from fairduel.service import voting
 from fairduel.service.analysis import Subject
 from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
+from fairduel.service.jobs import Jobs
 from fairduel.service.learner import Learner
 from fairduel.service.ledger import Ledger
 from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
+from fairduel.service.state import StudyState
 from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
 
@@ -49,6 +51,7 @@ class Service:
         self._watchers: list[Callable[[str | None], None]] = []
         self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
         self.analyst = Analyst(self.ledger.store, self._describe, self._announce)
+        self.jobs = Jobs(self.ledger.store.where, self._announce)
         self.ledger.listen(self._changed)
         for study in list(self.ledger.state.studies.values()):
             self.analyst.want(study.study)
@@ -63,6 +66,7 @@ class Service:
         for stop in self._at_end:
             stop()
         self._refolds.shutdown(cancel_futures=True)
+        self.jobs.close()
         self.analyst.close()
         self.ledger.close()
 
@@ -112,9 +116,13 @@ class Service:
 
 def subject(ledger: Ledger, study: str) -> Subject:
     """Return what an analysis needs to know about a study."""
-    found = find_study(ledger, study)
+    return subject_of(find_study(ledger, study))
+
+
+def subject_of(found: StudyState) -> Subject:
+    """Return what an analysis needs to know about a study, given its state."""
     return Subject(
-        study=study,
+        study=found.study,
         items=[item.name for item in found.about.items],
         contexts=[context.name for context in found.about.contexts],
         labels={

@@ -19,7 +19,7 @@ from fairduel.service.postgres import Leader
 from fairduel.service.problems import Problem, nobody_leads, unconfirmed
 
 CALLER = b"fairduel-caller"
-_PER_CONNECTION = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+_PER_CONNECTION = {b"connection", b"expect", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 _NOT_FORWARDED = _PER_CONNECTION | {CALLER, b"forwarded", b"x-forwarded-for", b"x-forwarded-proto"}
 _NOT_RETURNED = _PER_CONNECTION | {b"date"}  # the server sets its own
 _TIMEOUT = {"connect": 2.0, "pool": 2.0, "write": 10.0, "read": 20.0}  # seconds; streams say something every 15

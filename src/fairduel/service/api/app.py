@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from fairduel import __version__
 from fairduel.errors import FairduelError
 from fairduel.service import pages
-from fairduel.service.api import content, operators, voters
+from fairduel.service.api import content, jobs, operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
 from fairduel.service.logs import log
@@ -86,6 +86,7 @@ def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
     app.include_router(voters.router)
     app.include_router(operators.router)
     app.include_router(content.router)
+    app.include_router(jobs.router)
     app.add_exception_handler(FairduelError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)

@@ -242,6 +242,9 @@ class ListedStudy(BaseModel):
     items: int
     votes: int
     voters: int
+    models: int
+    """How many of the voters are language models."""
+    model_votes: int
 
 
 class ListedStudies(BaseModel):
@@ -365,10 +368,11 @@ class VotersReply(BaseModel):
 
 
 class Certificate(BaseModel):
-    """How many false votes, or lying voters, change a first place; see :class:`fairduel.votes.Certificate`."""
+    """How many false votes, or lying voters, change a rank; see :class:`fairduel.votes.Certificate`."""
 
     item: str
     group: str
+    rank: int
     votes_proven: int
     votes_found: int | None
     voters_proven: int | None
@@ -434,13 +438,25 @@ class Bar(BaseModel):
     votes: int
 
 
+class AskedPair(BaseModel):
+    """How often two items were compared lately, and whether their order is settled; null without a ranking."""
+
+    one: str
+    other: str
+    duels: int
+    settled: bool | None
+
+
 class AgentReply(BaseModel):
-    """What the agent has asked."""
+    """What the agent has asked; ``pairs`` and ``sentences`` are about its last duels, which are ``lately`` many."""
 
     name: str
     asked: int
     open: int
     sentence: str
+    lately: int
+    pairs: list[AskedPair]
+    sentences: list[str]
 
 
 class ModelAgreement(BaseModel):

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from fairduel.service import commands, exports
 from fairduel.service.analysis import Subject
-from fairduel.service.api import bodies, guard, replies
+from fairduel.service.api import bodies, guard, jobs, replies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
@@ -76,7 +76,10 @@ async def get_study(service: guard.Running, holder: guard.Reader, study: str) ->
 async def change_study(service: guard.Running, _: guard.Operator, study: str, body: bodies.SettingsChange) -> Json:
     """Change settings, or pause, open or close a study."""
     changes = body.model_dump(exclude_unset=True)
-    return await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    reply = await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    if "votes_per_voter" in changes:
+        await jobs.update_cost(service, study)
+    return reply
 
 
 @router.patch("/studies/{study}/items/{number}", response_model=bodies.StudyReply)
@@ -99,6 +102,7 @@ async def invite(service: guard.Running, _: guard.Operator, study: str, body: bo
     """Invite people or language models; each gets a key of their own, which is shown only here."""
     names: list[str | None] = list(body.names) if body.names is not None else [None] * (body.count or 0)
     added = await call(service, lambda ledger: commands.invite(ledger, study, names, are_models=body.kind == "model"))
+    await jobs.update_cost(service, study)
     shown = {"kind": body.kind}
     return {"invitations": [each | shown | {"link": f"vote/{study}#{each['key']}"} for each in added]}
 

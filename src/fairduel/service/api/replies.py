@@ -51,9 +51,13 @@ def counts(study: StudyState) -> Json:
     """Return the study's duels by what became of them."""
     kinds = {"votes": "voted", "skips": "skipped", "expired": "expired", "undone": "undone", "open": "open"}
     numbers = {name: study.counts[kind] for name, kind in kinds.items()}
-    models = {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
-    others = {"voters": len(study.voters), **models, "imported": sum(study.imports.values())}
+    others = {"voters": len(study.voters), **_models(study), "imported": sum(study.imports.values())}
     return {"issued": sum(numbers.values()), **numbers, **others}
+
+
+def _models(study: StudyState) -> Json:
+    """Return how many of the voters and of the votes are language models'."""
+    return {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
 
 
 def study_reply(study: StudyState) -> Json:
@@ -105,6 +109,7 @@ def list_studies(ledger: Ledger) -> Json:
             "items": len(study.about.items),
             "votes": study.counts["voted"],
             "voters": len(study.voters),
+            **_models(study),
         }
         for study in ledger.state.studies.values()
     ]
@@ -121,12 +126,14 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
         "basis": "all votes",
         "models": None,
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+        "asking": {"lately": 0, "pairs": [], "sentences": []},
         **{
             name: []
             for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
         },
     }
-    return (found.results or empty) | {
+    known = found.results or empty
+    return known | {
         "position": ledger.state.position,
         "computed": found.computed,
         "stale": stale,
@@ -136,6 +143,7 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
             "asked": asked,
             "open": waiting,
             "sentence": f"{name} has asked {asked:,} duels; {waiting:,} are waiting for an answer.",
+            **known["asking"],
         },
         "counts": counts(here),
     }
