@@ -15,7 +15,7 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, exports, imports, maintenance, schema, voting
+from fairduel.service import commands, exports, imports, maintenance, red_team, schema, voting
 from fairduel.service.analysis import Analysis, analyse, recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
@@ -247,6 +247,12 @@ def test_votes_without_voters_or_sides(service, tmp_path):
     winners = {(row.first if (row.answer == "left") == row.first_is_left else row.second) for row in rows}
     assert winners == {NAMES.index("01")}
     assert 5 < sum(row.answer == "left" for row in rows) < 35
+    about = run(service, subject, study.study)
+    with service.ledger.store.engine.connect() as connection:
+        found = analyse(connection, about, 0)
+        assert red_team._gap(recorded_votes(connection, about)) == 1.0
+    assert found.results["activity"] == []  # nobody knows when they were cast
+    assert {row["seconds_per_vote"] for row in found.evidence.values()} <= {None}
 
 
 def test_a_context_without_an_answer_is_refused(tmp_path):
