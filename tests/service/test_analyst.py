@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 
@@ -59,3 +61,9 @@ def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(vot
     began = time.monotonic()
     found.close()
     assert time.monotonic() - began < 2.0
+
+
+def test_a_server_starts_without_what_only_analyses_need():
+    slow = "{'matplotlib', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
+    code = f"import sys, fairduel.cli.live, fairduel.cli.serving; print(sorted({slow} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -14,6 +14,7 @@ from fairduel.errors import FairduelError
 from fairduel.service import models, schema
 from fairduel.service.asking import asking
 from fairduel.service.gold import GOLD_WEIGHT
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -37,48 +38,6 @@ _EVIDENCE = (
     "hasty",
 )
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What an analysis needs to know about a study."""
-
-    study: str
-    items: Sequence[str]
-    contexts: Sequence[str]
-    labels: dict[str, str]
-    """What voters are called, by id."""
-    set_aside: frozenset[str]
-    models: frozenset[str] = frozenset()
-    """The voters that are language models."""
-    counts_models: bool = False
-    """Whether language models are ranked with people."""
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether there are language models that are ranked apart from people."""
-        return bool(self.models) and not self.counts_models
-
-    def to_json(self) -> Json:
-        """Return it as JSON values."""
-        return vars(self) | {"set_aside": sorted(self.set_aside), "models": sorted(self.models)}
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        """Read it from JSON values."""
-        return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The results of a study at one position of the log."""
-
-    position: int = 0
-    computed: float | None = None
-    votes: int = 0
-    results: Json = field(default_factory=dict)
-    evidence: dict[str, Json] = field(default_factory=dict)
-    """Columns about each voter, by id."""
 
 
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:

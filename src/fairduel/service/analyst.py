@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from fairduel.errors import FairduelError
-from fairduel.service.analysis import Analysis, Subject, analyse
 from fairduel.service.helpers import Json, Tell, answer_requests, spelled, start_helper
 from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
 from fairduel.service.store import Store
+from fairduel.service.subjects import Analysis, Subject
 
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
 _REST = 3.0  # after an analysis, as a multiple of its time
@@ -167,11 +167,15 @@ class Analyst:
         subject, position, votes = self._describe(study)
         if votes > _FEW_VOTES:
             return self._helper.analyse(subject, position)
+        from fairduel.service.analysis import analyse  # noqa: PLC0415  # slow: a server should be ready soon
+
         with self._store.engine.connect() as connection:
             return analyse(connection, subject, position)
 
 
 def _answer(request: Json, _: Tell) -> Json:
+    from fairduel.service.analysis import analyse  # noqa: PLC0415  # as above
+
     with reading(location(request["where"])) as connection:
         return asdict(analyse(connection, Subject.from_json(request["subject"]), request["position"]))
 

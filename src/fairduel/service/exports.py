@@ -10,10 +10,11 @@ import polars as pl
 from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis, Subject, recorded_votes
+from fairduel.service.analysis import recorded_votes
 from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
 from fairduel.service.study import NewStudy
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.text import cell_text
 from fairduel.votes.cleaning import clean
 from fairduel.votes.preference_data import preferences

@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
 
-from fairduel.experiments.inference import share
-
 Compared = tuple[int | None, int, int]
 """A context and two items, the lower first."""
 HONEST = Fraction(4, 5)
@@ -124,6 +122,8 @@ def in_words(right: int, of: int) -> str:
 
 def tested(right: int, of: int) -> dict[str, Any]:
     """Return the columns about a voter's known answers, with the exact 95% interval of the share that is right."""
+    from fairduel.experiments.inference import share  # noqa: PLC0415  # slow: a server should be ready soon
+
     found = share(right, of) if of else None
     return {
         "gold_right": right,

@@ -45,8 +45,11 @@ def answer_requests(answer: Callable[[Json, Tell], Json]) -> None:
     replies, sys.stdout = sys.stdout, sys.stderr
 
     def tell(message: Json) -> None:
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
+        try:
+            replies.write(json.dumps(message) + "\n")
+            replies.flush()
+        except BrokenPipeError:  # the server was killed
+            os._exit(0)
 
     for line in sys.stdin:
         try:

@@ -9,7 +9,7 @@ Honest voters answer by the ranking: i beats j with probability σ(θ_i − θ_j
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 from scipy.special import expit
@@ -26,6 +26,7 @@ from fairduel.service.log import Body, Event, Kind, next_event
 from fairduel.service.service import subject_of
 from fairduel.service.state import State, StudyState
 from fairduel.service.store import load_learner, load_state
+from fairduel.service.subjects import Attack
 from fairduel.service.what_if import Progress, compared_ranks, first_place, flagged_names, leader, moves
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.bradley_terry import fit_scores, wins
@@ -33,8 +34,6 @@ from fairduel.votes.stress_tests import AIMLESS, lift_by_item
 from fairduel.votes.votes import Votes
 from fairduel.votes.words import counted_noun, shortened
 
-Attack = Literal["promote", "demote", "half-honest", "omnipresent", "inverters", "random votes"]
-"""As in :func:`fairduel.votes.stress_tests.inject`, but on duels that the agent chooses."""
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 _WAYS: Mapping[Attack, str] = {
     "promote": "for {item}",

@@ -1,5 +1,7 @@
 """A running service: the ledger, the analyst, refolds in the background, and who is told about changes."""
 
+import gc
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +14,6 @@ from sqlalchemy import select
 
 from fairduel.duel import Outcome
 from fairduel.service import voting
-from fairduel.service.analysis import Subject
 from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
 from fairduel.service.jobs import Jobs
@@ -23,6 +24,7 @@ from fairduel.service.problems import Problem
 from fairduel.service.state import StudyState
 from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
+from fairduel.service.subjects import Subject
 
 Json = dict[str, Any]
 
@@ -133,6 +135,17 @@ def subject_of(found: StudyState) -> Subject:
         models=frozenset(voter.voter for voter in found.models),
         counts_models=found.about.models == "counted",
     )
+
+
+def tune_process() -> None:
+    """Set up Python for a process that only serves, once everything is loaded.
+
+    What is loaded stays, so the garbage collector need not look through all of it, during which nobody can vote. The
+    ledger's thread gives up Python's lock several times per vote; it gets it back after 0.2 ms instead of 5 ms if the
+    thread that reads requests is busy.
+    """
+    gc.freeze()
+    sys.setswitchinterval(0.0002)
 
 
 def _sweep(ledger: Ledger) -> None:

@@ -6,15 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from fairduel.service.analysis import Subject, finite, recorded_votes
+from fairduel.service.analysis import finite, recorded_votes
 from fairduel.service.state import StudyState
+from fairduel.service.subjects import MOST_ACCOUNTS, MOST_VOTES_EACH, Subject
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.manipulation import Limits, cost_of_manipulation, searches
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.words import counted_noun, shortened
 
-MOST_ACCOUNTS, MOST_VOTES_EACH = 100, 64
-"""What a campaign may use if the study sets no limit."""
 _MANY_VOTES = 2000  # with more, a campaign is tried with one seed
 _SEEDS = 3
 Json = dict[str, Any]

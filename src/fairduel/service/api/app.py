@@ -266,5 +266,5 @@ class Watch:
             route = getattr(scope.get("route"), "path", "other")
             self._requests.labels(scope["method"] if route != "other" else "any", route, status).inc()
             self._seconds.labels(route).observe(seconds)
-            level = logging.ERROR if status >= 500 else logging.INFO
+            level = logging.ERROR if status >= 500 and status != 503 else logging.INFO  # a 503's cause is logged once
             log(level, "request", method=scope["method"], route=route, status=status, ms=round(1000 * seconds, 1))

@@ -14,11 +14,9 @@ from fairduel.service.api.calls import call
 from fairduel.service.commands import find_study, find_voter
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem, not_found
-from fairduel.service.red_team import Attack
 from fairduel.service.service import Service
 from fairduel.service.study import Line, Number, Strict
-from fairduel.service.what_if import MOST_ACCOUNTS, MOST_VOTES_EACH, allowed
-from fairduel.votes.stress_tests import AIMLESS
+from fairduel.service.subjects import MOST_ACCOUNTS, MOST_VOTES_EACH, Attack
 
 router = APIRouter(prefix="/api", tags=["operators"])
 _MOST_SIMULATED = 5000  # votes
@@ -36,6 +34,8 @@ class RedTeam(Strict):
 
     @model_validator(mode="after")
     def _is_possible(self) -> "RedTeam":
+        from fairduel.votes.stress_tests import AIMLESS  # noqa: PLC0415  # slow: a server should be ready soon
+
         if (self.item is None) != (self.attack in AIMLESS):
             needs = "needs no item" if self.attack in AIMLESS else "needs an item"
             raise ValueError(f"the attack {self.attack!r} {needs}")
@@ -93,6 +93,8 @@ async def update_cost(service: Service, study: str) -> None:
 
 
 async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.Job:
+    from fairduel.service.what_if import allowed  # noqa: PLC0415  # slow, as above
+
     def limits(ledger: Ledger) -> tuple[dict[str, Any], int]:
         found = allowed(find_study(ledger, study), body.voters, body.votes_each)
         return asdict(found), ledger.state.position

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
-from fairduel.service import commands, exports
-from fairduel.service.analysis import Subject
+from fairduel.service import commands
 from fairduel.service.api import bodies, guard, jobs, replies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service, subject
 from fairduel.service.study import GoldDuels, NewStudy
+from fairduel.service.subjects import Subject
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
@@ -161,6 +161,8 @@ async def erase_personal(service: guard.Running, _: guard.Operator, study: str, 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
 async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
     """Download a table as csv, jsonl or parquet; comments, voters, log and trl are for operators."""
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
@@ -181,6 +183,8 @@ async def get_export(service: guard.Running, holder: guard.Reader, study: str, f
 
 
 def _preferences(service: Service, about: Subject, study: NewStudy) -> list[Json]:
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
     with service.ledger.store.engine.connect() as connection:
         return exports.preference_rows(connection, about, study)
 

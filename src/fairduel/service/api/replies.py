@@ -5,7 +5,6 @@ from typing import Any
 from sqlalchemy import select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis
 from fairduel.service.commands import find_study, find_voter
 from fairduel.service.gold import tested
 from fairduel.service.keys import Holder
@@ -13,6 +12,7 @@ from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event
 from fairduel.service.service import subject
 from fairduel.service.state import StudyState
+from fairduel.service.subjects import Analysis
 
 Json = dict[str, Any]
 _BALLOT = (
