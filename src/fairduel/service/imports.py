@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -269,7 +269,6 @@ def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: 
     here = study.voters[voter]
     winner = here.open[duel].winner(answer)
     progress = {"answered": here.votes + 1, "votes": here.votes + 1, "of": None, "done": False}
-    told: Mapping[str, Any] = {} if vote.cast_at is None else {"cast_at": vote.cast_at}
     ledger.append(
         Kind.ANSWERED,
         study.study,
@@ -283,7 +282,7 @@ def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: 
             "settles": None,
             "final": True,
             "progress": progress,
-            **told,
+            "cast_at": vote.cast_at,
         },
     )
 
