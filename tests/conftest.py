@@ -11,6 +11,11 @@ settings.register_profile("suite", deadline=None, max_examples=60, derandomize=T
 settings.register_profile("search", deadline=None, max_examples=2000, database=None)
 settings.load_profile("suite")
 
+
+def pytest_addoption(parser):
+    parser.addoption("--torture", metavar="FILE", help="full sizes of the tests marked torture; results go to FILE")
+
+
 SIGMA = {
     "logistic": special.expit,
     "probit": stats.norm.cdf,

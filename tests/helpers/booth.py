@@ -1,5 +1,6 @@
 """Ledgers with a study and voters, without HTTP."""
 
+import copy
 import random
 import time
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from fairduel.service import commands, voting
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
 from fairduel.service.postgres import PostgresStore
-from fairduel.service.store import Store
+from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy
 
 
@@ -79,6 +80,29 @@ class Booth:
                 self.answer(duel["duel"], given, voter)
                 if rng.random() < 0.1 and self.state.about.undo_seconds:
                     self.undo(duel["duel"], voter)
+
+    def crowd(self, votes, seed=0):
+        """Let voters vote at random, many votes per commit."""
+        rng = random.Random(seed)
+
+        def some(ledger, count):
+            for _ in range(count):
+                holder = rng.choice(self.voters)
+                duel = voting.ask(ledger, holder, 1)["duels"][0]["duel"]
+                voting.answer(ledger, holder, duel, "key", rng.choice(["left", "right", "tie"]), None, None)
+
+        for done in range(0, votes, 1000):
+            self.run(some, min(1000, votes - done))
+
+    def receipts(self):
+        return [event.receipt for event in self.run(lambda ledger: list(read_events(ledger.connection())))]
+
+    def at(self, folder):
+        """Return a booth whose store is a copy of this one's."""
+        other = copy.copy(self)
+        other.folder = folder
+        other.open()
+        return other
 
     @property
     def state(self):

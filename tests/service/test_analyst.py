@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 
 import pytest
 
-from fairduel.service import analyst, demo
+from fairduel.service import analyst, commands, demo
 from fairduel.service.analysis import analyse
 from fairduel.service.service import Service, subject
 
@@ -30,6 +32,7 @@ def voted(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "_PAUSE", 3600.0)
     service = Service(tmp_path)
     simulated = demo.Demo(service, 0)
+    service.ledger.run(lambda ledger: commands.invite(ledger, simulated.study, ["gpt-x"], are_models=True))
     for _ in range(60):
         simulated.vote()
     yield service, simulated
@@ -58,3 +61,9 @@ def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(vot
     began = time.monotonic()
     found.close()
     assert time.monotonic() - began < 2.0
+
+
+def test_a_server_starts_without_what_only_analyses_need():
+    slow = "{'matplotlib', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
+    code = f"import sys, fairduel.cli.live, fairduel.cli.serving; print(sorted({slow} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

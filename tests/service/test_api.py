@@ -20,6 +20,7 @@ from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.local import local_server, serving
 from fairduel.service.service import Service
+from helpers.torture import torture
 
 ITEMS = [{"name": name} for name in ("tea", "milk", "water", "=1+1")]
 STUDY = {"question": "Which is better?", "items": ITEMS, "repeat_pairs": True}
@@ -101,6 +102,7 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1} | {
         "models": 0,
         "model_votes": 0,
+        "imported": 0,
     }
 
 
@@ -161,7 +163,9 @@ def test_results_come_from_the_recorded_votes(operator, app, study):
     assert found["needs"] is None
     assert sum(bar["votes"] for bar in found["activity"]) == 30
     assert found["balance"]["left"] + found["balance"]["right"] == 30
-    assert [each["item"] for each in found["certificates"]] == [found["ranking"][0]["item"]]
+    assert [each["item"] for each in found["certificates"]] == [each["item"] for each in found["ranking"]]
+    assert [each["rank"] for each in found["certificates"]] == [1, 2, 3, 4]
+    assert sum(pair["duels"] for pair in found["agent"]["pairs"]) == found["agent"]["lately"] == 30
     assert [each["leader"] for each in found["stopping"]] == [found["ranking"][0]["item"]]
     rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
     assert [row["votes"] for row in rows] == [6] * 5
@@ -258,7 +262,8 @@ def test_gold_duels_and_items_over_http(app, operator, voter, study):
     seen = operator.post(f"/api/studies/{study}/observers", json={}).json()
     observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
     assert observer.get(f"/api/studies/{study}").json()["gold"] is None
-    assert "gold" not in observer.get(f"/api/studies/{study}/exports/duels.csv").text
+    hidden = json.loads(observer.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()[0])
+    assert hidden.keys() == json.loads(rows[0]).keys() - {"gold", "weight", "agent_weight"}
     for client in (observer, voter):
         assert problem(client.put(f"/api/studies/{study}/gold", json=known)) == (404, "not-found")
     stranger = {"answers": [{"winner": "tea", "loser": "coffee"}]}
@@ -328,6 +333,15 @@ BAD_BODIES = {
     "not JSON": b"\xff\xfe",
     "empty": b"",
 }
+
+
+HOSTILE_BODIES = [
+    b'{"count": NaN, "seconds": NaN}',
+    b'{"count": 1e999, "seconds": 1e999}',
+    b'{"question": "' + b"x" * 10_000_000 + b'"}',
+    b"[" * 10_000 + b"]" * 10_000,
+    b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+]
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
@@ -420,8 +434,11 @@ def test_pages_are_told_when_something_changes():
         assert positions[-1] > positions[0]
 
 
-def test_random_requests_cause_no_server_error(app, operator, voter, study):
-    """Generated from the schema, valid and invalid, as an operator and as a voter."""
+@torture(
+    20, "requests generated from the schema, valid and not, and hostile bodies", small=4, full=400, unit="per route"
+)
+def test_random_requests_cause_no_server_error(trial, app, operator, voter, study):
+    """As an operator and as a voter."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     assert len(list(schema.get_all_operations())) > 20
     rng, requests = random.Random(0), 0
@@ -431,7 +448,7 @@ def test_random_requests_cause_no_server_error(app, operator, voter, study):
             continue
 
         @settings(
-            max_examples=4,
+            max_examples=trial.size,
             deadline=None,
             derandomize=True,
             database=None,
@@ -451,7 +468,16 @@ def test_random_requests_cause_no_server_error(app, operator, voter, study):
             assert response.status_code < 500, (case.method, case.path, response.text)
 
         send()
-    assert requests > 60
+        if found.method.upper() in {"POST", "PATCH"}:
+            path = found.path.replace("{study}", study).replace("{", "").replace("}", "")
+            for body in HOSTILE_BODIES:
+                for client in (operator, voter):
+                    requests += 1
+                    headers = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+                    response = client.request(found.method, path, content=body, headers=headers)
+                    assert 400 <= response.status_code < 500, (found.path, body[:20], response.text)
+    assert requests > 15 * trial.size
+    trial.found = f"{requests:,} requests, no 5xx; NaN, 1e999, 10 MB and JSON 10,000 deep are refused by every route"
 
 
 def test_random_bytes_cause_no_server_error(operator, voter, study):

@@ -28,6 +28,7 @@ from fairduel.service.problems import Problem
 from fairduel.service.service import Service, subject
 from fairduel.service.store import FolderStore
 from fairduel.votes.ranking import rank
+from helpers.torture import torture
 
 
 def run(monkeypatch, capsys, *words):
@@ -164,8 +165,12 @@ def test_a_killed_server_has_every_vote_that_it_acknowledged(tmp_path):
     assert again.returncode == 143
 
 
-@pytest.mark.parametrize("folder", sorted((Path(__file__).parent / "stores").iterdir()), ids=lambda path: path.name)
-def test_a_store_of_every_released_schema_opens_with_the_same_ranking(folder, tmp_path):
+STORES = sorted((Path(__file__).parent / "stores").iterdir())
+
+
+@torture(17, "the kept store of each released schema", small=1, full=1, unit="stores")
+@pytest.mark.parametrize("folder", STORES, ids=lambda path: path.name)
+def test_a_store_of_every_released_schema_opens_with_the_same_ranking(trial, folder, tmp_path):
     expected = json.loads((folder / "expected.json").read_text())
     shutil.copy(folder / "fairduel.db", tmp_path)
     assert maintenance.check(tmp_path).head == expected["head"]
@@ -181,3 +186,4 @@ def test_a_store_of_every_released_schema_opens_with_the_same_ranking(folder, tm
     finally:
         service.close()
     assert maintenance.check(tmp_path).problems == ()
+    trial.found = f"schema {folder.name}: same log, same counts, same ranking"

@@ -1,5 +1,6 @@
 """The promises to voters: every answer is kept, a duel counts at most once, and late answers do not count."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +11,7 @@ from fairduel.service.log import Kind
 from fairduel.service.problems import Problem
 from fairduel.service.store import read_events
 from helpers.clusters import in_both
+from helpers.torture import torture
 
 
 def kinds(booth):
@@ -85,15 +87,37 @@ def test_a_late_answer_is_kept_but_not_learned(new_booth, is_swept):
 
 
 @in_both
-def test_every_duel_is_accounted_for(new_booth):
-    booth = new_booth(duel_seconds=10)
-    booth.vote(60)
-    booth.ask(0, 3)
-    assert totals(booth)[0] == totals(booth)[1] > 60
+@torture(10, "votes later than their deadline", small=80, full=4000, unit="duels")
+def test_late_votes_are_kept_and_every_duel_is_accounted_for(trial, new_booth):
+    booth, rng, late = new_booth(duel_seconds=10, undo_seconds=5), random.Random(0), 0
+    for number in range(trial.size):
+        voter = rng.randrange(4)
+        duel = booth.ask(voter, rng.randint(1, 3))[0]
+        booth.ledger._began += rng.choice([0, 0, 2, 11])
+        if rng.random() < 0.3:
+            booth.run(voting.sweep)
+        if rng.random() < 0.9:
+            is_late = booth.ledger.now() >= duel["deadline"]
+            reply = booth.answer(duel["duel"], rng.choice(["left", "tie", "skip"]), voter, str(number))
+            assert reply["counted"] is not is_late
+            late += is_late
+            if rng.random() < 0.1 and not is_late:
+                booth.undo(duel["duel"], voter)
+        if number % 50 == 0:
+            assert totals(booth)[0] == totals(booth)[1]
     booth.ledger._began += 11
     booth.run(voting.sweep)
-    assert totals(booth)[0] == totals(booth)[1]
-    assert booth.state.counts["open"] == 0
+    assert totals(booth)[0] == totals(booth)[1] >= trial.size // 2
+    counts = booth.state.counts
+    assert counts["open"] == 0
+    assert late > trial.size // 10
+    assert kinds(booth).count(Kind.REFUSED) == late
+    assert booth.state.learner.agent._estimator.outcomes == counts["voted"]
+    assert maintenance.check(booth.folder).problems == ()
+    trial.found = (
+        f"{late:,} late answers kept, none learned; {totals(booth)[0]:,} duels issued = {counts['voted']:,} voted "
+        f"+ {counts['skipped']:,} skipped + {counts['expired']:,} expired + {counts['undone']:,} undone + 0 open"
+    )
 
 
 @in_both

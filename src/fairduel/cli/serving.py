@@ -19,7 +19,7 @@ from fairduel.service.locations import Location
 from fairduel.service.logs import log_to
 from fairduel.service.members import App, Member
 from fairduel.service.postgres import Leader
-from fairduel.service.service import Service
+from fairduel.service.service import Service, tune_process
 from fairduel.service.standby import Standby
 
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
@@ -71,6 +71,7 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         try:
             output.say(*lead.sentences)
             lead.say = output.say
+            tune_process()
             _serve(app, listener, place)
         except KeyboardInterrupt:
             raise output.StoppedError(_STOPPED) from None

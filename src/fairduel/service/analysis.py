@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -12,7 +12,9 @@ from sqlalchemy import Connection, func, select
 
 from fairduel.errors import FairduelError
 from fairduel.service import models, schema
+from fairduel.service.asking import asking
 from fairduel.service.gold import GOLD_WEIGHT
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -22,7 +24,7 @@ from fairduel.votes.words import counted_noun
 
 _ALARM = 0.001  # p of the left/right balance
 _MOST_BARS = 48
-_WIDTHS = (10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
+_WIDTHS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
 _RESULT = {"left": 1.0, "right": 0.0, "tie": 0.5}
 _EVIDENCE = (
     "flagged",
@@ -36,48 +38,6 @@ _EVIDENCE = (
     "hasty",
 )
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What an analysis needs to know about a study."""
-
-    study: str
-    items: Sequence[str]
-    contexts: Sequence[str]
-    labels: dict[str, str]
-    """What voters are called, by id."""
-    set_aside: frozenset[str]
-    models: frozenset[str] = frozenset()
-    """The voters that are language models."""
-    counts_models: bool = False
-    """Whether language models are ranked with people."""
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether there are language models that are ranked apart from people."""
-        return bool(self.models) and not self.counts_models
-
-    def to_json(self) -> Json:
-        """Return it as JSON values."""
-        return vars(self) | {"set_aside": sorted(self.set_aside), "models": sorted(self.models)}
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        """Read it from JSON values."""
-        return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The results of a study at one position of the log."""
-
-    position: int = 0
-    computed: float | None = None
-    votes: int = 0
-    results: Json = field(default_factory=dict)
-    evidence: dict[str, Json] = field(default_factory=dict)
-    """Columns about each voter, by id."""
 
 
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
@@ -101,6 +61,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
     evidence: dict[str, Json] = {}
+    ranking = None
     if len(votes) < needed:
         results["needs"] = f"The ranking starts at {counted_noun(needed, 'vote')}; there are {len(votes):,} so far."
     else:
@@ -110,6 +71,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
             results["needs"] = f"There is no ranking yet: {error}"
         else:
             results |= _findings(found)
+            ranking = found.shown
             evidence = _evidence(found, subject)
     if by_models:
         results["models"] = models.apart(by_models, votes, results["ranking"])
@@ -117,20 +79,41 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         names = [subject.labels[voter] for voter in subject.models]
         results["details"] = [models.counted_sentence(votes, sorted(names)), *results["details"]]
     results["notes"] = [*results["notes"], *_gold_note(connection, subject)]
-    return Analysis(position, time.time(), len(votes), _finite(results), _finite(evidence))
+    results["asking"] = asking(connection, subject.study, subject.items, ranking)
+    return Analysis(position, time.time(), len(votes), finite(results), finite(evidence))
 
 
-def recorded_votes(connection: Connection, subject: Subject, *, apart: bool = False) -> Votes:
-    """Return the votes that count, or those of models kept ``apart``; the first item is the one shown on the left."""
+class CountedVote(NamedTuple):
+    """A vote as the duels' table has it."""
+
+    voter: str
+    context: int | None
+    first: int
+    second: int
+    first_is_left: bool
+    answer: str
+    answered_at: float
+
+
+def recorded_votes(
+    connection: Connection, subject: Subject, others: Sequence[CountedVote] = (), *, apart: bool = False
+) -> Votes:
+    """Return the votes that count; the first item is the one shown on the left.
+
+    Args:
+        connection: Where to read.
+        subject: The study.
+        others: Votes to add at the end, by voters whom the subject has labels for.
+        apart: Whether to return those of language models that are kept apart instead.
+    """
     duels = schema.duels.c
-    columns = (duels.voter, duels.context, duels.first, duels.second, duels.first_is_left, duels.answer)
-    query = select(*columns, duels.answered_at).where(
+    query = select(*(getattr(duels, name) for name in CountedVote._fields)).where(
         duels.study == subject.study, duels.status == "voted", duels.weight != GOLD_WEIGHT
     )
     voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
     if subject.is_apart:
         voters = {voter: code for voter, code in voters.items() if (voter in subject.models) == apart}
-    rows = [row for row in connection.execute(query.order_by(duels.answered)) if row.voter in voters]
+    rows = [row for row in (*connection.execute(query.order_by(duels.answered)), *others) if row.voter in voters]
     pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
     left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     has_contexts = bool(subject.contexts)
@@ -167,10 +150,10 @@ def _findings(found: Audit) -> Json:
         "basis": "after the audit" if after else "all votes",
         "ranking": _standings(found.shown),
         "everyone": _standings(found.everyone),
-        "notes": list(found.shown.notes),
+        "notes": [each.replace("like those in this file", "like those here") for each in found.shown.notes],
         "certificates": [
-            {"item": each.item, "group": each.group, "sentence": each.sentence, **each.numbers}
-            for each in certify(found.votes, found.shown, ranks=1)
+            {"item": each.item, "group": each.group, "rank": each.rank, "sentence": each.sentence, **each.numbers}
+            for each in certify(found.votes, found.shown)
         ],
         "stopping": [
             {**asdict(each), "can_stop": each.can_stop, "sentence": each.sentence}
@@ -195,14 +178,15 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
     """Count the votes per bar of equal width, from the first vote to the last, ``times`` (n,) in seconds.
 
-    >>> [bar["votes"] for bar in activity(np.array([0.0, 1.0, 25.0]))]
+    >>> [bar["votes"] for bar in activity(np.array([0.0, 0.5, 2.0]))]
     [2, 0, 1]
     """
     if len(times) == 0:
         return []
-    span = float(times[-1] - times[0])
+    first = float(times.min())  # imported votes may be older than those before them
+    span = float(times.max()) - first
     width = next((width for width in _WIDTHS if span / width < _MOST_BARS), math.ceil(span / _MOST_BARS))
-    begin = math.floor(times[0] / width)
+    begin = math.floor(first / width)
     counts = np.bincount((times // width - begin).astype(np.int64))
     return [
         {"from": float((begin + bar) * width), "seconds": width, "votes": int(count)}
@@ -231,9 +215,10 @@ def balance(left: int, right: int) -> Json:
     return {"left": left, "right": right, "p": p, "alarm": alarm, "sentence": sentence if votes else "No votes yet."}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return JSON values with None for NaN and infinity, which JSON cannot hold."""
     if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
+        return {name: finite(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

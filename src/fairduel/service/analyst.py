@@ -5,27 +5,22 @@ An analysis computes for seconds. On a thread of the server it would compete wit
 
 import contextlib
 import json
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
-from fairduel.core import compiling
 from fairduel.errors import FairduelError
-from fairduel.service.analysis import Analysis, Subject, analyse
+from fairduel.service.helpers import Json, Tell, answer_requests, spelled, start_helper
 from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
 from fairduel.service.store import Store
+from fairduel.service.subjects import Analysis, Subject
 
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
-_NICE = 10
 _REST = 3.0  # after an analysis, as a multiple of its time
 _RETRY_AFTER = 10.0  # seconds after one that failed
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
 class HelperError(FairduelError):
@@ -40,8 +35,7 @@ class Helper:
     """
 
     def __init__(self, where: Location) -> None:
-        # With its password, because it goes through a pipe that no one else reads.
-        self._where = str(where) if isinstance(where, Path) else where.render_as_string(hide_password=False)
+        self._where = spelled(where)
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -89,14 +83,7 @@ class Helper:
             if self._is_stopped:
                 raise HelperError("the server is stopping.")
             if self._process is None:
-                self._process = subprocess.Popen(  # noqa: S603  # its own arguments
-                    [sys.executable, "-P", "-m", __name__],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    encoding="utf-8",
-                    env=os.environ | _ONE_THREAD,
-                    start_new_session=True,  # Ctrl-C is for this process, which then ends that one
-                )
+                self._process = start_helper(__name__)
             return self._process
 
 
@@ -180,26 +167,18 @@ class Analyst:
         subject, position, votes = self._describe(study)
         if votes > _FEW_VOTES:
             return self._helper.analyse(subject, position)
+        from fairduel.service.analysis import analyse  # noqa: PLC0415  # slow: a server should be ready soon
+
         with self._store.engine.connect() as connection:
             return analyse(connection, subject, position)
 
 
-def main() -> None:
-    """Answer the requests of a :class:`Helper` until it is gone, one JSON object per line each way."""
-    os.nice(_NICE)
-    compiling.skip_compile_notice()
-    replies, sys.stdout = sys.stdout, sys.stderr
-    for line in sys.stdin:
-        request = json.loads(line)
-        subject = Subject.from_json(request["subject"])
-        try:
-            with reading(location(request["where"])) as connection:
-                reply = asdict(analyse(connection, subject, request["position"]))
-        except Exception as error:  # noqa: BLE001  # the server logs it
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+def _answer(request: Json, _: Tell) -> Json:
+    from fairduel.service.analysis import analyse  # noqa: PLC0415  # as above
+
+    with reading(location(request["where"])) as connection:
+        return asdict(analyse(connection, Subject.from_json(request["subject"]), request["position"]))
 
 
 if __name__ == "__main__":
-    main()
+    answer_requests(_answer)

@@ -67,6 +67,11 @@ class Client:
         body = NewStudy.model_validate(about).model_dump()
         return self._send(bodies.StudyReply, "POST", "api/studies", body, safe=False)
 
+    def clone(self, study: str, *, title: str | None = None, votes: bool = False) -> bodies.StudyReply:
+        """Create a study with the settings and items of another one, perhaps with its votes."""
+        body = {"title": title, "votes": votes}
+        return self._send(bodies.StudyReply, "POST", f"api/studies/{study}/clone", body, safe=False)
+
     def study(self, study: str) -> bodies.StudyReply:
         """Return a study with its items and settings."""
         return self._send(bodies.StudyReply, "GET", f"api/studies/{study}")

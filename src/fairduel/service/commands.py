@@ -58,11 +58,13 @@ def create_study(ledger: Ledger, about: NewStudy) -> StudyState:
     """Create a study."""
     if len(ledger.state.studies) >= MOST_STUDIES:
         raise Problem(409, "too-many", f"This server has {MOST_STUDIES:,} studies; start another one.")
-    wanted = {item.image for item in about.items if item.image is not None}
-    known = select(schema.images.c.image).where(schema.images.c.image.in_(sorted(wanted)))
-    missing = wanted - set(ledger.connection().execute(known).scalars()) if wanted else set()
-    if missing:
-        raise Problem(422, "invalid", f"Image {min(missing)} was not uploaded; upload it first.")
+    for kind in ("image", "audio"):
+        wanted = {file for item in about.items if (file := getattr(item, kind)) is not None}
+        stored = schema.images.c
+        known = select(stored.image).where(stored.image.in_(sorted(wanted)), stored.type.startswith(f"{kind}/"))
+        missing = wanted - set(ledger.connection().execute(known).scalars()) if wanted else set()
+        if missing:
+            raise Problem(422, "invalid", f"The {kind} {min(missing)} was not uploaded; upload it first.")
     study = new_id()
     ledger.append(Kind.STUDY_CREATED, study, about.model_dump(exclude={"gold"}))
     found = ledger.state.studies[study]
@@ -104,11 +106,11 @@ def change_gold(ledger: Ledger, study: str, gold: GoldDuels) -> StudyState:
     return found
 
 
-def store_image(ledger: Ledger, image: str, media_type: str, content: bytes) -> None:
-    """Keep an image, once."""
+def store_file(ledger: Ledger, digest: str, media_type: str, content: bytes) -> None:
+    """Keep an image or audio, once; the table is older than audio and called ``images``."""
     connection = ledger.connection()
-    if not connection.execute(select(exists().where(schema.images.c.image == image))).scalar():
-        connection.execute(insert(schema.images), {"image": image, "type": media_type, "content": content})
+    if not connection.execute(select(exists().where(schema.images.c.image == digest))).scalar():
+        connection.execute(insert(schema.images), {"image": digest, "type": media_type, "content": content})
 
 
 def add_voter(

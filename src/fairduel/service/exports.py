@@ -10,12 +10,17 @@ import polars as pl
 from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis, Subject
+from fairduel.service.analysis import recorded_votes
 from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
+from fairduel.service.study import NewStudy
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.text import cell_text
+from fairduel.votes.cleaning import clean
+from fairduel.votes.preference_data import preferences
+from fairduel.votes.reading import votes_of
 
-Table = Literal["votes", "duels", "comments", "voters", "ranking", "log"]
+Table = Literal["votes", "duels", "comments", "voters", "ranking", "log", "trl"]
 Format = Literal["csv", "jsonl", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -33,16 +38,23 @@ def export(
     form: Format,
     subject: Subject,
     found: Analysis,
-    voters: Iterable[Row],
+    given: Iterable[Row],
     hidden: Collection[str] = (),
 ) -> Iterator[bytes]:
-    """Yield a table as the bytes of a file, without the ``hidden`` columns.
+    """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet.
 
-    The log and all duels are never in memory at once, except for Parquet.
+    Args:
+        engine: Where to read.
+        table: Which table.
+        form: As what.
+        subject: The study.
+        found: Its last analysis.
+        given: The rows of the voters' table or of the preferences, if these are wanted.
+        hidden: Columns to leave out.
     """
     with engine.connect() as connection:
-        if table == "voters":
-            rows: Iterator[Row] = iter(voters)
+        if table in {"voters", "trl"}:
+            rows: Iterator[Row] = iter(given)
         elif table == "ranking":
             rows = iter(found.results.get("ranking", []))
         elif table == "log":
@@ -52,6 +64,37 @@ def export(
         else:
             rows = _duel_rows(connection, subject, only_votes=table == "votes")
         yield from _WRITERS[form]({name: row[name] for name in row if name not in hidden} for row in rows)
+
+
+def preference_rows(connection: Connection, subject: Subject, about: NewStudy) -> list[dict[str, Any]]:
+    """Return prompt, chosen and rejected of each vote that the audit trusts, as TRL's trainers read them.
+
+    Raises:
+        BadInputError: There are no votes yet.
+    """
+    texts = [each.text or each.name for each in about.items]
+    names = [each.name for each in about.items]
+    votes = recorded_votes(connection, subject)
+
+    def answer(item: int, context: int | None) -> str:
+        return texts[item] if context is None else about.contexts[context].contents[names[item]]
+
+    contexts = [None] * len(votes) if votes.context is None else votes.context.tolist()
+    prompts = [
+        about.question if each is None else about.contexts[each].text or subject.contexts[each] for each in contexts
+    ]
+    frame = (
+        votes.to_frame()
+        .drop("time", strict=False)
+        .with_columns(
+            pl.Series("prompt", prompts, dtype=pl.String),
+            pl.Series("response_a", map(answer, votes.first, contexts), dtype=pl.String),
+            pl.Series("response_b", map(answer, votes.second, contexts), dtype=pl.String),
+        )
+    )
+    roles = {role: role for role in ("first", "second", "winner", "voter")}
+    reading = votes_of(frame, columns={**roles, "context": "context" if about.contexts else None})
+    return preferences(clean(reading)).to_frame().drop("row").to_dicts()
 
 
 def _duel_rows(connection: Connection, subject: Subject, *, only_votes: bool) -> Iterator[Row]:
@@ -84,7 +127,8 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "status": row.status,
         "set_aside": row.voter in subject.set_aside,
         "gold": row.weight == GOLD_WEIGHT,
-        "weight": max(row.weight, 0.0),
+        "weight": float(_is_ranked(row, subject)),
+        "agent_weight": max(row.weight, 0.0),
         "issued_at": row.issued_at,
         "deadline": row.deadline,
         "duel": row.duel,
@@ -92,6 +136,12 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "issued": row.issued,
         "answered": row.answered,
     }
+
+
+def _is_ranked(row: Any, subject: Subject) -> bool:
+    """Whether a vote counts in the ranking of people's votes."""
+    is_apart = subject.is_apart and row.voter in subject.models
+    return row.weight != GOLD_WEIGHT and row.voter not in subject.set_aside and not is_apart
 
 
 def _comment_rows(connection: Connection, subject: Subject) -> Iterator[Row]:

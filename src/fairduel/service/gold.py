@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
 
-from fairduel.experiments.inference import share
-
 Compared = tuple[int | None, int, int]
 """A context and two items, the lower first."""
 HONEST = Fraction(4, 5)
@@ -57,6 +55,11 @@ class Gold:
     def from_body(cls, body: Mapping[str, Any]) -> Self:
         """Read it from the event that records it."""
         return cls(known_answers(body), body["first"], body["every"])
+
+    def to_body(self) -> dict[str, Any]:
+        """Return what :meth:`from_body` reads."""
+        answers = [[context, winner, one + other - winner] for (context, one, other), winner in self.answers.items()]
+        return {"answers": answers, "first": self.first, "every": self.every}
 
 
 def known_answers(body: Mapping[str, Any]) -> dict[Compared, int]:
@@ -119,6 +122,8 @@ def in_words(right: int, of: int) -> str:
 
 def tested(right: int, of: int) -> dict[str, Any]:
     """Return the columns about a voter's known answers, with the exact 95% interval of the share that is right."""
+    from fairduel.experiments.inference import share  # noqa: PLC0415  # slow: a server should be ready soon
+
     found = share(right, of) if of else None
     return {
         "gold_right": right,

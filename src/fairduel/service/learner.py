@@ -23,7 +23,7 @@ from fairduel.duel import Duel, Matrix, Outcome
 from fairduel.errors import BadInputError, FairduelError
 from fairduel.service.gold import Compared, compared, is_doubtful, known_answers
 from fairduel.service.log import Body, Event, Kind
-from fairduel.service.study import NewStudy, new_agent
+from fairduel.service.study import NewStudy, features_of, new_agent
 
 SAVE_EVERY = 1000
 """Events of a study between two saves of its learner."""
@@ -66,7 +66,7 @@ class Learner:
 
     def __init__(self, study: NewStudy) -> None:
         count = len(study.items)
-        self.agent: Agent[Any, Any] = new_agent(study.agent, study.agent_settings, count, study.seed)
+        self.agent: Agent[Any, Any] = new_agent(study.agent, study.agent_settings, count, study.seed, study.dimension)
         self.position = 0
         self.folded = 0
         self.saved: dict[str, Any] | None = None
@@ -85,6 +85,7 @@ class Learner:
         place = {item.name: number for number, item in enumerate(study.items)}
         self._candidates = [sorted(place[name] for name in context.contents) for context in study.contexts]
         self._has_contexts = bool(study.contexts)
+        self._features = features_of(study)
         self._tables: dict[tuple[int, ...], Matrix] = {}
 
     # ------------------------------------------------------------------ choosing
@@ -137,7 +138,7 @@ class Learner:
     def propose_given(self, context: int | None, one: int, other: int) -> Proposal:
         """Ask the agent about two items that someone else chose; the next event to be folded must record it."""
         rows = sorted((one, other))
-        self._proposed = duel = self._ask_among(rows)
+        self._proposed = duel = self._ask_among(context, rows)
         return Proposal(context, rows[duel.first], rows[duel.second], duel.weight, declined=False, given=True)
 
     def is_exhausted(self, seen: Collection[Compared]) -> bool:
@@ -163,7 +164,7 @@ class Learner:
         seen: Collection[Compared],
         lead: int | None,
     ) -> Proposal:
-        duel = self._ask_among(rows)
+        duel = self._ask_among(context, rows)
         chosen = rows[duel.first], rows[duel.second]
         instead = None if compared(context, *chosen) not in seen else other
         if lead in rows and lead not in chosen:
@@ -172,17 +173,20 @@ class Learner:
         if instead is not None:
             self.agent.cancel(duel)
             rows = sorted(instead)
-            duel = self._ask_among(rows)
+            duel = self._ask_among(context, rows)
         self._proposed = duel
         return Proposal(context, rows[duel.first], rows[duel.second], duel.weight, declined=instead is not None)
 
-    def _ask_among(self, rows: list[int]) -> Duel:
-        key = tuple(rows)
+    def _ask_among(self, context: int | None, rows: list[int]) -> Duel:
+        features = self._features
+        place = context if features is not None and len(features) > 1 and context is not None else 0
+        key = (place, *rows)
         if key not in self._tables:
             count = len(self._enabled)
-            if len(self._tables) * count**2 > _MOST_KEPT:  # pairs come and go
+            table = np.eye(count)[rows] if features is None else np.array([features[place][item] for item in rows])
+            if len(self._tables) * count * table.shape[1] > _MOST_KEPT:  # pairs come and go
                 self._tables.clear()
-            self._tables[key] = np.eye(count)[rows]
+            self._tables[key] = table
         duel: Duel = self.agent.ask(self._tables[key])
         return duel
 
@@ -225,9 +229,9 @@ class Learner:
             pair = sorted((first, second))
             rows = pair if impose or body.get("given") else self._rows(context)
             if body["declined"] and not impose:
-                self.agent.cancel(self._ask_among(rows))
+                self.agent.cancel(self._ask_among(context, rows))
                 rows = pair
-            asked = self._ask_among(rows)
+            asked = self._ask_among(context, rows)
             if not impose and (rows[asked.first], rows[asked.second], asked.weight) != (first, second, body["weight"]):
                 raise DivergedError(
                     f"the learner would ask {rows[asked.first]} against {rows[asked.second]} where the log has {first} "
@@ -241,7 +245,7 @@ class Learner:
         self._settle(voter)
         if duel in self._asked or duel in self._tests:
             self._held[voter] = Held(duel, body["winner"], body["answer"] != "skip")
-            if self._undo_seconds == 0:
+            if self._undo_seconds == 0 or body.get("final"):
                 self._settle(voter)
 
     def _undone(self, body: Body) -> None:
@@ -264,8 +268,8 @@ class Learner:
         known = known_answers(body)
         for pair, winner in known.items():
             if self._known.get(pair) != winner:
-                _, *rows = pair
-                duel = self._ask_among(rows)
+                context, *rows = pair
+                duel = self._ask_among(context, rows)
                 self.agent.tell(duel, Outcome.FIRST if rows[duel.first] == winner else Outcome.SECOND)
         self._known = known
 
@@ -299,6 +303,11 @@ class Learner:
             (self._known[pair], winner) for pair, winner in self._tested.get(voter, {}).items() if pair in self._known
         ]
         return sum(known == winner for known, winner in found), len(found)
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of features of an item; None without features."""
+        return None if self._features is None else len(next(iter(self._features[0].values())))
 
     @property
     def waiting(self) -> int:

@@ -33,7 +33,7 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_LONGEST_WAIT = 0.1  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
+_LONGEST_WAIT = 0.05  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
 _MANY_WAITING = 64
 _SWEEP_SECONDS = 1.0
 _SAVE_SECONDS = 2.0  # between two files of a study's learner
@@ -76,19 +76,26 @@ class Ledger:
     # ------------------------------------------------------------------ for everyone
 
     def submit(self, command: Command[Result]) -> Future[Result]:
-        """Queue a command; the future is done once its events are on disk."""
+        """Queue a request's command; the future is done once its events are on disk.
+
+        Raises:
+            Problem: There is too much to do.
+        """
         waiting = self._queue.qsize()
         if waiting >= _MOST_WAITING or (waiting >= _MANY_WAITING and self._waited > _LONGEST_WAIT):
             raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
+        return self._put(command)
+
+    def run(self, command: Command[Result]) -> Result:
+        """Run a command of the server's own, which is never refused, and wait for it."""
+        return outcome(self._put(command).result())
+
+    def _put(self, command: Command[Result]) -> Future[Result]:
         future: Future[Result] = Future()
         self._queue.put((command, future, time.monotonic()))
         if not self._thread.is_alive():
             self._refuse_queued()
         return future
-
-    def run(self, command: Command[Result]) -> Result:
-        """Run a command and wait for it."""
-        return outcome(self.submit(command).result())
 
     def listen(self, listener: Callable[[int, frozenset[str]], None]) -> None:
         """After each commit, call a function with the position and the changed studies, on the ledger's thread."""

@@ -40,6 +40,7 @@ class Kind(StrEnum):
     SETTLED = "answer settled"
     EXPIRED = "duel expired"
     REFOLDED = "learner refolded"
+    IMPORTED = "votes imported"
 
 
 ABOUT_DUELS = (Kind.DUEL_ISSUED, Kind.ANSWERED, Kind.REFUSED, Kind.UNDONE, Kind.SETTLED, Kind.EXPIRED)

@@ -93,7 +93,7 @@ def project(event: Event, changes: Changes) -> None:
                 status="skipped" if body["answer"] == "skip" else "voted",
                 answer=body["answer"],
                 answered=event.position,
-                answered_at=event.at,
+                answered_at=body.get("cast_at", event.at),
                 seconds=body["seconds"],
                 settled=body["final"],
             )

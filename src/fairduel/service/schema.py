@@ -115,6 +115,8 @@ def migrate(connection: Connection) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")  # else each table is committed by itself, and a crash leaves some
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 

@@ -1,5 +1,7 @@
 """A running service: the ledger, the analyst, refolds in the background, and who is told about changes."""
 
+import gc
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,15 +14,17 @@ from sqlalchemy import select
 
 from fairduel.duel import Outcome
 from fairduel.service import voting
-from fairduel.service.analysis import Subject
 from fairduel.service.analyst import Analyst
 from fairduel.service.commands import find_study
+from fairduel.service.jobs import Jobs
 from fairduel.service.learner import Learner
 from fairduel.service.ledger import Ledger
 from fairduel.service.logs import log_failure
 from fairduel.service.problems import Problem
+from fairduel.service.state import StudyState
 from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy, new_agent
+from fairduel.service.subjects import Subject
 
 Json = dict[str, Any]
 
@@ -49,6 +53,7 @@ class Service:
         self._watchers: list[Callable[[str | None], None]] = []
         self._refolds = ThreadPoolExecutor(1, "fairduel-refold")
         self.analyst = Analyst(self.ledger.store, self._describe, self._announce)
+        self.jobs = Jobs(self.ledger.store.where, self._announce)
         self.ledger.listen(self._changed)
         for study in list(self.ledger.state.studies.values()):
             self.analyst.want(study.study)
@@ -63,6 +68,7 @@ class Service:
         for stop in self._at_end:
             stop()
         self._refolds.shutdown(cancel_futures=True)
+        self.jobs.close()
         self.analyst.close()
         self.ledger.close()
 
@@ -112,9 +118,13 @@ class Service:
 
 def subject(ledger: Ledger, study: str) -> Subject:
     """Return what an analysis needs to know about a study."""
-    found = find_study(ledger, study)
+    return subject_of(find_study(ledger, study))
+
+
+def subject_of(found: StudyState) -> Subject:
+    """Return what an analysis needs to know about a study, given its state."""
     return Subject(
-        study=study,
+        study=found.study,
         items=[item.name for item in found.about.items],
         contexts=[context.name for context in found.about.contexts],
         labels={
@@ -125,6 +135,17 @@ def subject(ledger: Ledger, study: str) -> Subject:
         models=frozenset(voter.voter for voter in found.models),
         counts_models=found.about.models == "counted",
     )
+
+
+def tune_process() -> None:
+    """Set up Python for a process that only serves, once everything is loaded.
+
+    What is loaded stays, so the garbage collector need not look through all of it, during which nobody can vote. The
+    ledger's thread gives up Python's lock several times per vote; it gets it back after 0.2 ms instead of 5 ms if the
+    thread that reads requests is busy.
+    """
+    gc.freeze()
+    sys.setswitchinterval(0.0002)
 
 
 def _sweep(ledger: Ledger) -> None:

@@ -47,6 +47,8 @@ class Voter:
     joined: float
     model: str | None = None
     """The name of a language model; None for a person."""
+    imported: bool = False
+    """Whether they voted elsewhere; they have no key."""
     set_aside: bool = False
     issued: int = 0
     """Duels, not counting those that show an undone one again."""
@@ -81,6 +83,8 @@ class StudyState:
     """Voters by the id that a crowd platform gave them."""
     counts: Counter[str] = field(default_factory=Counter)
     """Duels by what became of them: voted, skipped, expired, undone."""
+    imports: dict[str, int] = field(default_factory=dict)
+    """Votes of each import, by the hash of its content."""
     refolded_without: frozenset[str] = frozenset()
     """The voters whose duels the learner left out when it was last refolded."""
 
@@ -176,7 +180,8 @@ def _gold_changed(study: StudyState, event: Event) -> None:
 
 
 def _voter_joined(study: StudyState, event: Event) -> None:
-    voter = Voter(event.body["voter"], event.at, event.body.get("model"))
+    body = event.body
+    voter = Voter(body["voter"], event.at, body.get("model"), body.get("imported", False))
     study.voters[voter.voter] = voter
     if voter.model is not None:
         study.models.append(voter)
@@ -219,7 +224,7 @@ def _answered(study: StudyState, event: Event) -> None:
     duel = _close(study, event, "skipped" if answer == "skip" else "voted")
     voter.votes += answer != "skip"
     voter.skips += answer == "skip"
-    voter.last = LastAnswer(duel, answer, event.at) if study.about.undo_seconds else None
+    voter.last = LastAnswer(duel, answer, event.at) if not event.body["final"] else None
 
 
 def _undone(study: StudyState, event: Event) -> None:
@@ -241,6 +246,10 @@ def _expired(study: StudyState, event: Event) -> None:
     _close(study, event, "expired")
 
 
+def _imported(study: StudyState, event: Event) -> None:
+    study.imports[event.body["digest"]] = event.body["votes"]
+
+
 def _refolded(study: StudyState, event: Event) -> None:
     study.refolded_without = frozenset(event.body["without"])
 
@@ -257,4 +266,5 @@ _APPLIERS = {
     Kind.SETTLED: _settled,
     Kind.EXPIRED: _expired,
     Kind.REFOLDED: _refolded,
+    Kind.IMPORTED: _imported,
 }

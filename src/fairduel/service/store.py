@@ -68,7 +68,7 @@ class Store(ABC):
         diverged = list[tuple[StudyState, Learner]]()
         for study in state.studies.values():
             try:
-                study.learner = self._load_learner(connection, study)
+                study.learner = load_learner(self.where, connection, study)
             except DivergedError as error:
                 log_failure("learner refolded", error)
                 refolded = Learner(study.about)
@@ -76,16 +76,17 @@ class Store(ABC):
                 diverged.append((study, refolded))
         return state, diverged
 
-    def _load_learner(self, connection: Connection, study: StudyState) -> Learner:
-        """Read the last saved learner and fold the rest of the log."""
-        refolded = last_refold(connection, study.study)
-        learner = saved_learner(self.where, connection, study)
-        if learner is not None:
-            known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
-            digest = connection.execute(known).scalar()
-            if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
-                learner = None  # of another log, or out of date
-        return folded_learner(connection, study, learner, refolded)
+
+def load_learner(where: Location, connection: Connection, study: StudyState) -> Learner:
+    """Read the last saved learner of a study and fold the rest of the log."""
+    refolded = last_refold(connection, study.study)
+    learner = saved_learner(where, connection, study)
+    if learner is not None:
+        known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
+        digest = connection.execute(known).scalar()
+        if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
+            learner = None  # of another log, or out of date
+    return folded_learner(connection, study, learner, refolded)
 
 
 class FolderStore(Store):

@@ -11,8 +11,10 @@ from fairduel.service.keys import Holder, first_is_left, new_id
 from fairduel.service.learner import Proposal
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Event, Kind, read_event
+from fairduel.service.markdown import rendered
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.state import OpenDuel, StudyState, Voter
+from fairduel.service.study import Format
 
 MOST_OPEN = 3
 """Duels that a voter may have open at a time."""
@@ -157,7 +159,9 @@ def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
     return {
         "duel": duel.duel,
         "deadline": duel.deadline,
-        "context": None if context is None else {"name": context.name, "text": context.text},
+        "context": None
+        if context is None
+        else {"name": context.name, "text": context.text, "html": _html(context.text, study.about.format)},
         "left": _shown_item(study, left, duel.context),
         "right": _shown_item(study, right, duel.context),
     }
@@ -165,11 +169,17 @@ def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
 
 def _shown_item(study: StudyState, item: int, context: int | None) -> Reply:
     about, found = study.about, study.about.items[item]
+    name = found.name if about.show_names else None
     text = found.text if context is None else about.contexts[context].contents[found.name]
-    if text is None and found.image is None:
-        text = found.name
-    image = found.image if context is None else None
-    return {"name": found.name if about.show_names else None, "text": text, "image": image}
+    if text is None and found.image is None and found.audio is None:
+        return {"name": name, "text": found.name, "html": None, "image": None, "audio": None}
+    image, audio = (found.image, found.audio) if context is None else (None, None)
+    html = _html(text, found.format or about.format)
+    return {"name": name, "text": text, "html": html, "image": image, "audio": audio}
+
+
+def _html(text: str | None, written: Format) -> str | None:
+    return rendered(text) if text is not None and written == "markdown" else None
 
 
 def _place(ledger: Ledger, holder: Holder) -> tuple[StudyState, Voter]:

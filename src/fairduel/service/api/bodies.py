@@ -8,6 +8,7 @@ from fairduel.service.keys import Scope
 from fairduel.service.study import (
     Access,
     DuelSeconds,
+    Format,
     GoldDuels,
     LeastViews,
     Line,
@@ -146,14 +147,17 @@ class ShownContext(BaseModel):
 
     name: str
     text: str | None
+    html: str | None
 
 
 class Shown(BaseModel):
-    """One side of a duel."""
+    """One side of a duel; ``html`` is the text if it is Markdown, safe to put into a page."""
 
     name: str | None
     text: str | None
+    html: str | None
     image: str | None
+    audio: str | None
 
 
 class ShownDuel(BaseModel):
@@ -238,6 +242,9 @@ class ListedStudy(BaseModel):
     items: int
     votes: int
     voters: int
+    models: int
+    """How many of the voters are language models."""
+    model_votes: int
 
 
 class ListedStudies(BaseModel):
@@ -253,6 +260,8 @@ class ShownItem(BaseModel):
     name: str
     text: str | None
     image: str | None
+    audio: str | None
+    format: Format | None
     enabled: bool
     priority: bool
     least_views: int | None
@@ -269,6 +278,8 @@ class Counts(BaseModel):
     undone: int
     open: int
     voters: int
+    imported: int
+    """Votes that were cast elsewhere; ``votes`` has them too."""
     models: int
     model_votes: int
 
@@ -281,6 +292,8 @@ class StudyReply(Settings):
     items: list[ShownItem]
     contexts: list[dict[str, Any]]
     access: Access
+    format: Format
+    dimension: int | None
     repeat_pairs: bool
     models: Models
     gold: GoldDuels | None
@@ -290,14 +303,6 @@ class StudyReply(Settings):
     seed: int
     links: dict[str, str | None]
     counts: Counts
-
-
-class ImageReply(BaseModel):
-    """A stored image."""
-
-    image: str
-    width: int
-    height: int
 
 
 class Invitation(BaseModel):
@@ -332,6 +337,7 @@ class VoterRow(BaseModel):
     name: str | None
     participant: str | None
     joined: float
+    imported: bool
     votes: int
     skips: int
     set_aside: bool
@@ -362,10 +368,11 @@ class VotersReply(BaseModel):
 
 
 class Certificate(BaseModel):
-    """How many false votes, or lying voters, change a first place; see :class:`fairduel.votes.Certificate`."""
+    """How many false votes, or lying voters, change a rank; see :class:`fairduel.votes.Certificate`."""
 
     item: str
     group: str
+    rank: int
     votes_proven: int
     votes_found: int | None
     voters_proven: int | None
@@ -431,13 +438,25 @@ class Bar(BaseModel):
     votes: int
 
 
+class AskedPair(BaseModel):
+    """How often two items were compared lately, and whether their order is settled; null without a ranking."""
+
+    one: str
+    other: str
+    duels: int
+    settled: bool | None
+
+
 class AgentReply(BaseModel):
-    """What the agent has asked."""
+    """What the agent has asked; ``pairs`` and ``sentences`` are about its last duels, which are ``lately`` many."""
 
     name: str
     asked: int
     open: int
     sentence: str
+    lately: int
+    pairs: list[AskedPair]
+    sentences: list[str]
 
 
 class ModelAgreement(BaseModel):

@@ -7,19 +7,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
-from fairduel.service import commands, exports, images
-from fairduel.service.api import bodies, guard, replies
+from fairduel.service import commands
+from fairduel.service.api import bodies, guard, jobs, replies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service, subject
 from fairduel.service.study import GoldDuels, NewStudy
+from fairduel.service.subjects import Subject
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
 _KEEP_ALIVE = 15.0  # seconds
 _LEAST_PAUSE = 0.5  # seconds between two events
-ExportFile = Annotated[str, Path(pattern="^(votes|duels|comments|voters|ranking|log)[.](csv|jsonl|parquet)$")]
+ExportFile = Annotated[str, Path(pattern="^(votes|duels|comments|voters|ranking|log|trl)[.](csv|jsonl|parquet)$")]
 
 
 @router.post("/session", response_model=bodies.Session, dependencies=[Depends(guard.newcomer)])
@@ -75,7 +76,10 @@ async def get_study(service: guard.Running, holder: guard.Reader, study: str) ->
 async def change_study(service: guard.Running, _: guard.Operator, study: str, body: bodies.SettingsChange) -> Json:
     """Change settings, or pause, open or close a study."""
     changes = body.model_dump(exclude_unset=True)
-    return await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    reply = await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    if "votes_per_voter" in changes:
+        await jobs.update_cost(service, study)
+    return reply
 
 
 @router.patch("/studies/{study}/items/{number}", response_model=bodies.StudyReply)
@@ -93,19 +97,12 @@ async def change_gold(service: guard.Running, _: guard.Operator, study: str, bod
     return await call(service, lambda ledger: replies.study_reply(commands.change_gold(ledger, study, body)))
 
 
-@router.post("/images", status_code=201, response_model=bodies.ImageReply)
-async def upload_image(request: Request, service: guard.Running, _: guard.Operator) -> Json:
-    """Store an image; the body is the file."""
-    stored = await asyncio.to_thread(images.encode_again, await request.body())
-    await call(service, lambda ledger: commands.store_image(ledger, stored.image, stored.media_type, stored.content))
-    return {"image": stored.image, "width": stored.width, "height": stored.height}
-
-
 @router.post("/studies/{study}/invitations", status_code=201, response_model=bodies.InvitationsReply)
 async def invite(service: guard.Running, _: guard.Operator, study: str, body: bodies.Invitations) -> Json:
     """Invite people or language models; each gets a key of their own, which is shown only here."""
     names: list[str | None] = list(body.names) if body.names is not None else [None] * (body.count or 0)
     added = await call(service, lambda ledger: commands.invite(ledger, study, names, are_models=body.kind == "model"))
+    await jobs.update_cost(service, study)
     shown = {"kind": body.kind}
     return {"invitations": [each | shown | {"link": f"vote/{study}#{each['key']}"} for each in added]}
 
@@ -163,19 +160,33 @@ async def erase_personal(service: guard.Running, _: guard.Operator, study: str, 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
 async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
-    """Download a table as csv, jsonl or parquet; comments, voters and log are for operators."""
+    """Download a table as csv, jsonl or parquet; comments, voters, log and trl are for operators."""
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
-    if table in {"comments", "voters", "log"} and holder.scope != "operator":
+    if table in {"comments", "voters", "log", "trl"} and holder.scope != "operator":
         raise not_found("table")
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))
-    rows = await call(service, lambda ledger: replies.voters(ledger, study, found)) if table == "voters" else []
-    hidden = {"gold"} if holder.scope != "operator" else set[str]()
+    rows: list[Json] = []
+    if table == "voters":
+        rows = await call(service, lambda ledger: replies.voters(ledger, study, found))
+    elif table == "trl":
+        study_now = await call(service, lambda ledger: commands.find_study(ledger, study))
+        rows = await asyncio.to_thread(_preferences, service, about, study_now.about)
+    hidden = {"gold", "weight", "agent_weight"} if holder.scope != "operator" else set[str]()
     content = exports.export(service.ledger.store.engine, table, form, about, found, rows, hidden)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
+
+
+def _preferences(service: Service, about: Subject, study: NewStudy) -> list[Json]:
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
+    with service.ledger.store.engine.connect() as connection:
+        return exports.preference_rows(connection, about, study)
 
 
 @router.get("/studies/{study}/events", response_class=StreamingResponse)

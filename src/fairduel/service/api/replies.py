@@ -5,7 +5,6 @@ from typing import Any
 from sqlalchemy import select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis
 from fairduel.service.commands import find_study, find_voter
 from fairduel.service.gold import tested
 from fairduel.service.keys import Holder
@@ -13,6 +12,7 @@ from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event
 from fairduel.service.service import subject
 from fairduel.service.state import StudyState
+from fairduel.service.subjects import Analysis
 
 Json = dict[str, Any]
 _BALLOT = (
@@ -51,17 +51,29 @@ def counts(study: StudyState) -> Json:
     """Return the study's duels by what became of them."""
     kinds = {"votes": "voted", "skips": "skipped", "expired": "expired", "undone": "undone", "open": "open"}
     numbers = {name: study.counts[kind] for name, kind in kinds.items()}
-    models = {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
-    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters), **models}
+    others = {"voters": len(study.voters), **_models(study), "imported": sum(study.imports.values())}
+    return {"issued": sum(numbers.values()), **numbers, **others}
+
+
+def _models(study: StudyState) -> Json:
+    """Return how many of the voters and of the votes are language models'."""
+    return {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
 
 
 def study_reply(study: StudyState) -> Json:
     """Return a study as operators see it."""
     items = [
-        {"number": number, **item.model_dump(), **study.item_settings(number), "shown": study.shown[number]}
+        {
+            "number": number,
+            **item.model_dump(exclude={"features"}),
+            **study.item_settings(number),
+            "shown": study.shown[number],
+        }
         for number, item in enumerate(study.about.items)
     ]
-    return study.about.model_dump() | {
+    about = study.about.model_dump(exclude={"items": True, "contexts": {"__all__": {"features"}}})
+    return about | {
+        "dimension": study.learner.dimension,
         "study": study.study,
         "created": study.created,
         "items": items,
@@ -97,6 +109,7 @@ def list_studies(ledger: Ledger) -> Json:
             "items": len(study.about.items),
             "votes": study.counts["voted"],
             "voters": len(study.voters),
+            **_models(study),
         }
         for study in ledger.state.studies.values()
     ]
@@ -113,12 +126,14 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
         "basis": "all votes",
         "models": None,
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+        "asking": {"lately": 0, "pairs": [], "sentences": []},
         **{
             name: []
             for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
         },
     }
-    return (found.results or empty) | {
+    known = found.results or empty
+    return known | {
         "position": ledger.state.position,
         "computed": found.computed,
         "stale": stale,
@@ -128,6 +143,7 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
             "asked": asked,
             "open": waiting,
             "sentence": f"{name} has asked {asked:,} duels; {waiting:,} are waiting for an answer.",
+            **known["asking"],
         },
         "counts": counts(here),
     }
@@ -150,6 +166,7 @@ def voters(ledger: Ledger, study: str, found: Analysis) -> list[Json]:
             "name": known.get((voter.voter, "name"), voter.model),
             "participant": known.get((voter.voter, "participant")),
             "joined": voter.joined,
+            "imported": voter.imported,
             "votes": voter.votes,
             "skips": voter.skips,
             "set_aside": voter.set_aside,

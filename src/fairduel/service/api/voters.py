@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.routing import APIRoute
-from sqlalchemy import select
 
-from fairduel.service import schema, voting
+from fairduel.service import voting
 from fairduel.service.api import bodies, guard, replies
 from fairduel.service.api.calls import call
 from fairduel.service.commands import check_receipt
 from fairduel.service.keys import Holder
-from fairduel.service.problems import not_found
 
 router = APIRouter(prefix="/api", tags=["voters"])
 _KEY = re.compile("^[!-~]{1,64}$")
@@ -76,18 +74,6 @@ async def get_receipts(request: Request, study: str) -> Json:
 async def get_receipt(service: guard.Running, receipt: str) -> Json:
     """Say whether the answer of a receipt is in the log."""
     return await call(service, lambda ledger: check_receipt(ledger, receipt))
-
-
-@router.get("/images/{image}", dependencies=[Depends(guard.anyone)], response_class=Response)
-def get_image(service: guard.Running, image: str) -> Response:
-    """Return an image."""
-    images = schema.images
-    with service.ledger.store.engine.connect() as connection:
-        row = connection.execute(select(images).where(images.c.image == image)).one_or_none()
-    if row is None:
-        raise not_found("image")
-    cached = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(row.content, media_type=row.type, headers=cached)
 
 
 _OFTEN_CALLED = [

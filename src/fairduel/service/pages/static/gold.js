@@ -16,7 +16,7 @@ export function drawGold(element, study, run, changed) {
   loser.value = names[1];
   const start = make("input", { type: "number", min: "1", max: "1000", value: first, required: true });
   const often = make("input", { type: "number", min: "2", max: "1000", value: every, required: true });
-  const columns = [{ name: "Better", text: true }, { name: "Worse", text: true }, ...(contexts.length ? [{ name: "Context", text: true }] : []), { name: "Change", text: true }];
+  const columns = [{ name: "Better", text: true }, { name: "Worse", text: true }, ...(contexts.length ? [{ name: "Context", text: true }] : []), { name: "Change", text: true, buttons: true }];
   const rows = answers.map((each, place) => [each.winner, each.loser, ...(contexts.length ? [each.context] : []),
     make("button", { type: "button", "aria-label": `Remove ${each.winner} before ${each.loser}`, onclick: save(() => ({ first, every, answers: answers.filter((_, other) => other !== place) })) }, "Remove")]);
   const form = make("form", {},

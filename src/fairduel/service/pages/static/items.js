@@ -11,7 +11,7 @@ export function drawItems(element, study, run, changed) {
     input.addEventListener("change", patch(`/items/${item.number}`, () => ({ least_views: input.value === "" ? null : Number(input.value) })));
     return input;
   };
-  const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "At least", text: true }, { name: "Priority", text: true }, { name: "Change", text: true }];
+  const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "At least", text: true, buttons: true }, { name: "Priority", text: true, buttons: true }, { name: "Change", text: true, buttons: true }];
   const rows = study.items.map((item) => [item.name, `${item.shown}`, views(item),
     button(item.priority ? "Ask as usual" : "Ask more often", item, { priority: !item.priority }),
     button(item.enabled ? "Leave out" : "Bring back", item, { enabled: !item.enabled })]);
