@@ -167,7 +167,7 @@ class _Connection:
 
 
 class _Cursor:
-    rowcount, lastrowid = -1, None
+    lastrowid = None
 
     def __init__(self, connection):
         self.connection, self.description, self.rows = connection, None, iter(())
@@ -184,9 +184,10 @@ class _Cursor:
             self.connection.execute("BEGIN")
         cursor, self.description, rows = self.connection.cursor(), None, []
         cursor.exec_trace = self._describe
+        before = self.connection.total_changes()
         for values in many:
             rows += cursor.execute(statement, tuple(values))
-        self.rows = iter(rows)
+        self.rows, self.rowcount = iter(rows), self.connection.total_changes() - before
 
     def _describe(self, cursor, *_):
         columns = cursor.get_description()

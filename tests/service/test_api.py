@@ -263,7 +263,7 @@ def test_gold_duels_and_items_over_http(app, operator, voter, study):
     observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
     assert observer.get(f"/api/studies/{study}").json()["gold"] is None
     hidden = json.loads(observer.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()[0])
-    assert hidden.keys() == json.loads(rows[0]).keys() - {"gold", "weight"}
+    assert hidden.keys() == json.loads(rows[0]).keys() - {"gold", "weight", "agent_weight"}
     for client in (observer, voter):
         assert problem(client.put(f"/api/studies/{study}/gold", json=known)) == (404, "not-found")
     stranger = {"answers": [{"winner": "tea", "loser": "coffee"}]}

@@ -13,6 +13,8 @@ from fairduel.service import commands, demo, jobs, voting, what_if
 from fairduel.service.analysis import recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.asking import asking
+from fairduel.service.helpers import spelled
+from fairduel.service.job_process import compute
 from fairduel.service.keys import Holder
 from fairduel.service.locations import reading
 from fairduel.service.red_team import ATTACKS, Fork, Plan, Truth, red_team, simulate
@@ -22,6 +24,7 @@ from fairduel.votes.auditing import audit
 from fairduel.votes.manipulation import Limits as CampaignLimits
 from fairduel.votes.manipulation import cost_of_manipulation
 from fairduel.votes.ranking import rank
+from helpers.clusters import in_both
 
 VOTES = 160
 AIMLESS = ("inverters", "random votes")
@@ -174,15 +177,19 @@ def test_the_limits_of_a_study_bind_its_fork(booth, new_booth):
         assert any(f"{2 * each} of 18 votes count" in sentence for sentence in found["details"])
 
 
+@in_both
 def test_gold_duels_test_simulated_voters_too(new_booth):
     gold = {"answers": [{"winner": "item 0", "loser": "item 4"}], "first": 1, "every": 2}
     booth = new_booth(gold=gold)
     booth.vote(40)
-    with reading(booth.folder) as connection:
-        plan = Plan("promote", "item 4", liars=3, votes_each=6)
-        found = red_team(connection, booth.folder, booth.study, plan)
-        assert found == red_team(connection, booth.folder, booth.study, plan)
+    where, plan = booth.ledger.store.where, Plan("promote", "item 4", liars=3, votes_each=6)
+    with reading(where) as connection:
+        found = red_team(connection, where, booth.study, plan)
     assert found["votes"]["liars"] == 15  # each got the known answer once
+    request = {"where": spelled(where), "study": booth.study, "kind": "red-team", "wanted": vars(plan)}
+    told = []
+    assert compute(request, told.append) == {"result": found}
+    assert told[0] == {"progress": 0.1}
 
 
 def test_a_red_team_needs_votes_and_a_known_item(booth, connection, folder, study):

@@ -133,7 +133,7 @@ async def _content(found: httpx.Response) -> AsyncIterator[bytes]:
 
 def _claim(host: str, scheme: str, secret: bytes) -> bytes:
     """Return the caller's address and scheme with their keyed hash."""
-    said = f"{host.replace(' ', '')} {scheme}".encode()
+    said = f"{host.replace(' ', '')} {scheme}".encode("latin-1", "replace")
     return said + b" " + hmac.new(secret, said, hashlib.sha256).hexdigest().encode()
 
 
