@@ -83,3 +83,17 @@ def trial(request, torture_rows):
     )
     title = f"{about['title']} (PostgreSQL)" if in_postgres else about["title"]
     torture_rows.append([about["number"], title, size, trial.found or "FAILED", f"{seconds:.0f}"])
+
+
+@pytest.fixture
+def url(postgres):
+    """The address of a database that nobody else uses."""
+    return new_database(postgres)
+
+
+@pytest.fixture
+def stored(url):
+    """A booth in that database."""
+    booth = Booth(database(url), Clock(), {"repeat_pairs": True})
+    yield booth
+    booth.ledger.close()

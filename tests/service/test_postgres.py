@@ -6,19 +6,15 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from urllib.parse import quote
 
 import httpx
 import pytest
 from sqlalchemy import text
 
-from fairduel.cli import main
 from fairduel.errors import BadInputError
 from fairduel.service import commands, maintenance
 from fairduel.service.api.app import Limits, create_app
@@ -32,29 +28,9 @@ from fairduel.service.problems import Problem
 from fairduel.service.standby import CALLER, Standby, _is_true, _request
 from fairduel.service.store import read_events
 from helpers.booth import Booth, Clock
-from helpers.clusters import PASSWORD, execute, new_database
+from helpers.clusters import execute, wait_for
 
 STUDY = {"question": "Which?", "items": [{"name": f"item {n}"} for n in range(6)]}
-
-
-@pytest.fixture
-def url(postgres):
-    return new_database(postgres)
-
-
-@pytest.fixture
-def booth(url):
-    booth = Booth(database(url), Clock(), {"repeat_pairs": True})
-    yield booth
-    booth.ledger.close()
-
-
-def wait_for(condition, seconds=20.0):
-    give_up = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-    return found
 
 
 def depose(url):
@@ -67,40 +43,40 @@ def depose(url):
 # ---------------------------------------------------------------------- one leader
 
 
-def test_a_leader_who_lost_the_lock_cannot_commit(url, booth):
-    duels = [duel["duel"] for duel in booth.ask(count=3)]
-    booth.answer(duels[0])
+def test_a_leader_who_lost_the_lock_cannot_commit(url, stored):
+    duels = [duel["duel"] for duel in stored.ask(count=3)]
+    stored.answer(duels[0])
     depose(url)
     with pytest.raises(Problem) as refused:
-        booth.answer(duels[1], key="second")
+        stored.answer(duels[1], key="second")
     assert (refused.value.status, refused.value.code) == (502, "unconfirmed")
     for _ in range(3):  # it does not come back by itself: another server may lead by now
         with pytest.raises(Problem):
-            booth.answer(duels[1], key="second")
-    assert booth.ledger.store.session.is_lost
+            stored.answer(duels[1], key="second")
+    assert stored.ledger.store.session.is_lost
     successor = Booth.__new__(Booth)
     successor.folder, successor.clock, successor.study, successor.voters = (
-        booth.folder,
+        stored.folder,
         Clock(),
-        booth.study,
-        booth.voters,
+        stored.study,
+        stored.voters,
     )
     successor.open()
     try:
         assert successor.state.counts["voted"] == 1
         assert successor.answer(duels[1], key="second")["counted"]
         with pytest.raises(Problem):
-            booth.answer(duels[2])
+            stored.answer(duels[2])
         assert successor.state.counts["voted"] == 2
     finally:
         successor.ledger.close()
-    assert maintenance.check(booth.folder).problems == ()
+    assert maintenance.check(stored.folder).problems == ()
 
 
-def test_a_lost_answer_to_a_commit_is_not_called_a_failure(url, booth, monkeypatch):
+def test_a_lost_answer_to_a_commit_is_not_called_a_failure(url, stored, monkeypatch):
     """The events are on disk, but the connection ends before PostgreSQL says so."""
-    duel = booth.ask()[0]["duel"]
-    session = booth.ledger.store.session
+    duel = stored.ask()[0]["duel"]
+    session = stored.ledger.store.session
     commit = session.connection.commit
 
     def commit_and_lose():
@@ -110,26 +86,26 @@ def test_a_lost_answer_to_a_commit_is_not_called_a_failure(url, booth, monkeypat
 
     monkeypatch.setattr(session.connection, "commit", commit_and_lose)
     with pytest.raises(Problem) as refused:
-        booth.answer(duel)
+        stored.answer(duel)
     assert refused.value.code == "unconfirmed"
     monkeypatch.undo()
-    booth.restart()
-    assert booth.state.counts["voted"] == 1
-    assert booth.answer(duel)["counted"]  # the retry gets the reply
-    assert booth.state.counts["voted"] == 1
+    stored.restart()
+    assert stored.state.counts["voted"] == 1
+    assert stored.answer(duel)["counted"]  # the retry gets the reply
+    assert stored.state.counts["voted"] == 1
 
 
-def test_only_one_server_leads(url, booth):
+def test_only_one_server_leads(url, stored):
     with pytest.raises(BadInputError, match="another fairduel server leads"):
         PostgresStore.alone(database(url))
     with closing(Session(database(url))) as session:
         assert not session.try_to_lead()
-        assert session.leader() == booth.ledger.store.leader
+        assert session.leader() == stored.ledger.store.leader
         assert session.own_address() == "127.0.0.1"
-        booth.ledger.close()
+        stored.ledger.close()
         assert wait_for(session.try_to_lead)
-    booth.open()
-    assert booth.ledger.store.leader.term == 2
+    stored.open()
+    assert stored.ledger.store.leader.term == 2
 
 
 def test_a_silent_leader_is_disconnected(url, monkeypatch):
@@ -142,19 +118,19 @@ def test_a_silent_leader_is_disconnected(url, monkeypatch):
         assert wait_for(other.try_to_lead, 5.0)
 
 
-def test_learners_are_kept_in_the_database(booth, monkeypatch):
+def test_learners_are_kept_in_the_database(stored, monkeypatch):
     monkeypatch.setattr("fairduel.service.learner.SAVE_EVERY", 20)
-    booth.vote(20)
-    live = booth.state.learner.state()
-    booth.ledger.close()
+    stored.vote(20)
+    live = stored.state.learner.state()
+    stored.ledger.close()
     folded = []
     monkeypatch.setattr("fairduel.service.learner.Learner.fold", _counting(folded))
-    booth.open()
-    assert maintenance.same(booth.state.learner.state(), live)
+    stored.open()
+    assert maintenance.same(stored.state.learner.state(), live)
     assert folded[0].position > 20  # the events before are in the save
-    booth.run(lambda ledger: ledger.connection().execute(text("UPDATE learners SET content = 'damaged'")))
-    booth.restart()
-    assert maintenance.same(booth.state.learner.state(), live)
+    stored.run(lambda ledger: ledger.connection().execute(text("UPDATE learners SET content = 'damaged'")))
+    stored.restart()
+    assert maintenance.same(stored.state.learner.state(), live)
 
 
 def _counting(folded):
@@ -169,14 +145,14 @@ def _counting(folded):
     return count
 
 
-def test_erased_names_are_in_no_table(url, booth):
-    voter = booth.run(commands.invite, booth.study, ["Ada Lovelace"])[0]["voter"]
-    booth.run(commands.erase_personal, booth.study, voter)
-    booth.ledger.store.forget()
+def test_erased_names_are_in_no_table(url, stored):
+    voter = stored.run(commands.invite, stored.study, ["Ada Lovelace"])[0]["voter"]
+    stored.run(commands.erase_personal, stored.study, voter)
+    stored.ledger.store.forget()
     assert execute(url, "SELECT * FROM personal") == []
     dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'personal'::regclass"
     assert wait_for(lambda: execute(url, dead) == [(0,)])
-    assert maintenance.check(booth.folder).problems == ()
+    assert maintenance.check(stored.folder).problems == ()
 
 
 # ---------------------------------------------------------------------- several servers
@@ -406,123 +382,3 @@ def test_votes_survive_a_paused_and_a_killed_leader(start, url):
     assert all(not each.problem for each in maintenance.replay(where))
     with Client(first, key) as operator:
         assert operator.study(study).counts.votes == len(answered)
-
-
-# ---------------------------------------------------------------------- commands
-
-
-def run(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["fairduel", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    assert PASSWORD not in said.out + said.err
-    assert quote(PASSWORD) not in said.out + said.err
-    return ended.value.code, said
-
-
-def test_a_poll_in_a_database(url, monkeypatch, capsys):
-    command = [sys.executable, "-m", "fairduel", "poll", "tea", "milk", "--database", url, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        address, study = re.search(r"Voters: (http://\S+)/vote/(\S+)", process.stdout.readline()).groups()
-        with Client(address) as client, client.join(study) as voter:
-            receipt = voter.answer(voter.ask().duels[0].duel, "left").receipt
-        for words in (["poll", "tea", "milk"], ["serve", "--demo"], ["serve", "--new-key"]):
-            code, said = run(monkeypatch, capsys, *words, "--database", url, "--port", "0")
-            assert (code, "another fairduel server leads" in said.err) == (2, True)
-        code, said = run(monkeypatch, capsys, "store", "receipt", url, receipt)
-        assert (code, "left" in said.out) == (0, True)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        said = "".join(process.communicate())
-    assert process.returncode == 143
-    assert PASSWORD not in said
-
-
-def test_a_store_moves_between_a_folder_and_a_database(url, booth, tmp_path, monkeypatch, capsys, postgres):
-    booth.vote(10)
-    ranked = booth.state.learner.state()
-    code, said = run(monkeypatch, capsys, "store", "check", url, "--json")
-    head = json.loads(said.out)["head"]
-    assert code == 0
-    code, said = run(monkeypatch, capsys, "store", "backup", url, tmp_path / "backup")
-    assert (code, head in said.out) == (0, True)
-    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", url)
-    assert (code, "another fairduel server leads" in said.err) == (2, True)
-    booth.ledger.close()
-    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", url)
-    assert (code, "is not empty" in said.err) == (2, True)
-    other = new_database(postgres)
-    code, said = run(monkeypatch, capsys, "store", "check", other)
-    assert (code, "has no fairduel store" in said.err) == (2, True)
-    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", other)
-    assert (code, head in said.out) == (0, True)
-    code, said = run(monkeypatch, capsys, "store", "replay", other)
-    assert (code, "same state" in said.out) == (0, True)
-    for where in (tmp_path / "backup", database(other)):
-        booth.folder = where
-        booth.open()
-        assert maintenance.same(booth.state.learner.state(), ranked)
-        booth.ledger.close()
-    booth.open()
-    execute(other, "UPDATE events SET at = at + 1 WHERE position = 3")
-    code, said = run(monkeypatch, capsys, "store", "check", other)
-    assert (code, "is damaged" in said.err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda url: url.replace(quote(PASSWORD), "wrong"), "password authentication failed"),
-        (lambda url: url.replace("127.0.0.1", "nowhere.invalid"), "nowhere.invalid"),
-        (lambda url: re.sub(r":\d+/", ":1/", url), "Connection refused"),
-        (lambda url: url.replace("/postgres?", "/nothing?"), 'database "nothing" does not exist'),
-        (lambda url: f"{url}&wrong=1", "wrong"),
-        (lambda url: url.replace("postgresql:", "mysql:"), "looks like postgresql://"),
-        (lambda url: re.sub(r":\d+/", ":port/", url), "looks like postgresql://"),
-        (lambda url: f"{url}%20-cdefault_transaction_read_only%3Don", "is read-only"),
-    ],
-)
-def test_a_wrong_database_is_one_sentence(url, monkeypatch, capsys, change, problem):
-    for words in (["serve", "--port", "0", "--database"], ["store", "check"]):
-        if problem == "is read-only" and words[0] == "store":
-            continue
-        code, said = run(monkeypatch, capsys, *words, change(url))
-        assert code == 2
-        assert problem in said.err
-        assert "Traceback" not in said.err
-        assert "wrong@" not in said.err
-
-
-def test_a_folder_and_a_database_exclude_each_other(url, tmp_path, monkeypatch, capsys):
-    code, said = run(monkeypatch, capsys, "serve", "--database", url, "--folder", tmp_path)
-    assert (code, "--folder or --database, not both" in said.err) == (2, True)
-
-
-def test_a_database_of_a_newer_version_is_refused(url, booth, monkeypatch, capsys):
-    execute(url, "UPDATE alembic_version SET version_num = '9999'")
-    code, said = run(monkeypatch, capsys, "serve", "--database", url, "--port", "0")
-    assert (code, "newer fairduel" in said.err) == (2, True)
-    code, said = run(monkeypatch, capsys, "store", "check", url)
-    assert (code, "newer fairduel" in said.err) == (2, True)
-    assert booth.ask()  # the leader goes on
-
-
-@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
-def test_a_database_that_could_lose_votes_is_refused(url, setting):
-    execute(url, f"ALTER SYSTEM SET {setting} = off")
-    try:
-        execute(url, "SELECT pg_reload_conf()")
-        wait_for(lambda: execute(url, f"SHOW {setting}") == [("off",)])
-        with pytest.raises(BadInputError, match=f"has {setting} = off, so a crash could lose votes"):
-            Session(database(url))
-    finally:
-        execute(url, f"ALTER SYSTEM RESET {setting}")
-        execute(url, "SELECT pg_reload_conf()")
-        wait_for(lambda: execute(url, f"SHOW {setting}") == [("on",)])
-
-
-def test_commits_wait_for_the_disk_even_if_the_database_would_not(url):
-    with closing(Session(database(f"{url}%20-csynchronous_commit%3Doff"))) as session:
-        assert session.connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
