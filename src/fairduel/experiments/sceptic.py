@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.agents import Sceptic
 from fairduel.agents.round import RADIUS, Plan, choose
-from fairduel.agents.sceptic import ALLOWANCE
+from fairduel.agents.sceptic import ALLOWANCE, is_doubted
 from fairduel.core.compiling import inlined
 from fairduel.core.selection import View, pair_widths, pick, toughest_rival
 from fairduel.duel import Vector
@@ -26,7 +26,8 @@ def per_regret(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator
     """Sceptic's rule with information per regret in place of squared regret."""
     rewards = seen.rewards
     leader = int(np.argmax(rewards))
-    if plan.self_duels and toughest_rival(seen, numbers[RADIUS], leader, True, rng.random()) == leader:
+    may_settle = plan.self_duels and not is_doubted(numbers)
+    if may_settle and toughest_rival(seen, numbers[RADIUS], leader, True, rng.random()) == leader:
         return leader, leader
     costs = rewards[leader] - rewards + 0.5 * numbers[ALLOWANCE]
     worth = pair_widths(seen.gram) ** 2 / (costs.reshape((-1, 1)) + costs)
@@ -53,6 +54,7 @@ class PerRegret(Sceptic):
 FORMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     WHOLE: ("sceptic", {}),
     "all votes trusted alike": ("sceptic", {"growth": 0.0}),
+    "no doubt": ("sceptic", {"patience": 0}),
     "prior of RCDB": ("sceptic", {"ridge": 0.25}),
     "pair of RCDB": (f"{__name__}:BySymmetricRule", {}),
     "regret not squared": (f"{__name__}:PerRegret", {}),
@@ -67,6 +69,7 @@ PANELS = (
     Attack("greedy, C = 100", "greedy", budget=100),
     Attack("misleading, C = 100", "misleading", {"target": "random"}, budget=100),
     Attack("adversarial from round 136 on", "adversarial", {"start": 136}),
+    Attack("adversarial from round 500 on", "adversarial", {"start": 500}),
 )
 
 
@@ -95,7 +98,7 @@ def sceptic() -> Experiment:
             "told C. Everything that a form does not change keeps Sceptic's constants, except the radius.",
             "Sceptic's constants were chosen for the complete agent, which favours it. Each other form is judged at "
             "the best of three radii, chosen on these same runs, which favours the form.",
-            "'All votes trusted alike': the first vote counts as much as the last. 'Prior of RCDB': λ = 1/B² in place "
-            "of 320/(dB²). 'Pair of RCDB': (x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
+            "'All votes trusted alike': the first vote counts as much as the last. 'No doubt': votes count even after "
+            "three upsets in a row. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': (x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
         ],
     )

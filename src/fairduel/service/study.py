@@ -1,5 +1,6 @@
 """What a study consists of, as an operator describes it, and the limits on it."""
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from fairduel.agents import AGENTS, Agent
 from fairduel.agents.by_name import make, takes
+from fairduel.agents.sceptic import without_doubt
 from fairduel.errors import BadInputError, unknown_name
 
 MOST_ITEMS, MOST_CONTEXTS = 1000, 2000
@@ -126,6 +128,10 @@ def new_agent(name: str, settings: dict[str, Any], items: int, seed: int) -> Age
     fixed = {"items": items, "seed": seed, "self_duels": False}
     if set(settings) & set(fixed):
         raise BadInputError(f"the study sets {', '.join(sorted(fixed))} of its agent itself.")
+    if name == "sceptic":  # the log of an older study must lead to the same duels
+        bound = settings.get("norm_bound")
+        is_given = isinstance(bound, (int, float)) and bound > 0
+        settings = without_doubt(bound if is_given else math.sqrt(items)) | settings
     agent = make("agent", usable[name], settings, fixed)
     agent.ask(np.eye(items)[:2])  # some settings only fail when they are used
     return make("agent", usable[name], settings, fixed)
