@@ -152,7 +152,7 @@ def test_an_agent_saved_before_there_was_doubt_counts_every_vote_and_asks_as_it_
     del state["estimator"]["upsets"]
     again = Sceptic.from_state(state)
     assert (again.settings["patience"], again.settings["allowance"]) == (0, 0.002)
-    assert (made(flip_budget=40, self_duels=False).settings["patience"], agent._allowance) == (3, 0.2)  # noqa: SLF001
+    assert (made(flip_budget=40, self_duels=False).settings["patience"], agent._allowance) == (3, 0.2)
 
 
 def test_at_most_one_honest_vote_in_eight_is_doubted_if_the_estimate_is_right_and_far_more_than_one_in_sixteen():
@@ -194,11 +194,11 @@ def test_people_are_asked_pairs_that_lies_at_the_told_rate_cannot_reverse():
 
 
 def test_the_allowance_is_for_people_and_a_told_number_of_lies():
-    assert made(flip_budget=40, self_duels=False)._allowance == 2 * 40 / 400  # noqa: SLF001
-    assert made(flip_budget=40, self_duels=False, horizon=None)._allowance == 2 * 40 / 2000  # noqa: SLF001
-    assert made(flip_budget=0, self_duels=False)._allowance == 0.002  # noqa: SLF001
-    assert made(self_duels=False)._allowance == made(flip_budget=40)._allowance == 0.002  # noqa: SLF001
-    assert made(allowance=0.5)._allowance == 0.5  # noqa: SLF001
+    assert made(flip_budget=40, self_duels=False)._allowance == 2 * 40 / 400
+    assert made(flip_budget=40, self_duels=False, horizon=None)._allowance == 2 * 40 / 2000
+    assert made(flip_budget=0, self_duels=False)._allowance == 0.002
+    assert made(self_duels=False)._allowance == made(flip_budget=40)._allowance == 0.002
+    assert made(allowance=0.5)._allowance == 0.5
 
 
 # ---------------------------------------------------------------------- what is proved

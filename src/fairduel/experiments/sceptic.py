@@ -99,6 +99,7 @@ def sceptic() -> Experiment:
             "Sceptic's constants were chosen for the complete agent, which favours it. Each other form is judged at "
             "the best of three radii, chosen on these same runs, which favours the form.",
             "'All votes trusted alike': the first vote counts as much as the last. 'No doubt': votes count even after "
-            "three upsets in a row. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': (x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
+            "three upsets in a row. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': "
+            "(x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
         ],
     )
