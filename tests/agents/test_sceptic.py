@@ -52,7 +52,7 @@ def test_a_hundred_rounds_under_flips_are_the_algorithm_box(radius, self_duels, 
         if duel.first != duel.second:
             phis, weights = np.vstack([phis, duel.difference]), [*weights, duel.weight]
             outcomes.append(float(told is Outcome.FIRST))
-            is_upset = (duel.difference @ theta > 0) != (told is Outcome.FIRST)
+            is_upset = duel.difference @ theta * (told.first_share - 0.5) < 0
             upsets, doubted = (upsets + 1 if is_upset else 0), doubted + in_doubt
     assert (alone > 5) == (self_duels and radius < 0.1)
     assert doubted > 0
@@ -286,6 +286,6 @@ def test_an_implicit_hypercube_is_searched_like_a_listed_one(self_duels):
             assert duel.gap < 1e-6
         wins = rng.random() < LOGISTIC.probability(duel.difference @ truth)
         if not duel.is_self_duel:
-            upsets = upsets + 1 if (duel.difference @ theta > 0) != wins else 0
+            upsets = upsets + 1 if duel.difference @ theta * (wins - 0.5) < 0 else 0
         agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
     assert (alone > 0) == self_duels
