@@ -13,7 +13,7 @@ NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 	$$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); \
 	do $$p -c '' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test test-lowest test-newest lint bench docs clean
+.PHONY: demo test test-lowest test-newest torture lint bench docs clean
 
 demo: .venv/with-bench      ## Figure 1 and its report, from nothing
 	$(BIN)/fairduel reproduce figure1
@@ -32,6 +32,9 @@ test-newest: .venv-newest/made  ## the core of the tests, with the newest Python
 	.venv-newest/bin/python --version
 	.venv-newest/bin/python -m pytest $(CORE)
 endif
+
+torture: .venv/with-dev     ## the twenty tests of live voting at full size, alone on the machine; results in docs/data/torture.csv
+	$(BIN)/python -m pytest -m torture --torture docs/data/torture.csv tests/service
 
 lint: .venv/with-dev        ## style and types
 	$(BIN)/ruff format --check .

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import settings
 from scipy import optimize, special, stats
 
+from helpers.clusters import cluster
+
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True, database=None)
 settings.register_profile("search", deadline=None, max_examples=2000, database=None)
 settings.load_profile("suite")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--torture", metavar="FILE", help="full sizes of the tests marked torture; results go to FILE")
+
 
 SIGMA = {
     "logistic": special.expit,
@@ -64,6 +71,13 @@ def browser():
         chromium = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL that runs while tests need it."""
+    with cluster() as url:
+        yield url
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import typer
 from fairduel.cli import main
 from fairduel.cli.app import app
 from fairduel.experiments import claims, coverage, leaderboard, replay, table1, tuning, vote_attacks
+from helpers.clusters import new_database
 from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_name, write_files
 
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
@@ -120,11 +121,15 @@ PAGES_WITH_COMMANDS = [path for path in DOCUMENTS if commands(path)]
 
 @pytest.mark.parametrize("path", PAGES_WITH_COMMANDS, ids=page_name)
 @pytest.mark.usefixtures("small_experiments")
-def test_commands_run(path, folder, done, monkeypatch):
+def test_commands_run(path, folder, done, monkeypatch, request):
     write_files(path, folder)
+    databases = {}
     for words in commands(path):
         if words[0] == "fairduel":
-            run_once(words[1:], folder, done, monkeypatch)
+            for word in words:
+                if word.startswith("postgresql://") and word not in databases:
+                    databases[word] = new_database(request.getfixturevalue("postgres"))
+            run_once([databases.get(word, word) for word in words[1:]], folder, done, monkeypatch)
         else:
             check_other(words)
 

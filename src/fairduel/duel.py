@@ -58,10 +58,12 @@ class Asked:
 
     def copied(self) -> Self:
         """Return a copy with its own, read-only arrays."""
-        twin = dataclasses.replace(self, **{name: array.copy() for name, array in self._arrays()})  # type: ignore[type-var]
-        for _, array in twin._arrays():  # noqa: SLF001
-            array.setflags(write=False)
-        return twin
+        values = dict(self._fields())
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                values[name] = array = value.copy()
+                array.setflags(write=False)
+        return type(self)(**values)
 
     def state(self) -> dict[str, Any]:
         """All fields, as JSON values and arrays."""

@@ -1,11 +1,17 @@
 """Ledgers with a study and voters, without HTTP."""
 
+import copy
 import random
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from fairduel.errors import BadInputError
 from fairduel.service import commands, voting
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
+from fairduel.service.postgres import PostgresStore
+from fairduel.service.store import Store, read_events
 from fairduel.service.study import NewStudy
 
 
@@ -13,9 +19,22 @@ def about(items=5, **settings):
     return NewStudy(question="Which?", items=[{"name": f"item {n}"} for n in range(items)], **settings)
 
 
+def open_ledger(where, clock=time.time):
+    """Open the ledger of a folder or a database; PostgreSQL needs a moment to notice that its last leader has ended."""
+    give_up = time.monotonic() + 5.0
+    while not isinstance(where, Path | Store):
+        try:
+            where = PostgresStore.alone(where)
+        except BadInputError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+    return Ledger(where, sweep=voting.sweep, clock=clock)
+
+
 @dataclass
 class Booth:
-    """A ledger, one study and its voters."""
+    """A ledger, one study and its voters; ``folder`` may be the address of a database."""
 
     folder: object
     clock: object
@@ -30,7 +49,7 @@ class Booth:
         self.join(4)
 
     def open(self):
-        self.ledger = Ledger(self.folder, sweep=voting.sweep, clock=self.clock)
+        self.ledger = open_ledger(self.folder, self.clock)
 
     def run(self, command, *arguments, **named):
         return self.ledger.run(lambda ledger: command(ledger, *arguments, **named))
@@ -61,6 +80,29 @@ class Booth:
                 self.answer(duel["duel"], given, voter)
                 if rng.random() < 0.1 and self.state.about.undo_seconds:
                     self.undo(duel["duel"], voter)
+
+    def crowd(self, votes, seed=0):
+        """Let voters vote at random, many votes per commit."""
+        rng = random.Random(seed)
+
+        def some(ledger, count):
+            for _ in range(count):
+                holder = rng.choice(self.voters)
+                duel = voting.ask(ledger, holder, 1)["duels"][0]["duel"]
+                voting.answer(ledger, holder, duel, "key", rng.choice(["left", "right", "tie"]), None, None)
+
+        for done in range(0, votes, 1000):
+            self.run(some, min(1000, votes - done))
+
+    def receipts(self):
+        return [event.receipt for event in self.run(lambda ledger: list(read_events(ledger.connection())))]
+
+    def at(self, folder):
+        """Return a booth whose store is a copy of this one's."""
+        other = copy.copy(self)
+        other.folder = folder
+        other.open()
+        return other
 
     @property
     def state(self):

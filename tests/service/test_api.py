@@ -15,10 +15,12 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from fairduel.service import commands
+from fairduel.service.api import voters
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.local import local_server, serving
 from fairduel.service.service import Service
+from helpers.torture import torture
 
 ITEMS = [{"name": name} for name in ("tea", "milk", "water", "=1+1")]
 STUDY = {"question": "Which is better?", "items": ITEMS, "repeat_pairs": True}
@@ -72,9 +74,9 @@ def voter(app, study):
     return client
 
 
-def vote(client, study, given="left", key="key"):
-    duel = client.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
-    path = f"/api/studies/{study}/duels/{duel}"
+def vote(client, study, given="left", key="key", root=""):
+    duel = client.post(f"{root}/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
+    path = f"{root}/api/studies/{study}/duels/{duel}"
     return path, client.post(f"{path}/answer", json={"answer": given}, headers={"Idempotency-Key": key})
 
 
@@ -97,7 +99,48 @@ def test_a_vote_from_the_link_to_the_receipt(operator, voter, study):
     assert voter.get(f"/api/receipts/{reply.json()['receipt']}").json()["valid"]
     assert voter.post(f"{path}/undo", json={}).json()["progress"]["votes"] == 0
     counts = operator.get(f"/api/studies/{study}").json()["counts"]
-    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1}
+    assert counts == {"issued": 2, "votes": 0, "skips": 0, "expired": 0, "undone": 1, "open": 1, "voters": 1} | {
+        "models": 0,
+        "model_votes": 0,
+        "imported": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "idempotency_key"),
+    [
+        (b'{"answer": "left"}', "key"),  # the same vote again
+        (b'{"answer": "right"}', "key"),
+        (b'{"answer": "left"}', "other"),
+        (b'{"answer": "left"}', ""),
+        (b'{"answer": "left"}', "a key"),
+        (b'{"answer": "left", "answer": "up"}', "key"),
+        (b'{"answer": "left", "seconds": "1.5", "more": 1}', "key"),
+        (b'{"answer": "left", "seconds": NaN}', "key"),
+        (b'{"answer": "left", "next": 1.0}', "key"),
+        (b'{"answer": "left"', "key"),
+        (b"[" * 20_000, "key"),
+        (b"\xff", "key"),
+        (b"", "key"),
+    ],
+)
+def test_the_shortcut_replies_as_fastapi_does(voter, study, monkeypatch, content, idempotency_key):
+    path, _ = vote(voter, study)
+    headers = {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
+    open_duels = f"/api/studies/{study}/duels"
+    sent = [(f"{path}/answer", content), (open_duels, content), (open_duels, b'{"count": 2}')]
+
+    def replies():
+        found = [voter.post(where, content=what, headers=headers) for where, what in sent]
+        return [(reply.status_code, reply.text, sorted(reply.headers.items())) for reply in found]
+
+    short = replies()
+
+    async def no_shortcut(_scope, _content):
+        return None
+
+    monkeypatch.setattr(voters, "shortcut", no_shortcut)
+    assert replies() == short
 
 
 def test_results_come_from_the_recorded_votes(operator, app, study):
@@ -120,7 +163,9 @@ def test_results_come_from_the_recorded_votes(operator, app, study):
     assert found["needs"] is None
     assert sum(bar["votes"] for bar in found["activity"]) == 30
     assert found["balance"]["left"] + found["balance"]["right"] == 30
-    assert [each["item"] for each in found["certificates"]] == [found["ranking"][0]["item"]]
+    assert [each["item"] for each in found["certificates"]] == [each["item"] for each in found["ranking"]]
+    assert [each["rank"] for each in found["certificates"]] == [1, 2, 3, 4]
+    assert sum(pair["duels"] for pair in found["agent"]["pairs"]) == found["agent"]["lately"] == 30
     assert [each["leader"] for each in found["stopping"]] == [found["ranking"][0]["item"]]
     rows = operator.get(f"/api/studies/{study}/voters").json()["voters"]
     assert [row["votes"] for row in rows] == [6] * 5
@@ -191,6 +236,65 @@ def test_invitations_and_participants(app, operator, anyone):
     assert joined[0]["key"] != joined[1]["key"]
 
 
+def test_gold_duels_and_items_over_http(app, operator, voter, study):
+    known = {"answers": [{"winner": "tea", "loser": "milk", "context": None}], "first": 1, "every": 2}
+    assert operator.put(f"/api/studies/{study}/gold", json=known).json()["gold"] == known
+    duel = voter.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]
+    assert {duel["left"]["text"], duel["right"]["text"]} == {"tea", "milk"}
+    given = "left" if duel["left"]["text"] == "tea" else "right"
+    path = f"/api/studies/{study}/duels/{duel['duel']}/answer"
+    reply = voter.post(path, json={"answer": given, "next": 1}, headers={"Idempotency-Key": "k"})
+    assert "gold" not in reply.text
+    next_duel = reply.json()["duels"][0]["duel"]
+    voter.post(
+        f"/api/studies/{study}/duels/{next_duel}/answer", json={"answer": "tie"}, headers={"Idempotency-Key": "l"}
+    )
+    row = operator.get(f"/api/studies/{study}/voters").json()["voters"][0]
+    assert (row["gold"], row["kind"], row["learned"]) == (
+        "1 of 1 known answers right; someone who answers at random gets 0.5",
+        "person",
+        True,
+    )
+    assert "gold_right" in operator.get(f"/api/studies/{study}/exports/voters.csv").text
+    rows = operator.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()
+    assert [json.loads(row)["gold"] for row in rows] == [True, False]
+    assert json.loads(rows[0])["weight"] == 0.0
+    seen = operator.post(f"/api/studies/{study}/observers", json={}).json()
+    observer = TestClient(app, headers={"Authorization": f"Bearer {seen['key']}"})
+    assert observer.get(f"/api/studies/{study}").json()["gold"] is None
+    hidden = json.loads(observer.get(f"/api/studies/{study}/exports/duels.jsonl").text.splitlines()[0])
+    assert hidden.keys() == json.loads(rows[0]).keys() - {"gold", "weight", "agent_weight"}
+    for client in (observer, voter):
+        assert problem(client.put(f"/api/studies/{study}/gold", json=known)) == (404, "not-found")
+    stranger = {"answers": [{"winner": "tea", "loser": "coffee"}]}
+    for wrong in (stranger, known | {"every": 1}, known | {"always": True}, {"answers": [{"winner": "tea"}]}):
+        assert problem(operator.put(f"/api/studies/{study}/gold", json=wrong)) == (422, "invalid")
+    assert operator.get(f"/api/studies/{study}").json()["gold"] == known
+    item = operator.patch(f"/api/studies/{study}/items/2", json={"priority": True, "least_views": 7}).json()["items"][2]
+    assert (item["priority"], item["least_views"], item["enabled"]) == (True, 7, True)
+    for wrong in ({"priority": 7}, {"least_views": -1}, {"views": 3}):
+        assert problem(operator.patch(f"/api/studies/{study}/items/2", json=wrong)) == (422, "invalid")
+
+
+def test_language_models_are_invited_by_operators_only(app, operator, anyone, study):
+    body = {"kind": "model", "names": ["gpt-x"]}
+    made = operator.post(f"/api/studies/{study}/invitations", json=body).json()["invitations"][0]
+    assert made["kind"] == "model"
+    model = TestClient(app, headers={"Authorization": f"Bearer {made['key']}"})
+    assert vote(model, study)[1].json()["counted"]
+    counts = operator.get(f"/api/studies/{study}").json()["counts"]
+    assert (counts["models"], counts["model_votes"]) == (1, 1)
+    row = operator.get(f"/api/studies/{study}/voters").json()["voters"][0]
+    assert (row["kind"], row["name"], row["learned"], row["label"]) == ("model", "gpt-x", False, "gpt-x (voter 1)")
+    votes = operator.get(f"/api/studies/{study}/exports/votes.jsonl").text
+    assert json.loads(votes)["kind"] == "model"
+    assert problem(anyone.post(f"/api/studies/{study}/voters", json={"kind": "model"})) == (422, "invalid")
+    assert problem(model.post(f"/api/studies/{study}/invitations", json=body))[0] == 404
+    for wrong in ({"kind": "model", "count": 2}, {"kind": "robot", "names": ["x"]}):
+        assert problem(operator.post(f"/api/studies/{study}/invitations", json=wrong)) == (422, "invalid")
+    assert problem(operator.patch(f"/api/studies/{study}", json={"models": "counted"})) == (422, "invalid")
+
+
 def test_every_answer_has_the_security_headers(anyone):
     for path in ("/healthz", "/api/studies", "/nowhere"):
         headers = anyone.get(path).headers
@@ -231,6 +335,15 @@ BAD_BODIES = {
 }
 
 
+HOSTILE_BODIES = [
+    b'{"count": NaN, "seconds": NaN}',
+    b'{"count": 1e999, "seconds": 1e999}',
+    b'{"question": "' + b"x" * 10_000_000 + b'"}',
+    b"[" * 10_000 + b"]" * 10_000,
+    b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+]
+
+
 @pytest.mark.parametrize("name", BAD_BODIES)
 def test_bad_bodies_are_refused(voter, study, name):
     duel = voter.post(f"/api/studies/{study}/duels", json={}).json()["duels"][0]["duel"]
@@ -267,6 +380,10 @@ def test_large_bodies_are_refused(operator, voter, study):
         {"question": "hidden \u202e text"},
         {"votes_per_voter": 0},
         {"undo_seconds": 1e300},
+        {"models": "mixed"},
+        {"least_views": -1},
+        {"gold": {"answers": [{"winner": "tea", "loser": "tea"}]}},
+        {"gold": {"answers": [{"winner": "tea", "loser": "milk", "context": "p"}]}},
     ],
     ids=str,
 )
@@ -317,8 +434,11 @@ def test_pages_are_told_when_something_changes():
         assert positions[-1] > positions[0]
 
 
-def test_random_requests_cause_no_server_error(app, operator, voter, study):
-    """Generated from the schema, valid and invalid, as an operator and as a voter."""
+@torture(
+    20, "requests generated from the schema, valid and not, and hostile bodies", small=4, full=400, unit="per route"
+)
+def test_random_requests_cause_no_server_error(trial, app, operator, voter, study):
+    """As an operator and as a voter."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     assert len(list(schema.get_all_operations())) > 20
     rng, requests = random.Random(0), 0
@@ -328,7 +448,7 @@ def test_random_requests_cause_no_server_error(app, operator, voter, study):
             continue
 
         @settings(
-            max_examples=4,
+            max_examples=trial.size,
             deadline=None,
             derandomize=True,
             database=None,
@@ -348,7 +468,16 @@ def test_random_requests_cause_no_server_error(app, operator, voter, study):
             assert response.status_code < 500, (case.method, case.path, response.text)
 
         send()
-    assert requests > 60
+        if found.method.upper() in {"POST", "PATCH"}:
+            path = found.path.replace("{study}", study).replace("{", "").replace("}", "")
+            for body in HOSTILE_BODIES:
+                for client in (operator, voter):
+                    requests += 1
+                    headers = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+                    response = client.request(found.method, path, content=body, headers=headers)
+                    assert 400 <= response.status_code < 500, (found.path, body[:20], response.text)
+    assert requests > 15 * trial.size
+    trial.found = f"{requests:,} requests, no 5xx; NaN, 1e999, 10 MB and JSON 10,000 deep are refused by every route"
 
 
 def test_random_bytes_cause_no_server_error(operator, voter, study):
@@ -369,7 +498,7 @@ def test_an_erased_name_is_nowhere_on_disk(operator, service, study):
     path = f"/api/studies/{study}/voters/{invited[0]['voter']}/personal"
     assert operator.delete(path).status_code == 204
     assert "Grace Hopper" not in operator.get(f"/api/studies/{study}/voters").text
-    files = service.ledger.store.folder.glob("fairduel.db*")
+    files = service.ledger.store.where.glob("fairduel.db*")
     assert not any(b"Grace Hopper" in file.read_bytes() for file in files)
 
 
@@ -387,6 +516,8 @@ def test_under_a_subpath_cookies_stay_there(app, key, operator, study):
     assert "Path=/polls/;" in opened.headers["set-cookie"]
     joined = client.post(f"/polls/api/studies/{study}/voters", json={})
     assert f"Path=/polls/api/studies/{study};" in joined.headers["set-cookie"]
+    client.cookies["fairduel_voter"] = joined.json()["key"]
+    assert vote(client, study, root="/polls")[1].json()["counted"]
     assert operator.get(f"/api/studies/{study}").json()["counts"]["voters"] == 1
 
 

@@ -82,6 +82,18 @@ def assert_accessible(page):
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
 
 
+def set_aside(page, name, label):
+    """Set a voter aside after seeing what that would do; it is shown afterwards too."""
+    page.locator("tr", has_text=name).get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text(f"Without {label}").wait_for(timeout=60_000)
+    assert_accessible(page)
+    dialog.get_by_role("button", name="Set aside").click()
+    page.get_by_role("button", name="Count again").wait_for()
+    page.get_by_text(f"{name} ({label}) is set aside.").wait_for()
+    page.get_by_text(f"Without {label}").wait_for()
+
+
 def test_a_voter_votes_by_keyboard_with_ties_skips_and_undo(server, browser):
     address, operator = server
     name = study(operator, votes_per_voter=4, completion_code="C0FFEE", comments=True)
@@ -204,9 +216,9 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
             return found["ranking"] and not found["stale"] and shown == expected and found["sentence"]
 
         page.get_by_text(wait_for(page_and_api_agree)).wait_for()
-        page.locator("tr", has_text="Ann").get_by_role("button").click()
-        page.get_by_role("button", name="Count again").wait_for()
+        set_aside(page, "Ann", "voter 1")
         page.click("text=Link for observers")
+        page.get_by_role("heading", name="Link for observers").wait_for()
         observers = page.locator("p.link").inner_text()
         with tab(browser) as observer:
             observer.goto(observers)
@@ -217,6 +229,88 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
     with tab(browser) as voter:
         voter.goto(links[0])
         voter.get_by_text("Voting is paused").wait_for()
+
+
+def test_an_operator_runs_a_red_team_and_changes_a_limit_by_keyboard(server, browser):
+    address, operator = server
+    name = study(operator, repeat_pairs=True, undo_seconds=0)
+    for number in range(4):
+        with httpx.Client(base_url=address + f"api/studies/{name}/") as voter:
+            voter.post("voters", json={}).raise_for_status()
+            for vote in range(10):
+                duel = voter.post("duels", json={}).json()["duels"][0]
+                given = "left" if duel["left"]["text"] > duel["right"]["text"] else "right"
+                headers = {"Idempotency-Key": f"{number}-{vote}"}
+                voter.post(f"duels/{duel['duel']}/answer", json={"answer": given}, headers=headers).raise_for_status()
+    before = operator.get(f"studies/{name}/results").json()["counts"]
+    with tab(browser) as page:
+        page.goto(f"{address}?study={name}#{operator.key}")
+        form = page.locator("section", has=page.get_by_role("heading", name="Red team"))
+        form.get_by_label("Liars", exact=True).fill("3")
+        form.get_by_label("Votes each").fill("4")
+        form.get_by_label("Item").select_option("juice")
+        form.get_by_label("Honest newcomers").fill("0")
+        form.get_by_label("Seed").focus()
+        page.keyboard.press("Enter")
+        form.get_by_text("With 3 liars who vote 4 times each for juice").wait_for(timeout=60_000)
+        job = operator.get(f"studies/{name}/jobs").json()["jobs"][0]
+        form.get_by_text(job["result"]["sentence"]).wait_for()
+        assert form.locator("tbody th").all_inner_texts() == [row["item"] for row in job["result"]["ranking"]]
+        cost = page.locator("section", has=page.get_by_role("heading", name="What manipulation would cost"))
+        cost.get_by_label("False accounts at most").fill("4")
+        cost.get_by_label("Answers per voter").fill("2")
+        page.keyboard.press("Enter")
+        cost.get_by_text("Each may vote 2 times.").wait_for(timeout=60_000)
+        assert operator.get(f"studies/{name}").json()["votes_per_voter"] == 2
+        assert_accessible(page)
+        page.reload()
+        page.get_by_text(job["result"]["sentence"]).wait_for()
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        page.emulate_media(media="print")
+        assert page.get_by_role("button").count() == 0
+    assert operator.get(f"studies/{name}/results").json()["counts"] == before
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_an_operator_sets_up_gold_duels_items_and_a_model(server, browser, width):
+    address, operator = server
+    name = study(operator, undo_seconds=0)
+    with tab(browser, viewport={"width": width, "height": 844}) as page:
+        page.goto(f"{address}?study={name}#{operator.key}")
+        page.select_option("#gold-winner", "milk")
+        page.select_option("#gold-loser", "tea")
+        page.click("text=Add this known answer")
+        page.get_by_role("button", name="Remove milk before tea").wait_for()
+        page.fill("#gold-first", "1")
+        page.click("text=Save how often")
+        page.get_by_role("button", name="Ask more often: water").click()
+        page.get_by_role("button", name="Ask as usual: water").wait_for()
+        page.fill("#least-views", "2")
+        page.locator("section", has=page.locator("#least-views")).get_by_role("button", name="Save").click()
+        page.fill("#model-names", "gpt-x")
+        page.click("text=Add the model")
+        key = page.locator("p.link").inner_text().removeprefix("gpt-x: ")
+        wait_for(lambda: operator.get(f"studies/{name}").json()["least_views"] == 2)
+        with tab(browser) as voter:
+            voter.goto(f"{address}vote/{name}")
+            voter.click("#start")
+            progress(voter, "0 votes")
+            assert {voter.inner_text("#left .lines"), voter.inner_text("#right .lines")} == {"milk", "tea"}
+            is_right = voter.inner_text("#left .lines") == "milk"
+            for count in range(1, 7):
+                press(voter, "ArrowLeft")
+                progress(voter, "1 vote" if count == 1 else f"{count} votes")
+        with httpx.Client(base_url=operator.base_url, headers={"Authorization": f"Bearer {key}"}) as model:
+            while duels := model.post(f"studies/{name}/duels", json={}).json()["duels"]:
+                path = f"studies/{name}/duels/{duels[0]['duel']}/answer"
+                model.post(path, json={"answer": "left"}, headers={"Idempotency-Key": "k"}).raise_for_status()
+        page.get_by_role("heading", name="Language models, apart from people").wait_for()
+        page.get_by_text(f"{int(is_right)} of 1 known answers right").first.wait_for()  # the model may have it too
+        page.locator("tr", has_text="gpt-x (model)").wait_for()
+        assert_accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert operator.get(f"studies/{name}").json()["gold"]["first"] == 1
 
 
 def test_wrong_links_say_so(server, browser):
@@ -231,6 +325,24 @@ def test_wrong_links_say_so(server, browser):
         page.fill("#key", operator.key)
         page.click("text=Open")
         page.get_by_role("heading", name="New study").wait_for()
+
+
+def test_markup_in_names_and_texts_is_shown_as_text(server, browser):
+    address, operator = server
+    attack = "<img src=nowhere onerror='window.attacked = 1'><script>window.attacked = 1</script>"
+    items = [{"name": attack}, {"name": "plain", "text": f"{attack} text"}]
+    name = study(operator, items=items, title=attack, question=attack, instructions=attack)
+    with tab(browser) as page:
+        page.goto(f"{address}vote/{name}")
+        page.click("#start")
+        progress(page, "0 votes")
+        assert {page.inner_text("#left .lines"), page.inner_text("#right .lines")} == {attack, f"{attack} text"}
+        press(page, "ArrowLeft")
+        wait_for(lambda: votes(operator, name) == 1)
+        for there in (f"vote/{name}", f"?study={name}#{operator.key}"):
+            page.goto(address + there)
+            page.get_by_text(attack, exact=True).first.wait_for()
+            assert page.evaluate("window.attacked === undefined && !document.querySelector('img[src=nowhere]')")
 
 
 @pytest.mark.parametrize(("width", "colours"), SIZES)

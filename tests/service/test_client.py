@@ -8,6 +8,7 @@ import pytest
 from fairduel.service.client import Client, UnreachableError
 from fairduel.service.local import local_server
 from fairduel.service.problems import Problem
+from helpers.torture import torture
 
 ITEMS = [{"name": name} for name in ("tea", "milk", "water")]
 
@@ -44,22 +45,24 @@ def impatient(monkeypatch):
     monkeypatch.setattr("fairduel.service.client._LONGEST_PAUSE", 0.01)
 
 
+@torture(9, "10 % of requests and 30 % of replies are lost; the client retries", small=30, full=2001, unit="votes")
 @pytest.mark.usefixtures("impatient")
-def test_with_many_answers_lost_every_vote_counts_once(server):
+def test_with_many_answers_lost_every_vote_counts_once(trial, server):
     transport = Unreliable(0)
     with Client(*server, transport=transport) as client:
         study = client.create_study(question="Which?", items=ITEMS, repeat_pairs=True).study
         voters = [client.join(study) for _ in range(3)]
         transport.losing = True
-        for number in range(30):
+        for number in range(trial.size):
             voter = voters[number % 3]
             duel = voter.ask().duels[0]
-            assert voter.answer(duel.duel, "left", next_duels=1 if number < 27 else 0).counted
+            assert voter.answer(duel.duel, "left", next_duels=1 if number < trial.size - 3 else 0).counted
         transport.losing = False
-        assert transport.lost > 20
+        assert transport.lost > trial.size // 2
         counts = client.study(study).counts
-        assert (counts.votes, counts.issued, counts.open) == (30, 30, 0)
-        assert len(voters[0].receipts().answers) == 10
+        assert (counts.votes, counts.issued, counts.open) == (trial.size, trial.size, 0)
+        assert len(voters[0].receipts().answers) == trial.size // 3
+    trial.found = f"exactly {trial.size:,} votes, though {transport.lost:,} requests or replies were lost"
 
 
 @pytest.mark.usefixtures("impatient")
@@ -74,6 +77,23 @@ def test_what_cannot_be_repeated_is_not(server):
     headers = {"Authorization": f"Bearer {server[1]}"}
     studies = httpx.get(f"{server[0]}/api/studies", headers=headers).json()["studies"]
     assert sum(each["question"] == "Made once?" for each in studies) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+def test_after_a_proxy_lost_the_answer_only_what_is_safe_is_repeated(server):
+    statuses = [502, 504]
+
+    class Lossy(httpx.HTTPTransport):
+        def handle_request(self, request):
+            return httpx.Response(statuses.pop()) if statuses else super().handle_request(request)
+
+    with Client(*server, transport=Lossy()) as client:
+        for _ in range(2):
+            with pytest.raises(Problem):
+                client.create_study(question="Which?", items=ITEMS)
+        study = client.create_study(question="Which?", items=ITEMS).study
+        statuses += [502, 504]
+        assert client.study(study).question == "Which?"
 
 
 def test_refusals_are_problems(server):

@@ -26,8 +26,9 @@ from fairduel.service.client import Client, UnreachableError
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service, subject
-from fairduel.service.store import Store
+from fairduel.service.store import FolderStore
 from fairduel.votes.ranking import rank
+from helpers.torture import torture
 
 
 def run(monkeypatch, capsys, *words):
@@ -94,7 +95,7 @@ def test_a_poll_from_files_and_texts(tmp_path):
 
 def test_a_folder_belongs_to_one_server(booth):
     with pytest.raises(BadInputError, match="another fairduel server"):
-        Store(booth.folder)
+        FolderStore(booth.folder)
 
 
 def test_a_store_of_a_newer_version_is_refused(booth):
@@ -107,7 +108,7 @@ def test_a_store_of_a_newer_version_is_refused(booth):
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path):
-    store = Store(tmp_path)
+    store = FolderStore(tmp_path)
     with store.engine.connect() as connection:
         assert schema.schema_version(connection) == schema.LATEST
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
@@ -164,8 +165,12 @@ def test_a_killed_server_has_every_vote_that_it_acknowledged(tmp_path):
     assert again.returncode == 143
 
 
-@pytest.mark.parametrize("folder", sorted((Path(__file__).parent / "stores").iterdir()), ids=lambda path: path.name)
-def test_a_store_of_every_released_schema_opens_with_the_same_ranking(folder, tmp_path):
+STORES = sorted((Path(__file__).parent / "stores").iterdir())
+
+
+@torture(17, "the kept store of each released schema", small=1, full=1, unit="stores")
+@pytest.mark.parametrize("folder", STORES, ids=lambda path: path.name)
+def test_a_store_of_every_released_schema_opens_with_the_same_ranking(trial, folder, tmp_path):
     expected = json.loads((folder / "expected.json").read_text())
     shutil.copy(folder / "fairduel.db", tmp_path)
     assert maintenance.check(tmp_path).head == expected["head"]
@@ -181,3 +186,4 @@ def test_a_store_of_every_released_schema_opens_with_the_same_ranking(folder, tm
     finally:
         service.close()
     assert maintenance.check(tmp_path).problems == ()
+    trial.found = f"schema {folder.name}: same log, same counts, same ranking"

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import random
-import shutil
 import signal
 import sqlite3
 import threading
@@ -12,18 +11,18 @@ from contextlib import closing, suppress
 from functools import partial
 
 import pytest
-from sqlalchemy import text
 
 from fairduel.service import maintenance, voting
 from fairduel.service.ledger import Ledger
 from fairduel.service.problems import Problem
 from fairduel.service.store import read_events
-from helpers.booth import Booth, Clock
+from helpers.booth import open_ledger
+from helpers.clusters import in_both
 
 
 def _vote_until_killed(folder, voters, acknowledged, seed):
     """Vote with one thread per voter, and write each receipt to a pipe once it is acknowledged."""
-    ledger = Ledger(folder, sweep=voting.sweep)
+    ledger = open_ledger(folder)
     write = threading.Lock()
 
     def vote(holder, rng):
@@ -40,6 +39,7 @@ def _vote_until_killed(folder, voters, acknowledged, seed):
     threading.Event().wait()
 
 
+@in_both
 def test_no_acknowledged_vote_is_lost_by_sigkill(new_booth):
     booth = new_booth(items=6)
     booth.join(12)
@@ -72,88 +72,7 @@ def test_no_acknowledged_vote_is_lost_by_sigkill(new_booth):
     assert booth.state.counts["voted"] == len(answered) == found.votes
 
 
-def test_a_log_torn_anywhere_opens_and_goes_on(new_booth, tmp_path):
-    """The write-ahead log is cut inside its last transactions, as a power cut may leave it."""
-    booth = new_booth()
-    booth.vote(6)
-    copy = tmp_path / "copy"
-    shutil.copytree(booth.folder, copy)
-    wal = (copy / "fairduel.db-wal").read_bytes()
-    with maintenance.reading(booth.folder) as connection:
-        whole = [event.receipt for event in read_events(connection)]
-    rng, seen = random.Random(0), set()
-    for cut in [len(wal) - n for n in (1, 7, 24, 4096, 4120)] + [
-        rng.randrange(len(wal) // 2, len(wal)) for _ in range(7)
-    ]:
-        shutil.rmtree(copy)
-        shutil.copytree(booth.folder, copy)
-        (copy / "fairduel.db-wal").write_bytes(wal[:cut])
-        (copy / "fairduel.db-shm").unlink()
-        torn = Booth.__new__(Booth)
-        torn.folder, torn.clock, torn.study, torn.voters = copy, Clock(), booth.study, booth.voters
-        torn.open()
-        torn.vote(1)
-        torn.ledger.close()
-        assert maintenance.check(copy).problems == ()
-        with maintenance.reading(copy) as connection:
-            receipts = [event.receipt for event in read_events(connection)]
-        kept = sum(one == other for one, other in zip(whole, receipts, strict=False))
-        assert receipts[:kept] == whole[:kept]
-        assert len(receipts) > kept
-        seen.add(kept)
-    assert len(seen) > 3
-
-
-def _content(folder):
-    with maintenance.reading(folder) as connection:
-        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")).scalars()
-        return {name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}")))) for name in names.all()}
-
-
-def test_a_flipped_bit_on_disk_is_found_or_changes_nothing(new_booth, tmp_path):
-    booth = new_booth(items=4)
-    booth.vote(15)
-    booth.ledger.close()
-    copy = tmp_path / "copy"
-    original, content = (booth.folder / "fairduel.db").read_bytes(), _content(booth.folder)
-    rng, found = random.Random(0), 0
-    for _ in range(60):
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.mkdir()
-        place = rng.randrange(len(original))
-        flipped = bytearray(original)
-        flipped[place] ^= 1 << rng.randrange(8)
-        (copy / "fairduel.db").write_bytes(flipped)
-        if maintenance.check(copy).problems:
-            found += 1
-        else:
-            assert _content(copy) == content
-    assert found > 5  # much of a small file is unused
-    booth.open()
-
-
-def test_a_full_disk_refuses_votes_and_recovers(booth):
-    booth.vote(3)
-    before = booth.run(lambda ledger: (ledger.state.position, ledger.state.hash))
-    limit = booth.run(lambda ledger: ledger.connection().execute(text("PRAGMA max_page_count = 1")).scalar())
-    refused = []
-    for _ in range(40):
-        try:
-            booth.join(1)
-        except Problem as problem:
-            refused.append((problem.status, problem.code, problem.retry_after))
-    assert len(refused) > 20
-    assert set(refused) == {(503, "storage", 2)}
-    joined = 40 - len(refused)
-    booth.run(lambda ledger: ledger.connection().execute(text(f"PRAGMA max_page_count = {limit + 10_000}")).scalar())
-    assert booth.run(lambda ledger: ledger.state.position) == before[0] + 2 * joined
-    booth.vote(5, seed=1)
-    live = booth.state.learner.state()
-    booth.restart()
-    assert maintenance.same(booth.state.learner.state(), live)
-    assert maintenance.check(booth.folder).problems == ()
-
-
+@in_both
 @pytest.mark.parametrize("failing", range(1, 6))
 def test_a_failing_commit_is_not_acknowledged(booth, monkeypatch, failing):
     duels = [booth.ask(voter)[0]["duel"] for voter in range(4)]
@@ -181,6 +100,7 @@ def test_a_failing_commit_is_not_acknowledged(booth, monkeypatch, failing):
     assert booth.state.counts["voted"] == 4
 
 
+@in_both
 def test_backups_under_load_are_exact_prefixes(new_booth, tmp_path):
     booth = new_booth()
     stop = threading.Event()
@@ -220,6 +140,7 @@ def test_a_caller_who_goes_away_stops_nothing(booth):
     assert gone[2].result()["duels"] == gone[0].result()["duels"]
 
 
+@in_both
 def test_a_command_that_fails_halfway_leaves_nothing(booth):
     position = booth.run(lambda ledger: ledger.state.position)
 

@@ -1,13 +1,17 @@
 """The learner is a fold of the log: live, replayed, and restarted from a save, it is the same bit by bit."""
 
+import random
+
 import numpy as np
 import pytest
 
-from fairduel.service import commands, learner, maintenance, voting
+from fairduel.service import commands, learner, maintenance
 from fairduel.service.learner import DivergedError, Learner
 from fairduel.service.log import Kind
 from fairduel.service.store import read_events
 from fairduel.service.study import new_agent
+from helpers.clusters import in_both
+from helpers.torture import torture
 
 AGENTS = {"sceptic": {}, "rcdb": {"flip_budget": 5}}
 
@@ -23,32 +27,44 @@ def folded(about, log, start=None):
     return found
 
 
+@torture(12, "replay of the log", small=60, full=20_000, unit="votes")
+@in_both
 @pytest.mark.usefixtures("often_saved")
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_replay_learns_the_same_state_bit_by_bit(new_booth, agent):
-    booth = new_booth(agent=agent, agent_settings=AGENTS[agent], repeat_pairs=False, items=7)
+def test_a_replay_learns_the_same_state_bit_by_bit(trial, new_booth, agent):
+    booth = new_booth(agent=agent, agent_settings=AGENTS[agent], items=7)
     booth.vote(60)
+    booth.crowd(trial.size - 60)
     live = booth.state.learner
     again = folded(booth.state.about, events(booth))
     assert np.array_equal(live.agent.information.matrix, again.agent.information.matrix)
     assert np.array_equal(live.agent.estimate, again.agent.estimate)
     assert maintenance.same(live.state(), again.state())
+    assert [each.problem for each in maintenance.replay(booth.folder)] == [""]
+    trial.found = f"{live.agent.title}: Σ, θ and all other state equal bit by bit"
 
 
+@torture(13, "restart from the last saved learner and the rest of the log", small=25, full=1000, unit="moments")
 @pytest.mark.usefixtures("often_saved")
-def test_a_save_and_the_rest_of_the_log_are_the_whole_log(new_booth):
+def test_a_save_and_the_rest_of_the_log_are_the_whole_log(trial, new_booth, tmp_path):
     booth = new_booth(items=6)
     booth.vote(50)
+    booth.crowd(trial.size - 25)
     log, study = events(booth), booth.state.about
-    whole, saved = folded(study, log).state(), 0
-    growing = Learner(study)
+    growing, saves = Learner(study), [(0, None)]
     for place, event in enumerate(log, start=1):
         growing.fold(event)
         if growing.saved is not None:
-            restarted = folded(study, log[place:], Learner.from_state(study, growing.saved))
-            assert maintenance.same(restarted.state(), whole)
-            growing.saved, saved = None, saved + 1
-    assert saved == len(log) // 20 >= 5
+            path = tmp_path / f"{place}.npz"
+            learner.save(path, growing.saved)
+            saves.append((place, path))
+            growing.saved = None
+    assert len(saves) == len(log) // 20 + 1
+    for cut in np.linspace(1, len(log), trial.size).astype(int):
+        place, path = max(save for save in saves if save[0] <= cut)
+        restarted = folded(study, log[place:cut], None if path is None else learner.load(path, study))
+        assert maintenance.same(restarted.state(), folded(study, log[:cut]).state())
+    trial.found = f"in a log of {len(log):,} events with {len(saves) - 1} saves, always the state of a full replay"
 
 
 def test_a_pair_that_someone_else_chose_is_asked_and_replayed(new_booth):
@@ -68,24 +84,29 @@ def test_a_pair_that_someone_else_chose_is_asked_and_replayed(new_booth):
     assert maintenance.same(folded(booth.state.about, events(booth)).state(), booth.state.learner.state())
 
 
+@torture(11, "restart with open duels", small=60, full=1000, unit="open duels")
+@in_both
 @pytest.mark.usefixtures("often_saved")
-def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(new_booth):
+def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(trial, new_booth):
     booth, twin = new_booth(items=6, seed=3), new_booth(items=6, seed=3)
-    booth.join(60)
-    twin.join(60)
     for each in (booth, twin):
         each.vote(30)
     booth.restart()
-    opened = [[duel for voter in range(4, 64) for duel in each.ask(voter)] for each in (booth, twin)]
+    for each in (booth, twin):
+        each.join(trial.size)
+    opened = [[duel for voter in range(trial.size) for duel in each.ask(4 + voter)] for each in (booth, twin)]
     booth.restart()
     states = [each.state.learner.state() for each in (booth, twin)]
     for name in ("random", "information", "estimator"):
         assert maintenance.same(states[0]["agent"][name], states[1]["agent"][name])
     for voter, duel in enumerate(opened[0], start=4):
         assert booth.answer(duel["duel"], voter=voter)["counted"]
+    assert len(opened[0]) >= trial.size
     assert booth.state.counts["open"] == 0
+    trial.found = "all can be answered, and the learner is that of a twin without a restart"
 
 
+@in_both
 @pytest.mark.usefixtures("often_saved")
 def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
     booth = new_booth(items=5, undo_seconds=0)
@@ -109,6 +130,7 @@ def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
     assert booth.state.refolded_without == {liar}
 
 
+@in_both
 def test_a_learner_that_diverges_is_refolded(booth, monkeypatch):
     booth.vote(10)
     monkeypatch.setattr(learner, "new_agent", lambda *study, seed=1: new_agent(*study[:3], seed))
@@ -137,13 +159,25 @@ def test_a_missing_or_damaged_save_does_no_harm(new_booth, damage, monkeypatch):
     assert maintenance.same(booth.state.learner.state(), live)
 
 
-def test_the_clock_does_not_decide_the_order(booth):
-    for jump in (3600.0, -3600.0, 0.0, -7200.0):
-        booth.ledger._began += jump
-        booth.run(voting.ask, booth.voters[0], 1)
-        booth.clock.now += jump
+@torture(
+    16, "the clock jumps by up to an hour, while the server runs and between restarts", small=5, full=150, unit="jumps"
+)
+def test_the_clock_does_not_decide_the_order(trial, new_booth):
+    booth, twin = (new_booth(items=5, seed=1, duel_seconds=30 * 86_400, undo_seconds=0) for _ in range(2))
+    rng = random.Random(0)
+    for number in range(trial.size):
+        booth.clock.now += rng.choice([3600.0, -3600.0, rng.uniform(-3600.0, 3600.0)])
+        booth.vote(2, seed=number)
         booth.restart()
-        booth.vote(3)
-    times = [event.at for event in events(booth)]
-    assert times == sorted(times)
+        twin.vote(2, seed=number)
+        twin.restart()
+    log = events(booth)
+    assert [event.at for event in log] == sorted(event.at for event in log)
+    assert [event.kind for event in log] == [event.kind for event in events(twin)]
+    for name in ("random", "information", "estimator"):
+        states = [each.state.learner.state()["agent"][name] for each in (booth, twin)]
+        assert maintenance.same(*states)
     assert maintenance.check(booth.folder).problems == ()
+    trial.found = (
+        f"{len(log):,} events in the order of their positions; the learner is that of a twin with a good clock"
+    )

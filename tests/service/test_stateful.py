@@ -8,12 +8,15 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from fairduel.service import commands, maintenance, voting
 from fairduel.service.ledger import Ledger
+from fairduel.service.locations import database
 from fairduel.service.problems import Problem
 from helpers.booth import Booth, Clock
+from helpers.clusters import new_database
+from helpers.torture import torture
 
 VOTERS = st.integers(0, 3)
 GIVEN = st.sampled_from(["left", "right", "tie", "skip"])
@@ -25,10 +28,15 @@ class Voting(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
-        self.booth = Booth(self.root / "store", Clock(), {"items": 4, "repeat_pairs": True, "duel_seconds": 100})
+        known = [{"winner": "item 3", "loser": "item 0"}, {"winner": "item 1", "loser": "item 2"}]
+        about = {"items": 4, "repeat_pairs": True, "duel_seconds": 100, "least_views": 2}
+        self.booth = Booth(self.new_location(), Clock(), about | {"gold": {"answers": known, "first": 2, "every": 2}})
         self.duels = {}  # id → [voter, status, answer, key]
         self.last = dict.fromkeys(range(4))
         self.keys = 0
+
+    def new_location(self):
+        return self.root / "store"
 
     def teardown(self):
         self.booth.ledger.close()
@@ -136,5 +144,19 @@ class Voting(RuleBasedStateMachine):
             assert counts[status] == sum(entry[1] == status for entry in self.duels.values()), status
 
 
-Voting.TestCase.settings = settings(max_examples=8, stateful_step_count=25, deadline=None, derandomize=True)
-TestVoting = Voting.TestCase
+@torture(15, "random operations, restarts and crashes against a model", small=8, full=150, unit="runs of 25 steps")
+def test_random_operations_and_crashes(trial):
+    """Generated ones, which hypothesis shortens if they fail."""
+    run_state_machine_as_test(
+        Voting, settings=settings(max_examples=trial.size, stateful_step_count=25, deadline=None, derandomize=True)
+    )
+    trial.found = "the service always agrees with the model"
+
+
+def test_voting_in_postgres(postgres):
+    class InPostgres(Voting):
+        def new_location(self):
+            return database(new_database(postgres))
+
+    few = settings(max_examples=3, stateful_step_count=25, deadline=None, derandomize=True)
+    run_state_machine_as_test(InPostgres, settings=few)

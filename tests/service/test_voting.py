@@ -1,5 +1,6 @@
 """The promises to voters: every answer is kept, a duel counts at most once, and late answers do not count."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,8 @@ from fairduel.service import commands, maintenance, schema, voting
 from fairduel.service.log import Kind
 from fairduel.service.problems import Problem
 from fairduel.service.store import read_events
+from helpers.clusters import in_both
+from helpers.torture import torture
 
 
 def kinds(booth):
@@ -23,6 +26,7 @@ def totals(booth):
     return issued, sum(counts[status] for status in ("open", "voted", "skipped", "expired", "undone"))
 
 
+@in_both
 def test_the_same_answer_a_hundred_times_at_once_counts_once(booth):
     duel = booth.ask()[0]["duel"]
     with ThreadPoolExecutor(32) as pool:
@@ -33,6 +37,7 @@ def test_the_same_answer_a_hundred_times_at_once_counts_once(booth):
     assert booth.state.counts["voted"] == 1
 
 
+@in_both
 def test_a_key_cannot_be_used_for_another_answer(booth):
     duel = booth.ask()[0]["duel"]
     booth.answer(duel, "left")
@@ -42,6 +47,7 @@ def test_a_key_cannot_be_used_for_another_answer(booth):
     assert kinds(booth).count(Kind.REFUSED) == 0
 
 
+@in_both
 def test_a_second_answer_is_kept_but_does_not_count(booth):
     duel = booth.ask()[0]["duel"]
     booth.answer(duel, "left")
@@ -62,6 +68,7 @@ def test_refused_answers_do_not_fill_the_disk(booth):
     assert kinds(booth).count(Kind.REFUSED) == 10
 
 
+@in_both
 @pytest.mark.parametrize("is_swept", [False, True])
 def test_a_late_answer_is_kept_but_not_learned(new_booth, is_swept):
     booth = new_booth(duel_seconds=10, undo_seconds=0)
@@ -79,17 +86,41 @@ def test_a_late_answer_is_kept_but_not_learned(new_booth, is_swept):
     assert totals(booth) == (1, 1)
 
 
-def test_every_duel_is_accounted_for(new_booth):
-    booth = new_booth(duel_seconds=10)
-    booth.vote(60)
-    booth.ask(0, 3)
-    assert totals(booth)[0] == totals(booth)[1] > 60
+@in_both
+@torture(10, "votes later than their deadline", small=80, full=4000, unit="duels")
+def test_late_votes_are_kept_and_every_duel_is_accounted_for(trial, new_booth):
+    booth, rng, late = new_booth(duel_seconds=10, undo_seconds=5), random.Random(0), 0
+    for number in range(trial.size):
+        voter = rng.randrange(4)
+        duel = booth.ask(voter, rng.randint(1, 3))[0]
+        booth.ledger._began += rng.choice([0, 0, 2, 11])
+        if rng.random() < 0.3:
+            booth.run(voting.sweep)
+        if rng.random() < 0.9:
+            is_late = booth.ledger.now() >= duel["deadline"]
+            reply = booth.answer(duel["duel"], rng.choice(["left", "tie", "skip"]), voter, str(number))
+            assert reply["counted"] is not is_late
+            late += is_late
+            if rng.random() < 0.1 and not is_late:
+                booth.undo(duel["duel"], voter)
+        if number % 50 == 0:
+            assert totals(booth)[0] == totals(booth)[1]
     booth.ledger._began += 11
     booth.run(voting.sweep)
-    assert totals(booth)[0] == totals(booth)[1]
-    assert booth.state.counts["open"] == 0
+    assert totals(booth)[0] == totals(booth)[1] >= trial.size // 2
+    counts = booth.state.counts
+    assert counts["open"] == 0
+    assert late > trial.size // 10
+    assert kinds(booth).count(Kind.REFUSED) == late
+    assert booth.state.learner.agent._estimator.outcomes == counts["voted"]
+    assert maintenance.check(booth.folder).problems == ()
+    trial.found = (
+        f"{late:,} late answers kept, none learned; {totals(booth)[0]:,} duels issued = {counts['voted']:,} voted "
+        f"+ {counts['skipped']:,} skipped + {counts['expired']:,} expired + {counts['undone']:,} undone + 0 open"
+    )
 
 
+@in_both
 def test_an_undone_vote_is_kept_but_not_learned(booth):
     before = booth.state.learner.agent.information.matrix.copy()
     first = booth.ask()[0]
@@ -194,7 +225,7 @@ def test_a_disabled_item_is_not_shown_and_contexts_show_their_answers(new_booth)
         for n in range(2)
     ]
     booth = new_booth(items=4, contexts=contexts, undo_seconds=0)
-    booth.run(commands.change_item, booth.study, 1, enabled=False)
+    booth.run(commands.change_item, booth.study, 1, {"enabled": False})
     seen = set()
     for number in range(12):
         duel = booth.ask(number % 4)[0]
@@ -235,6 +266,7 @@ def test_personal_data_can_be_erased_and_the_log_still_verifies(new_booth):
     booth.open()
 
 
+@in_both
 def test_a_receipt_proves_that_a_vote_is_in_the_log(booth):
     receipt = booth.answer(booth.ask()[0]["duel"])["receipt"]
     assert booth.run(commands.check_receipt, receipt)["valid"]

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fairduel.action_sets.base import ROUNDING, ActionSet, Pair, pair_score
 from fairduel.checks import integer
@@ -53,6 +52,8 @@ class BallSet(ActionSet):
         spread, centre = spread / scale, vectors.T @ theta / scale
         along = spread * centre  # θᵀw = alongᵀv
         squared = float(centre @ centre)
+
+        from scipy.optimize import brentq  # noqa: PLC0415  # slow, and few need it
 
         def form(c: float) -> Matrix:
             return np.asarray(0.5 * c * np.diag(spread**2) - np.outer(along, along))

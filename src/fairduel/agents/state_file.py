@@ -19,6 +19,11 @@ _DIGEST_LENGTH = 64
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Write a nested dictionary of JSON values and arrays to ``path`` atomically."""
+    write_atomically(path, pack_state(state))
+
+
+def pack_state(state: dict[str, Any]) -> bytes:
+    """Return a nested dictionary of JSON values and arrays as the bytes of a file."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(state, "", arrays)
     arrays["json"] = np.array(json.dumps(plain))
@@ -27,13 +32,23 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = _SEAL + bytes(_DIGEST_LENGTH)
     content = buffer.getvalue()[:-_DIGEST_LENGTH]
-    write_atomically(path, content + _digest(content))
+    return content + _digest(content)
 
 
 def read_state(path: Path) -> dict[str, Any]:
     """Read what :func:`write_state` wrote; raise if a single bit has changed."""
     try:
         file = path.read_bytes()
+    except FileNotFoundError:
+        raise BadInputError(f"no saved agent at {path}.") from None
+    except OSError as error:
+        raise BadInputError(f"cannot read {path}: {error.strerror}.") from error
+    return unpack_state(file, str(path))
+
+
+def unpack_state(file: bytes, source: str) -> dict[str, Any]:
+    """Return what :func:`pack_state` was given; raise, naming its source, if a single bit has changed."""
+    try:
         content, digest = file[:-_DIGEST_LENGTH], file[-_DIGEST_LENGTH:]
         is_sealed = content.endswith(_SEAL)
         if is_sealed and digest != _digest(content):
@@ -49,10 +64,8 @@ def read_state(path: Path) -> dict[str, Any]:
             for folder in folders:
                 place = place.setdefault(folder, {})
             place[last] = array
-    except FileNotFoundError:
-        raise BadInputError(f"no saved agent at {path}.") from None
     except Exception as error:  # zipfile and numpy raise many types
-        raise BadInputError(f"{path} is corrupt or not a saved agent: {error}.") from error
+        raise BadInputError(f"{source} is corrupt or not a saved agent: {error}.") from error
     return plain
 
 

@@ -37,8 +37,14 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        from fairduel.cli.app import app  # noqa: PLC0415  # needs the bench extra
+        from fairduel.cli.live import NAMES, add_live_commands, new_app  # noqa: PLC0415  # needs the bench extra
         from fairduel.cli.output import StoppedError  # noqa: PLC0415
+
+        if sys.argv[1:2] and sys.argv[1] in NAMES:
+            app = new_app()
+            add_live_commands(app)
+        else:
+            from fairduel.cli.app import app  # noqa: PLC0415
     except ModuleNotFoundError as error:
         return _fail(f"the command needs {error.name}: run  pip install 'fairduel[bench]'", _BAD_INPUT)
     try:

@@ -6,35 +6,27 @@ from typing import Annotated
 import typer
 
 import fairduel
-from fairduel.cli import results, store
+from fairduel.cli import results
 from fairduel.cli.audit import audit_command
 from fairduel.cli.citation import BIBTEX
 from fairduel.cli.cost import cost_command
 from fairduel.cli.demo import demo
 from fairduel.cli.explain import explain_command
 from fairduel.cli.export import export_command
-from fairduel.cli.help import Command, Group
+from fairduel.cli.help import Command
 from fairduel.cli.leaderboard import leaderboard
+from fairduel.cli.live import add_live_commands, new_app
 from fairduel.cli.output import Record, reporting
-from fairduel.cli.poll import poll
 from fairduel.cli.rank import rank_command
 from fairduel.cli.reproduce import reproduce
 from fairduel.cli.review import review_command
-from fairduel.cli.serve import serve
 from fairduel.cli.simulate import simulate
 from fairduel.cli.stress import stress_command
 from fairduel.cli.sweep import sweep
 from fairduel.cli.tune import tune
 from fairduel.cli.verify import verify
 
-app = typer.Typer(
-    name="fairduel",
-    cls=Group,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app()
 
 
 def _version(value: bool) -> None:
@@ -79,9 +71,7 @@ _VOTES: dict[str, Callable[..., Record]] = {
 _BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]
 for name, command in _VOTES.items():
     app.command(name, cls=Command, rich_help_panel="Votes")(reporting(command))
-for live in (serve, poll):  # they run until they are stopped, so there is nothing to report
-    app.command(cls=Command, rich_help_panel="Live voting")(live)
-app.add_typer(store.app, name="store", rich_help_panel="Live voting")
+add_live_commands(app)
 for command in _BENCHMARKS:
     app.command(cls=Command, rich_help_panel="Benchmarks")(reporting(command))
 app.add_typer(results.app, name="results", rich_help_panel="Benchmarks")

@@ -48,6 +48,7 @@ _Quiet = Annotated[
 ]
 # What a terminal may obey and JSON leaves as it is, and surrogates, which cannot be written.
 _NOT_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_PASSWORD = re.compile(r"(\bpostgres\w*(?:\+\w+)?://)[^?]*@|([?&]password=)[^&]*")
 _UNBOUNDED = 100_000
 _TEXT_WIDTH = 32
 """A column of words may be wrapped to this width."""
@@ -75,8 +76,8 @@ def reporting(command: Callable[..., Record]) -> Callable[..., None]:
 
 
 def typed_command() -> str:
-    """The command line as typed, for the record."""
-    return shlex.join(["fairduel", *sys.argv[1:]])
+    """The command line as typed, for the record, without passwords of databases."""
+    return shlex.join(["fairduel", *(_PASSWORD.sub(r"\1\2…", word) for word in sys.argv[1:])])
 
 
 def record(**found: Any) -> Record:

@@ -15,8 +15,12 @@ from fairduel.core import compiling
 from fairduel.errors import BadInputError
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
+from fairduel.service.locations import Location
 from fairduel.service.logs import log_to
-from fairduel.service.service import Service
+from fairduel.service.members import App, Member
+from fairduel.service.postgres import Leader
+from fairduel.service.service import Service, tune_process
+from fairduel.service.standby import Standby
 
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
 
@@ -26,7 +30,7 @@ class Place:
     """Where a server stores and listens.
 
     Args:
-        folder: The store.
+        store: The folder or the database.
         port: Port, or 0.
         address: Address to listen on.
         host_names: Names under which it may be called.
@@ -35,7 +39,7 @@ class Place:
         log_requests: Whether to log every request, not only failures.
     """
 
-    folder: Path
+    store: Location
     port: int
     address: str
     host_names: list[str]
@@ -44,41 +48,83 @@ class Place:
     log_requests: bool
 
 
-def run(place: Place, prepare: Callable[[Service, str], Callable[[], None]], *, new_key: bool = False) -> None:
+Prepare = Callable[[Service, str], str]
+"""Called with a service and its address on the web before it is open; returns what to say."""
+
+
+def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) -> None:
     """Run a server until it is stopped.
 
     Args:
         place: Where it stores and listens.
-        prepare: Called with the service and its address on the web before it is open; returns what to call at the end.
+        prepare: What to do first, for which the server must lead.
         new_key: Whether to replace the operator's key.
     """
     log_to(sys.stderr, logging.INFO if place.log_requests else logging.WARNING)
-    listener = _listen(place.address, place.port)
-    try:
+    with _listen(place.address, place.port) as listener:
+        port = listener.getsockname()[1]
+        here = f"{_origin(place, port)}{place.root_path}/"
+        lead = _Lead(place, here, prepare, new_key)
         compiling.skip_compile_notice()
         with output.notices.status("Starting (compiles on first use) …"):
-            service = Service(place.folder)
-    except BaseException:
-        listener.close()
-        raise
-    here = f"{_origin(place, listener.getsockname()[1])}{place.root_path}/"
-    finish: Callable[[], None] | None = None
-    try:
-        finish = prepare(service, here)
-        key: str | None = service.ledger.run(commands.replace_operator if new_key else commands.ensure_operator)
-        if key is None:
-            output.say(f"Operator: {here} (with the key of the first start; --new-key replaces it)")
+            app, running = _start(place, port, lead)
+        try:
+            output.say(*lead.sentences)
+            lead.say = output.say
+            tune_process()
+            _serve(app, listener, place)
+        except KeyboardInterrupt:
+            raise output.StoppedError(_STOPPED) from None
+        finally:
+            running.close()
+
+
+class _Lead:
+    """What a server does when it starts to lead; of several servers, one may start later."""
+
+    def __init__(self, place: Place, here: str, prepare: Prepare | None, new_key: bool) -> None:
+        self._place, self._here, self._prepare, self._new_key = place, here, prepare, new_key
+        self.sentences = list[str]()
+        self.say: Callable[..., None] = lambda *sentences: self.sentences.extend(sentences)
+
+    def __call__(self, service: Service) -> App:
+        """Return the application of a service."""
+        if self._prepare is not None:
+            self.say(self._prepare(service, self._here))
+        key: str | None = service.ledger.run(commands.replace_operator if self._new_key else commands.ensure_operator)
+        self._prepare, self._new_key = None, False
+        if key is not None:
+            self.say(f"Operator: {self._here}#{key}", "Keep this link: its key is stored only as a hash.")
         else:
-            output.say(f"Operator: {here}#{key}", "Keep this link: its key is stored only as a hash.")
-        known = Limits().hosts | {place.address, *(name.lower() for name in place.host_names)}
-        _serve(create_app(service, limits=Limits(hosts=frozenset(known))), listener, place)
-    except KeyboardInterrupt:
-        raise output.StoppedError(_STOPPED) from None
-    finally:
-        if finish is not None:
-            finish()
-        service.close()
-        listener.close()
+            self.say(f"Operator: {self._here} (with the key of the first start; --new-key replaces it)")
+        known = Limits().hosts | {self._place.address, *(name.lower() for name in self._place.host_names)}
+        return create_app(service, limits=Limits(hosts=frozenset(known)))
+
+    def stand_by(self, leader: Leader | None) -> None:
+        """Say that another server leads, or refuse if this one has to."""
+        if self._prepare is not None or self._new_key:
+            raise BadInputError("another fairduel server leads this database; use its operator page, or stop it first.")
+        where = "another server" if leader is None else leader.address
+        self.say(f"Standing by at {self._here}: forwards to {where}, and takes over if that ends.")
+
+
+def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Service | Member]:
+    """Return the application, and what to close at the end."""
+    if isinstance(place.store, Path):
+        service = Service(place.store)
+        try:
+            return lead(service), service
+        except BaseException:
+            service.close()
+            raise
+    member = Member(place.store, place.address, port, lead)
+    if member.app is None:
+        try:
+            lead.stand_by(member.leader)
+        except BaseException:
+            member.close()
+            raise
+    return Standby(member), member
 
 
 def _origin(place: Place, port: int) -> str:
@@ -97,6 +143,7 @@ def _serve(app: Any, listener: socket.socket, place: Place) -> None:
         forwarded_allow_ips=place.proxies,
         root_path=place.root_path,
         timeout_graceful_shutdown=3,
+        ws="none",
     )
     uvicorn.Server(config).run(sockets=[listener])
 

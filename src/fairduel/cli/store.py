@@ -13,10 +13,11 @@ from fairduel.cli.help import Command, Group
 from fairduel.errors import BadInputError
 
 if TYPE_CHECKING:
+    from fairduel.service.locations import Location
     from fairduel.service.maintenance import Check
 
 app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="rich")
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of  fairduel serve.")]
+Stored = Annotated[str, typer.Argument(metavar="STORE", help="Folder or database (postgresql://…) of a server.")]
 
 
 @app.callback()
@@ -27,19 +28,20 @@ def store() -> None:
     """
 
 
-def check(folder: Folder) -> output.Record:
+def check(store: Stored) -> output.Record:
     """Check that the log is complete and that all else follows from it."""
-    found = _maintenance().check(folder)
-    _refuse_damage(folder, found)
-    output.say(_intact(folder, found))
+    where = _location(store)
+    found = _maintenance().check(where)
+    _refuse_damage(where, found)
+    output.say(_intact(where, found))
     return output.record(**asdict(found))
 
 
 def backup(
-    folder: Folder, to: Annotated[Path, typer.Argument(metavar="TO", help="New folder for the backup.")]
+    store: Stored, to: Annotated[Path, typer.Argument(metavar="TO", help="New folder for the backup.")]
 ) -> output.Record:
-    """Copy a store as it is at this moment, and check the copy."""
-    found = _maintenance().backup(folder, to)
+    """Copy a store as it is at this moment into a folder, and check the copy."""
+    found = _maintenance().backup(_location(store), to)
     _refuse_damage(to, found)
     output.say(_intact(to, found))
     return output.record(**asdict(found))
@@ -47,18 +49,19 @@ def backup(
 
 def restore(
     source: Annotated[Path, typer.Argument(metavar="FROM", help="Folder of the backup.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder for the server.")],
+    store: Annotated[str, typer.Argument(metavar="STORE", help="New folder, or empty database, for the server.")],
 ) -> output.Record:
-    """Copy a backup into a new folder, if it is undamaged."""
-    found = _maintenance().restore(source, folder)
-    _refuse_damage(folder, found)
-    output.say(_intact(folder, found))
+    """Copy a backup into a new folder or an empty database, if it is undamaged."""
+    where = _location(store)
+    found = _maintenance().restore(source, where)
+    _refuse_damage(where, found)
+    output.say(_intact(where, found))
     return output.record(**asdict(found))
 
 
-def replay(folder: Folder) -> output.Record:
+def replay(store: Stored) -> output.Record:
     """Learn each study again from its log, and compare with what a restart would use."""
-    replays = list(_maintenance().replay(folder))
+    replays = list(_maintenance().replay(_location(store)))
     for each in replays:
         result = each.problem or f"same state after {each.events:,} events."
         output.say(f"{each.question} ({each.study}): {result}")
@@ -70,11 +73,11 @@ def replay(folder: Folder) -> output.Record:
 
 
 def receipt(
-    folder: Folder,
+    store: Stored,
     text: Annotated[str, typer.Argument(metavar="RECEIPT", help="Receipt of a vote: position-hash.")],
 ) -> output.Record:
     """Say whether the vote of a receipt is in the log."""
-    event = _maintenance().find_receipt(folder, text)
+    event = _maintenance().find_receipt(_location(store), text)
     if event is None:
         raise BadInputError("this receipt is not in the log.")
     said = event.body.get("answer", event.kind.value)
@@ -88,14 +91,26 @@ def _maintenance() -> ModuleType:
     return maintenance
 
 
-def _intact(folder: Path, found: "Check") -> str:
+def _location(store: str) -> "Location":
+    with needs_extra("serve"):
+        from fairduel.service.locations import location  # noqa: PLC0415  # optional
+    return location(store)
+
+
+def _name(where: "Location") -> str:
+    from fairduel.service.locations import described  # noqa: PLC0415  # optional
+
+    return described(where)
+
+
+def _intact(where: "Location", found: "Check") -> str:
     head = f"Head: {found.head}." if found.head else "The log is empty."
-    return f"{folder} is intact: {found.events:,} events, {found.votes:,} votes. {head}"
+    return f"{_name(where)} is intact: {found.events:,} events, {found.votes:,} votes. {head}"
 
 
-def _refuse_damage(folder: Path, found: "Check") -> None:
+def _refuse_damage(where: "Location", found: "Check") -> None:
     if found.problems:
-        raise BadInputError(f"{folder} is damaged: {' '.join(found.problems)}")
+        raise BadInputError(f"{_name(where)} is damaged: {' '.join(found.problems)}")
 
 
 for command in (check, backup, restore, replay, receipt):

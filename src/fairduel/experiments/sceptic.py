@@ -54,7 +54,6 @@ class PerRegret(Sceptic):
 FORMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     WHOLE: ("sceptic", {}),
     "all votes trusted alike": ("sceptic", {"growth": 0.0}),
-    "no doubt": ("sceptic", {"patience": 0}),
     "prior of RCDB": ("sceptic", {"ridge": 0.25}),
     "pair of RCDB": (f"{__name__}:BySymmetricRule", {}),
     "regret not squared": (f"{__name__}:PerRegret", {}),
@@ -69,7 +68,6 @@ PANELS = (
     Attack("greedy, C = 100", "greedy", budget=100),
     Attack("misleading, C = 100", "misleading", {"target": "random"}, budget=100),
     Attack("adversarial from round 136 on", "adversarial", {"start": 136}),
-    Attack("adversarial from round 500 on", "adversarial", {"start": 500}),
 )
 
 
@@ -98,8 +96,7 @@ def sceptic() -> Experiment:
             "told C. Everything that a form does not change keeps Sceptic's constants, except the radius.",
             "Sceptic's constants were chosen for the complete agent, which favours it. Each other form is judged at "
             "the best of three radii, chosen on these same runs, which favours the form.",
-            "'All votes trusted alike': the first vote counts as much as the last. 'No doubt': votes count even after "
-            "three upsets in a row. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': "
+            "'All votes trusted alike': the first vote counts as much as the last. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': "
             "(x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
         ],
     )

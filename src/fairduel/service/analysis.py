@@ -1,19 +1,20 @@
 """What the recorded votes say: the ranking, how certain it is, and the evidence on voters, off the request path."""
 
 import math
-import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, func, select
 
 from fairduel.errors import FairduelError
-from fairduel.service import schema
-from fairduel.service.logs import log_failure
+from fairduel.service import models, schema
+from fairduel.service.asking import asking
+from fairduel.service.gold import GOLD_WEIGHT
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.votes.auditing import Audit, audit
 from fairduel.votes.certificates import certify
 from fairduel.votes.ranking import Ranking
@@ -23,7 +24,7 @@ from fairduel.votes.words import counted_noun
 
 _ALARM = 0.001  # p of the left/right balance
 _MOST_BARS = 48
-_WIDTHS = (10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
+_WIDTHS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds per bar of the activity
 _RESULT = {"left": 1.0, "right": 0.0, "tie": 0.5}
 _EVIDENCE = (
     "flagged",
@@ -39,33 +40,10 @@ _EVIDENCE = (
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What an analysis needs to know about a study."""
-
-    study: str
-    items: Sequence[str]
-    contexts: Sequence[str]
-    labels: dict[str, str]
-    """What voters are called, by id."""
-    set_aside: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The results of a study at one position of the log."""
-
-    position: int = 0
-    computed: float | None = None
-    votes: int = 0
-    results: Json = field(default_factory=dict)
-    evidence: dict[str, Json] = field(default_factory=dict)
-    """Columns about each voter, by id."""
-
-
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
     """Rank the items of a study and gather the evidence on its voters, from all votes that count."""
     votes = recorded_votes(connection, subject)
+    by_models = recorded_votes(connection, subject, apart=True) if subject.is_apart else None
     needed = len(subject.items)
     results: Json = {
         "needs": None,
@@ -78,10 +56,12 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         "notes": [],
         "certificates": [],
         "stopping": [],
+        "models": None,
         "activity": activity(np.zeros(0) if votes.time is None else votes.time),
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
     evidence: dict[str, Json] = {}
+    ranking = None
     if len(votes) < needed:
         results["needs"] = f"The ranking starts at {counted_noun(needed, 'vote')}; there are {len(votes):,} so far."
     else:
@@ -91,17 +71,49 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
             results["needs"] = f"There is no ranking yet: {error}"
         else:
             results |= _findings(found)
+            ranking = found.shown
             evidence = _evidence(found, subject)
-    return Analysis(position, time.time(), len(votes), _finite(results), _finite(evidence))
+    if by_models:
+        results["models"] = models.apart(by_models, votes, results["ranking"])
+    if subject.counts_models and subject.models:
+        names = [subject.labels[voter] for voter in subject.models]
+        results["details"] = [models.counted_sentence(votes, sorted(names)), *results["details"]]
+    results["notes"] = [*results["notes"], *_gold_note(connection, subject)]
+    results["asking"] = asking(connection, subject.study, subject.items, ranking)
+    return Analysis(position, time.time(), len(votes), finite(results), finite(evidence))
 
 
-def recorded_votes(connection: Connection, subject: Subject) -> Votes:
-    """Return the votes that count, in their order; the first item is the one shown on the left."""
+class CountedVote(NamedTuple):
+    """A vote as the duels' table has it."""
+
+    voter: str
+    context: int | None
+    first: int
+    second: int
+    first_is_left: bool
+    answer: str
+    answered_at: float
+
+
+def recorded_votes(
+    connection: Connection, subject: Subject, others: Sequence[CountedVote] = (), *, apart: bool = False
+) -> Votes:
+    """Return the votes that count; the first item is the one shown on the left.
+
+    Args:
+        connection: Where to read.
+        subject: The study.
+        others: Votes to add at the end, by voters whom the subject has labels for.
+        apart: Whether to return those of language models that are kept apart instead.
+    """
     duels = schema.duels.c
-    columns = (duels.voter, duels.context, duels.first, duels.second, duels.first_is_left, duels.answer)
-    query = select(*columns, duels.answered_at).where(duels.study == subject.study, duels.status == "voted")
+    query = select(*(getattr(duels, name) for name in CountedVote._fields)).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight != GOLD_WEIGHT
+    )
     voters = {voter: code for code, voter in enumerate(subject.labels) if voter not in subject.set_aside}
-    rows = [row for row in connection.execute(query.order_by(duels.answered)) if row.voter in voters]
+    if subject.is_apart:
+        voters = {voter: code for voter, code in voters.items() if (voter in subject.models) == apart}
+    rows = [row for row in (*connection.execute(query.order_by(duels.answered)), *others) if row.voter in voters]
     pairs = [(row.first, row.second) if row.first_is_left else (row.second, row.first) for row in rows]
     left, right = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     has_contexts = bool(subject.contexts)
@@ -118,6 +130,16 @@ def recorded_votes(connection: Connection, subject: Subject) -> Votes:
     )
 
 
+def _gold_note(connection: Connection, subject: Subject) -> list[str]:
+    """Say how many answers are not ranked because they were known."""
+    duels = schema.duels.c
+    gold = select(func.count()).where(
+        duels.study == subject.study, duels.status == "voted", duels.weight == GOLD_WEIGHT
+    )
+    count = connection.execute(gold).scalar() or 0
+    return [f"Not ranked: {counted_noun(count, 'answer')} to gold duels, whose winner is known."] if count else []
+
+
 def _findings(found: Audit) -> Json:
     sentence, *details = found.summary()
     after = found.shown is not found.everyone
@@ -128,10 +150,10 @@ def _findings(found: Audit) -> Json:
         "basis": "after the audit" if after else "all votes",
         "ranking": _standings(found.shown),
         "everyone": _standings(found.everyone),
-        "notes": list(found.shown.notes),
+        "notes": [each.replace("like those in this file", "like those here") for each in found.shown.notes],
         "certificates": [
-            {"item": each.item, "group": each.group, "sentence": each.sentence, **each.numbers}
-            for each in certify(found.votes, found.shown, ranks=1)
+            {"item": each.item, "group": each.group, "rank": each.rank, "sentence": each.sentence, **each.numbers}
+            for each in certify(found.votes, found.shown)
         ],
         "stopping": [
             {**asdict(each), "can_stop": each.can_stop, "sentence": each.sentence}
@@ -149,20 +171,22 @@ def _evidence(found: Audit, subject: Subject) -> dict[str, Json]:
     if table is None:
         return {}
     ids = {label: voter for voter, label in subject.labels.items()}
-    return {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    tested = {ids[row["voter"]]: {name: row[name] for name in _EVIDENCE} for row in table.to_dicts()}
+    return {voter: row for voter, row in tested.items() if not (subject.is_apart and voter in subject.models)}
 
 
 def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
     """Count the votes per bar of equal width, from the first vote to the last, ``times`` (n,) in seconds.
 
-    >>> [bar["votes"] for bar in activity(np.array([0.0, 1.0, 25.0]))]
+    >>> [bar["votes"] for bar in activity(np.array([0.0, 0.5, 2.0]))]
     [2, 0, 1]
     """
     if len(times) == 0:
         return []
-    span = float(times[-1] - times[0])
+    first = float(times.min())  # imported votes may be older than those before them
+    span = float(times.max()) - first
     width = next((width for width in _WIDTHS if span / width < _MOST_BARS), math.ceil(span / _MOST_BARS))
-    begin = math.floor(times[0] / width)
+    begin = math.floor(first / width)
     counts = np.bincount((times // width - begin).astype(np.int64))
     return [
         {"from": float((begin + bar) * width), "seconds": width, "votes": int(count)}
@@ -191,83 +215,10 @@ def balance(left: int, right: int) -> Json:
     return {"left": left, "right": right, "p": p, "alarm": alarm, "sentence": sentence if votes else "No votes yet."}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return JSON values with None for NaN and infinity, which JSON cannot hold."""
     if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
+        return {name: finite(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-class Analyst:
-    """A thread that keeps the analyses of changing studies up to date, each at most a quarter of the time.
-
-    Args:
-        engine: Where to read votes.
-        describe: Returns what an analysis of a study needs, and the position of the log.
-        announce: Called with a study when its analysis is new.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        describe: Callable[[str], tuple[Subject, int]],
-        announce: Callable[[str], None],
-    ) -> None:
-        self._engine, self._describe, self._announce = engine, describe, announce
-        self._found: dict[str, Analysis] = {}
-        self._due: dict[str, float] = {}
-        self._rested: dict[str, float] = {}
-        self._changed = threading.Condition()
-        self._current: str | None = None
-        self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="fairduel-analyst", daemon=True)
-        self._thread.start()
-
-    def latest(self, study: str) -> Analysis:
-        """Return the last analysis of a study; an empty one if there is none yet."""
-        return self._found.get(study, Analysis())
-
-    def is_stale(self, study: str) -> bool:
-        """Whether a study has changed since its last analysis."""
-        return study in self._due or study == self._current or study not in self._found
-
-    def want(self, study: str) -> None:
-        """Say that a study has changed."""
-        with self._changed:
-            self._due.setdefault(study, self._rested.get(study, 0.0))
-            self._changed.notify()
-
-    def close(self) -> None:
-        """Stop after the current analysis."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _next(self) -> str | None:
-        """Wait for the next study to analyse; None to stop."""
-        with self._changed:
-            while not self._stopping:
-                study = min(self._due, key=self._due.__getitem__, default=None)
-                wait = None if study is None else self._due[study] - time.monotonic()
-                if study is not None and wait is not None and wait <= 0.0:
-                    self._current = study
-                    del self._due[study]
-                    return study
-                self._changed.wait(wait)
-            return None
-
-    def _work(self) -> None:
-        while (study := self._next()) is not None:
-            began = time.monotonic()
-            try:
-                subject, position = self._describe(study)
-                with self._engine.connect() as connection:
-                    self._found[study] = analyse(connection, subject, position)
-            except Exception as error:  # noqa: BLE001  # the next change tries again
-                log_failure("analysis failed", error)
-            self._current = None
-            self._announce(study)
-            now = time.monotonic()
-            self._rested[study] = now + max(1.0, 3.0 * (now - began))

@@ -12,10 +12,11 @@ from pydantic import BaseModel
 from fairduel.errors import FairduelError
 from fairduel.service.api import bodies
 from fairduel.service.problems import Problem
-from fairduel.service.study import NewStudy
+from fairduel.service.study import GoldDuels, NewStudy
 
 Reply = TypeVar("Reply", bound=BaseModel)
-_TRY_AGAIN = {429, 502, 503, 504}
+_TRY_AGAIN = {429, 503}  # nothing was done
+_LOST = {502, 504}  # a proxy got no answer, so it may have been done
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds
 
 
@@ -66,6 +67,11 @@ class Client:
         body = NewStudy.model_validate(about).model_dump()
         return self._send(bodies.StudyReply, "POST", "api/studies", body, safe=False)
 
+    def clone(self, study: str, *, title: str | None = None, votes: bool = False) -> bodies.StudyReply:
+        """Create a study with the settings and items of another one, perhaps with its votes."""
+        body = {"title": title, "votes": votes}
+        return self._send(bodies.StudyReply, "POST", f"api/studies/{study}/clone", body, safe=False)
+
     def study(self, study: str) -> bodies.StudyReply:
         """Return a study with its items and settings."""
         return self._send(bodies.StudyReply, "GET", f"api/studies/{study}")
@@ -82,10 +88,20 @@ class Client:
         """Stop counting a voter's votes, or count them again."""
         return self._send(bodies.VoterRow, "PATCH", f"api/studies/{study}/voters/{voter}", {"set_aside": set_aside})
 
-    def invite(self, study: str, names: Sequence[str]) -> list[bodies.Invitation]:
-        """Invite voters by name; each gets a key of their own."""
+    def invite(self, study: str, names: Sequence[str], *, kind: bodies.VoterKind = "person") -> list[bodies.Invitation]:
+        """Invite people or language models by name; each gets a key of their own."""
+        body = {"names": list(names), "kind": kind}
         path = f"api/studies/{study}/invitations"
-        return self._send(bodies.InvitationsReply, "POST", path, {"names": list(names)}, safe=False).invitations
+        return self._send(bodies.InvitationsReply, "POST", path, body, safe=False).invitations
+
+    def set_gold(self, study: str, answers: Sequence[dict[str, str]], **how_often: int) -> bodies.StudyReply:
+        """Replace the known answers, each with ``winner``, ``loser`` and perhaps ``context``; ``first``, ``every``."""
+        body = GoldDuels.model_validate({"answers": list(answers), **how_often}).model_dump()
+        return self._send(bodies.StudyReply, "PUT", f"api/studies/{study}/gold", body)
+
+    def change_item(self, study: str, number: int, **changes: Any) -> bodies.StudyReply:
+        """Change ``enabled``, ``priority`` or ``least_views`` of an item."""
+        return self._send(bodies.StudyReply, "PATCH", f"api/studies/{study}/items/{number}", changes)
 
     def join(self, study: str, *, name: str | None = None, participant: str | None = None) -> "VoterClient":
         """Add a voter to a study that everyone with the link can join."""
@@ -121,7 +137,8 @@ class Client:
                 if response.is_success:
                     return kind.model_validate_json(response.content)
                 wait = max(wait, float(response.headers.get("Retry-After", 0)))
-                if response.status_code not in _TRY_AGAIN or time.monotonic() + wait > give_up:
+                again = _TRY_AGAIN | _LOST if safe else _TRY_AGAIN
+                if response.status_code not in again or time.monotonic() + wait > give_up:
                     raise _problem(response)
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST_PAUSE)

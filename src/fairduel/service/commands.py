@@ -6,12 +6,13 @@ from typing import Any
 from sqlalchemy import delete, exists, insert, select
 
 from fairduel.service import schema
+from fairduel.service.gold import Gold
 from fairduel.service.keys import Holder, key_hash, new_id, new_key
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event, read_receipt
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.state import StudyState, Voter
-from fairduel.service.study import NewStudy
+from fairduel.service.study import GoldDuels, NewStudy
 
 MOST_STUDIES, MOST_VOTERS = 1000, 200_000
 
@@ -57,14 +58,19 @@ def create_study(ledger: Ledger, about: NewStudy) -> StudyState:
     """Create a study."""
     if len(ledger.state.studies) >= MOST_STUDIES:
         raise Problem(409, "too-many", f"This server has {MOST_STUDIES:,} studies; start another one.")
-    wanted = {item.image for item in about.items if item.image is not None}
-    known = select(schema.images.c.image).where(schema.images.c.image.in_(sorted(wanted)))
-    missing = wanted - set(ledger.connection().execute(known).scalars()) if wanted else set()
-    if missing:
-        raise Problem(422, "invalid", f"Image {min(missing)} was not uploaded; upload it first.")
+    for kind in ("image", "audio"):
+        wanted = {file for item in about.items if (file := getattr(item, kind)) is not None}
+        stored = schema.images.c
+        known = select(stored.image).where(stored.image.in_(sorted(wanted)), stored.type.startswith(f"{kind}/"))
+        missing = wanted - set(ledger.connection().execute(known).scalars()) if wanted else set()
+        if missing:
+            raise Problem(422, "invalid", f"The {kind} {min(missing)} was not uploaded; upload it first.")
     study = new_id()
-    ledger.append(Kind.STUDY_CREATED, study, about.model_dump())
-    return ledger.state.studies[study]
+    ledger.append(Kind.STUDY_CREATED, study, about.model_dump(exclude={"gold"}))
+    found = ledger.state.studies[study]
+    if about.gold.answers:
+        change_gold(ledger, study, about.gold)
+    return found
 
 
 def change_study(ledger: Ledger, study: str, changes: dict[str, Any]) -> StudyState:
@@ -76,40 +82,62 @@ def change_study(ledger: Ledger, study: str, changes: dict[str, Any]) -> StudySt
     return found
 
 
-def change_item(ledger: Ledger, study: str, item: int, *, enabled: bool) -> StudyState:
-    """Show an item in new duels, or no longer."""
+def change_item(ledger: Ledger, study: str, item: int, changes: dict[str, Any]) -> StudyState:
+    """Change whether an item appears in new duels, more often than others, or at least so often."""
     found = find_study(ledger, study)
     if not 0 <= item < len(found.enabled):
         raise not_found("item")
-    if found.enabled[item] != enabled:
-        ledger.append(Kind.ITEM_CHANGED, study, {"item": item, "enabled": enabled})
+    now = found.item_settings(item)
+    changed = {name: value for name, value in changes.items() if now[name] != value}
+    if changed:
+        ledger.append(Kind.ITEM_CHANGED, study, {"item": item, "enabled": now["enabled"]} | changed)
     return found
 
 
-def store_image(ledger: Ledger, image: str, media_type: str, content: bytes) -> None:
-    """Keep an image, once."""
+def change_gold(ledger: Ledger, study: str, gold: GoldDuels) -> StudyState:
+    """Replace the known answers of a study, and how often voters get them."""
+    found = find_study(ledger, study)
+    try:
+        body = {"answers": found.about.numbered(gold), "first": gold.first, "every": gold.every}
+    except ValueError as error:
+        raise Problem(422, "invalid", f"{str(error)[0].upper()}{str(error)[1:]}.") from error
+    if Gold.from_body(body) != found.gold:
+        ledger.append(Kind.GOLD_CHANGED, study, body)
+    return found
+
+
+def store_file(ledger: Ledger, digest: str, media_type: str, content: bytes) -> None:
+    """Keep an image or audio, once; the table is older than audio and called ``images``."""
     connection = ledger.connection()
-    if not connection.execute(select(exists().where(schema.images.c.image == image))).scalar():
-        connection.execute(insert(schema.images), {"image": image, "type": media_type, "content": content})
+    if not connection.execute(select(exists().where(schema.images.c.image == digest))).scalar():
+        connection.execute(insert(schema.images), {"image": digest, "type": media_type, "content": content})
 
 
 def add_voter(
-    ledger: Ledger, study: StudyState, name: str | None = None, participant: str | None = None
+    ledger: Ledger,
+    study: StudyState,
+    name: str | None = None,
+    participant: str | None = None,
+    model: str | None = None,
 ) -> tuple[str, str]:
-    """Add a voter; return their id and key."""
+    """Add a voter, a person or the language model of that name; return their id and key."""
     if len(study.voters) >= MOST_VOTERS:
         raise Problem(409, "too-many", "This study has as many voters as it can have.")
     voter = new_id()
-    ledger.append(Kind.VOTER_JOINED, study.study, {"voter": voter}, {"name": name, "participant": participant})
+    body = {"voter": voter} | ({} if model is None else {"model": model})
+    ledger.append(Kind.VOTER_JOINED, study.study, body, {"name": name, "participant": participant})
     if participant is not None:
         study.participants[participant] = voter
     return voter, add_key(ledger, Holder("voter", study.study, voter))
 
 
-def invite(ledger: Ledger, study: str, names: Sequence[str | None]) -> list[dict[str, Any]]:
+def invite(
+    ledger: Ledger, study: str, names: Sequence[str | None], *, are_models: bool = False
+) -> list[dict[str, Any]]:
     """Add one voter per name, or per None, and return their keys."""
     found = find_study(ledger, study)
-    added = [(name, *add_voter(ledger, found, name)) for name in names]
+    kind = "model" if are_models else "name"
+    added = [(name, *add_voter(ledger, found, **{kind: name})) for name in names]
     return [{"voter": voter, "name": name, "key": key} for name, voter, key in added]
 
 

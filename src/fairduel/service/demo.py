@@ -42,6 +42,7 @@ class Demo:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="fairduel-demo", daemon=True)
         self._thread.start()
+        service.at_end(self.close)
 
     def close(self) -> None:
         """Stop voting."""

@@ -3,18 +3,24 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import polars as pl
 from sqlalchemy import Connection, Engine, select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis, Subject
+from fairduel.service.analysis import recorded_votes
+from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.store import read_events
+from fairduel.service.study import NewStudy
+from fairduel.service.subjects import Analysis, Subject
 from fairduel.text import cell_text
+from fairduel.votes.cleaning import clean
+from fairduel.votes.preference_data import preferences
+from fairduel.votes.reading import votes_of
 
-Table = Literal["votes", "duels", "comments", "voters", "ranking", "log"]
+Table = Literal["votes", "duels", "comments", "voters", "ranking", "log", "trl"]
 Format = Literal["csv", "jsonl", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -27,12 +33,28 @@ Row = Mapping[str, Any]
 
 
 def export(
-    engine: Engine, table: Table, form: Format, subject: Subject, found: Analysis, voters: Iterable[Row]
+    engine: Engine,
+    table: Table,
+    form: Format,
+    subject: Subject,
+    found: Analysis,
+    given: Iterable[Row],
+    hidden: Collection[str] = (),
 ) -> Iterator[bytes]:
-    """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet."""
+    """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet.
+
+    Args:
+        engine: Where to read.
+        table: Which table.
+        form: As what.
+        subject: The study.
+        found: Its last analysis.
+        given: The rows of the voters' table or of the preferences, if these are wanted.
+        hidden: Columns to leave out.
+    """
     with engine.connect() as connection:
-        if table == "voters":
-            rows: Iterator[Row] = iter(voters)
+        if table in {"voters", "trl"}:
+            rows: Iterator[Row] = iter(given)
         elif table == "ranking":
             rows = iter(found.results.get("ranking", []))
         elif table == "log":
@@ -41,7 +63,38 @@ def export(
             rows = _comment_rows(connection, subject)
         else:
             rows = _duel_rows(connection, subject, only_votes=table == "votes")
-        yield from _WRITERS[form](rows)
+        yield from _WRITERS[form]({name: row[name] for name in row if name not in hidden} for row in rows)
+
+
+def preference_rows(connection: Connection, subject: Subject, about: NewStudy) -> list[dict[str, Any]]:
+    """Return prompt, chosen and rejected of each vote that the audit trusts, as TRL's trainers read them.
+
+    Raises:
+        BadInputError: There are no votes yet.
+    """
+    texts = [each.text or each.name for each in about.items]
+    names = [each.name for each in about.items]
+    votes = recorded_votes(connection, subject)
+
+    def answer(item: int, context: int | None) -> str:
+        return texts[item] if context is None else about.contexts[context].contents[names[item]]
+
+    contexts = [None] * len(votes) if votes.context is None else votes.context.tolist()
+    prompts = [
+        about.question if each is None else about.contexts[each].text or subject.contexts[each] for each in contexts
+    ]
+    frame = (
+        votes.to_frame()
+        .drop("time", strict=False)
+        .with_columns(
+            pl.Series("prompt", prompts, dtype=pl.String),
+            pl.Series("response_a", map(answer, votes.first, contexts), dtype=pl.String),
+            pl.Series("response_b", map(answer, votes.second, contexts), dtype=pl.String),
+        )
+    )
+    roles = {role: role for role in ("first", "second", "winner", "voter")}
+    reading = votes_of(frame, columns={**roles, "context": "context" if about.contexts else None})
+    return preferences(clean(reading)).to_frame().drop("row").to_dicts()
 
 
 def _duel_rows(connection: Connection, subject: Subject, *, only_votes: bool) -> Iterator[Row]:
@@ -67,12 +120,15 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "second": subject.items[right],
         "winner": _WINNERS.get(row.answer),
         "voter": subject.labels[row.voter],
+        "kind": "model" if row.voter in subject.models else "person",
         "context": None if row.context is None else subject.contexts[row.context],
         "time": row.answered_at,
         "seconds": row.seconds,
         "status": row.status,
         "set_aside": row.voter in subject.set_aside,
-        "weight": row.weight,
+        "gold": row.weight == GOLD_WEIGHT,
+        "weight": float(_is_ranked(row, subject)),
+        "agent_weight": max(row.weight, 0.0),
         "issued_at": row.issued_at,
         "deadline": row.deadline,
         "duel": row.duel,
@@ -80,6 +136,12 @@ def _duel_row(row: Any, subject: Subject) -> Row:
         "issued": row.issued,
         "answered": row.answered,
     }
+
+
+def _is_ranked(row: Any, subject: Subject) -> bool:
+    """Whether a vote counts in the ranking of people's votes."""
+    is_apart = subject.is_apart and row.voter in subject.models
+    return row.weight != GOLD_WEIGHT and row.voter not in subject.set_aside and not is_apart
 
 
 def _comment_rows(connection: Connection, subject: Subject) -> Iterator[Row]:

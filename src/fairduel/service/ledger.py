@@ -10,52 +10,60 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
-from fairduel.service import schema, store
 from fairduel.service.log import Body, Event, Kind, next_event, sealed
 from fairduel.service.logs import log_failure
-from fairduel.service.problems import Problem, storage_failed
-from fairduel.service.projection import Changes, project
+from fairduel.service.problems import Problem, storage_failed, unconfirmed
+from fairduel.service.projection import Changes, Writer, project
 from fairduel.service.state import State, StudyState
+from fairduel.service.store import FolderStore, Store
 
 Result = TypeVar("Result")
 Command = Callable[["Ledger"], Result]
-_MOST_AT_ONCE = 512  # commands in one commit
+_Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queued
+_MOST_AT_ONCE = 128  # commands in one commit
+_LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
+_LONGEST_WAIT = 0.05  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
+_MANY_WAITING = 64
 _SWEEP_SECONDS = 1.0
-
-_UPDATE_DUEL = update(schema.duels).where(schema.duels.c.duel == bindparam("_duel"))
+_SAVE_SECONDS = 2.0  # between two files of a study's learner
 
 
 class Ledger:
-    """The log of one folder, its state, and the thread that changes both.
+    """The log of one store, its state, and the thread that changes both.
 
     Args:
-        folder: Where the log is, or will be created.
+        where: The store, or its folder, which is created if need be.
         sweep: Called about once per second, as a command, to append what time brings about.
         clock: Seconds since 1970.
     """
 
     def __init__(
-        self, folder: Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
+        self, where: Store | Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
     ) -> None:
-        self.store = store.Store(folder)
+        self.store = FolderStore(where) if isinstance(where, Path) else where
         self._sweep = sweep
         self._began = clock() - time.monotonic()  # so that setting the clock does not matter while the server runs
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
         self._pending = Changes()
-        self._queue: queue.SimpleQueue[tuple[Command[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._waited = 0.0  # seconds, the first command of the last batch
+        self._swept, self._is_closing = 0.0, False
+        self._saved: dict[str, float] = {}  # when a study's learner was last written
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
         try:
-            self._connection: Connection = self.store.engine.connect()
+            self._connection: Connection = self.store.writer()
+            self._writer = Writer(self._connection)
             self.secret = self.store.secret(self._connection)
             self._state: State | None = None
             self._load()
@@ -68,16 +76,26 @@ class Ledger:
     # ------------------------------------------------------------------ for everyone
 
     def submit(self, command: Command[Result]) -> Future[Result]:
-        """Queue a command; the future is done once its events are on disk."""
-        if self._queue.qsize() >= _MOST_WAITING:
+        """Queue a request's command; the future is done once its events are on disk.
+
+        Raises:
+            Problem: There is too much to do.
+        """
+        waiting = self._queue.qsize()
+        if waiting >= _MOST_WAITING or (waiting >= _MANY_WAITING and self._waited > _LONGEST_WAIT):
             raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
-        future: Future[Result] = Future()
-        self._queue.put((command, future))
-        return future
+        return self._put(command)
 
     def run(self, command: Command[Result]) -> Result:
-        """Run a command and wait for it."""
-        return outcome(self.submit(command).result())
+        """Run a command of the server's own, which is never refused, and wait for it."""
+        return outcome(self._put(command).result())
+
+    def _put(self, command: Command[Result]) -> Future[Result]:
+        future: Future[Result] = Future()
+        self._queue.put((command, future, time.monotonic()))
+        if not self._thread.is_alive():
+            self._refuse_queued()
+        return future
 
     def listen(self, listener: Callable[[int, frozenset[str]], None]) -> None:
         """After each commit, call a function with the position and the changed studies, on the ledger's thread."""
@@ -92,9 +110,18 @@ class Ledger:
         """Finish what is queued, then close the log."""
         self._queue.put(None)
         self._thread.join()
+        self._refuse_queued()
         self._saver.shutdown()
         self._connection.close()
         self.store.close()
+
+    def _refuse_queued(self) -> None:
+        """Refuse commands that came after the end."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                entry = self._queue.get_nowait()
+                if entry is not None and entry[1].set_running_or_notify_cancel():
+                    entry[1].set_exception(storage_failed())
 
     # ------------------------------------------------------------------ for commands
 
@@ -147,43 +174,46 @@ class Ledger:
     # ------------------------------------------------------------------ the thread
 
     def _work(self) -> None:
-        swept = 0.0
-        while True:
-            batch, is_last = self._next_batch()
-            if time.monotonic() - swept >= _SWEEP_SECONDS:
-                swept = time.monotonic()
-                batch.append((self._sweep, Future()))
-            self._run(batch)
-            if is_last:
-                return
+        while not self._is_closing:
+            self._run(self._next_batch())
 
-    def _next_batch(self) -> tuple[list[tuple[Command[Any], Future[Any]]], bool]:
-        """Wait for commands; return all that are queued, and whether the ledger is to stop."""
-        batch = list[tuple[Command[Any], Future[Any]]]()
+    def _next_batch(self) -> Iterator[_Entry]:
+        """Wait for a command; yield those that are queued by then, as far as one commit has time for them."""
         with contextlib.suppress(queue.Empty):
             entry = self._queue.get(timeout=_SWEEP_SECONDS)
-            while entry is not None:
-                batch.append(entry)
-                if len(batch) == _MOST_AT_ONCE:
-                    return batch, False
+            began = time.monotonic()
+            self._waited = 0.0 if entry is None else began - entry[2]
+            for left in reversed(range(min(self._queue.qsize() + 1, _MOST_AT_ONCE))):
+                if entry is None:
+                    self._is_closing = True
+                    break
+                yield entry
+                if left == 0 or time.monotonic() - began > _LONGEST_AT_ONCE:
+                    break
                 entry = self._queue.get_nowait()
-            return batch, True
-        return batch, False
+        now = time.monotonic()
+        if now - self._swept >= _SWEEP_SECONDS:
+            self._swept = now
+            yield self._sweep, Future(), now
 
-    def _run(self, batch: list[tuple[Command[Any], Future[Any]]]) -> None:
-        if self._state is None:
-            self._reload()
-        wanted = [(command, future) for command, future in batch if future.set_running_or_notify_cancel()]
+    def _run(self, batch: Iterator[_Entry]) -> None:
+        futures, done = list[Future[Any]](), list[tuple[Any, FairduelError | None]]()
         try:
-            done = [(future, *self._try(command)) for command, future in wanted]
+            for command, future, _ in batch:
+                if self._state is None:
+                    self._reload()
+                if future.set_running_or_notify_cancel():
+                    futures.append(future)
+                    done.append(self._try(command))
             changed = self._commit()
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()
-            for _, future in wanted:
-                future.set_exception(storage_failed())
+            is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+            for future in futures:
+                future.set_exception(unconfirmed() if is_lost else storage_failed())
             return
-        for future, result, problem in done:
+        for future, (result, problem) in zip(futures, done, strict=True):
             if problem is not None:
                 future.set_exception(problem)
             else:
@@ -212,9 +242,10 @@ class Ledger:
     def _announce(self, changed: frozenset[str]) -> None:
         """Save the learners that are due, and tell the listeners."""
         for name in changed & self.state.studies.keys():
-            learner = self.state.studies[name].learner
-            if learner.saved is not None:
-                self._saver.submit(learners.save, self.store.learner_file(name), learner.saved)
+            learner, now = self.state.studies[name].learner, time.monotonic()
+            if learner.saved is not None and now - self._saved.get(name, -_SAVE_SECONDS) >= _SAVE_SECONDS:
+                self._saved[name] = now
+                self._saver.submit(self.store.save_learner, name, learner.saved)
                 learner.saved = None
         for listener in self._listeners:
             try:
@@ -224,18 +255,8 @@ class Ledger:
 
     def _flush(self) -> None:
         """Write the pending rows, without committing."""
-        pending, write = self._pending, self._connection.execute
-        self._pending = Changes(studies=pending.studies)
-        for table, rows in (
-            (schema.events, pending.events),
-            (schema.duels, list(pending.duels.values())),
-            (schema.answers, pending.answers),
-            (schema.personal, pending.personal),
-        ):
-            if rows:
-                write(insert(table), rows)
-        for rows in pending.updates_by_columns():
-            write(_UPDATE_DUEL, rows)
+        pending, self._pending = self._pending, Changes(studies=self._pending.studies)
+        self._writer.write(pending)
 
     def _reload(self) -> None:
         """Read the state from disk again, after a failure; if that fails too, the next batch tries again."""

@@ -9,23 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
-from fastapi import FastAPI
 
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
+from fairduel.service.members import App
 from fairduel.service.service import Service
+from fairduel.service.store import Store
 
 
 @contextmanager
-def local_server(folder: Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
+def local_server(where: Store | Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
     """Run a server on a free port of this machine; yields its address and the operator's key.
 
     Args:
-        folder: The store; a temporary one by default.
+        where: The store or its folder; a temporary one by default.
         limits: How much the server takes.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        service = Service(folder or Path(temporary))
+        service = Service(where or Path(temporary))
         try:
             key = service.ledger.run(commands.replace_operator)
             with serving(create_app(service, limits=limits)) as url:
@@ -35,17 +36,22 @@ def local_server(folder: Path | None = None, *, limits: Limits | None = None) ->
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """Serve an application on a free port of this machine; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+def serving(app: App, listener: socket.socket | None = None) -> Iterator[str]:
+    """Serve an application; yields its address.
+
+    Args:
+        app: The application.
+        listener: Where to serve it; by default on a free port of this machine.
+    """
+    with listener or socket.create_server(("127.0.0.1", 0)) as opened:
         config = uvicorn.Config(app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.01)
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http://127.0.0.1:{opened.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join()

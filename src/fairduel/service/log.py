@@ -18,6 +18,7 @@ from fairduel.errors import FairduelError
 GENESIS = bytes(32)
 """What stands for the hash before the first event."""
 Body = dict[str, Any]
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 class Kind(StrEnum):
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     STUDY_CREATED = "study created"
     STUDY_CHANGED = "study changed"
     ITEM_CHANGED = "item changed"
+    GOLD_CHANGED = "known answers changed"
     KEY_ADDED = "key added"
     KEYS_REVOKED = "keys revoked"
     VOTER_JOINED = "voter joined"
@@ -38,6 +40,7 @@ class Kind(StrEnum):
     SETTLED = "answer settled"
     EXPIRED = "duel expired"
     REFOLDED = "learner refolded"
+    IMPORTED = "votes imported"
 
 
 ABOUT_DUELS = (Kind.DUEL_ISSUED, Kind.ANSWERED, Kind.REFUSED, Kind.UNDONE, Kind.SETTLED, Kind.EXPIRED)
@@ -92,7 +95,7 @@ def canonical(body: Any) -> str:
     >>> canonical({"b": 1, "a": [1.5, None]})
     '{"a":[1.5,null],"b":1}'
     """
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(body)
 
 
 def event_hash(before: bytes, position: int, study: str, kind: str, at: float, text: str) -> bytes:

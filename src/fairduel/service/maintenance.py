@@ -10,16 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, exists, insert, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from fairduel.errors import BadInputError
-from fairduel.service import learner as learners
 from fairduel.service import schema
 from fairduel.service.learner import DivergedError
+from fairduel.service.locations import DATABASE, Location, described, reading
 from fairduel.service.log import DamagedLogError, Event, read_receipt, seal, verified
+from fairduel.service.postgres import PostgresStore
 from fairduel.service.projection import Changes, project
-from fairduel.service.store import DATABASE, folded_learner, last_refold, load_state, read_events, reading
+from fairduel.service.store import (
+    FolderStore,
+    Store,
+    folded_learner,
+    last_refold,
+    load_state,
+    read_events,
+    saved_learner,
+)
 
 _PERSONAL = {"name", "participant", "comment"}
 
@@ -35,10 +44,10 @@ class Check:
     problems: tuple[str, ...]
 
 
-def check(folder: Path) -> Check:
+def check(where: Location) -> Check:
     """Check the log's hash chain, and that everything else in the store follows from the log."""
     try:
-        with reading(folder) as connection:
+        with reading(where) as connection:
             return _check(connection)
     except BadInputError:
         raise
@@ -62,9 +71,10 @@ def _check(connection: Connection) -> Check:
 
 
 def _broken_pages(connection: Connection) -> Iterator[str]:
-    for line in connection.execute(text("PRAGMA integrity_check")).scalars():
-        if line != "ok":
-            yield f"SQLite: {line}"
+    if connection.dialect.name == "sqlite":
+        for line in connection.execute(text("PRAGMA integrity_check")).scalars():
+            if line != "ok":
+                yield f"SQLite: {line}"
     for row in connection.execute(select(schema.images)):
         if hashlib.sha256(row.content).hexdigest() != row.image:
             yield f"Image {row.image} is damaged."
@@ -89,34 +99,57 @@ def _wrong_texts(connection: Connection, sealed: dict[tuple[int, str], str]) -> 
             yield f"The {row.field} of event {row.position:,} is not the one that was recorded."
 
 
-def backup(folder: Path, to: Path) -> Check:
+def backup(where: Location, to: Path) -> Check:
     """Copy a store as it is at this moment into a new folder, and check the copy."""
-    if to.exists() and any(to.iterdir()):
-        raise BadInputError(f"{to} is not empty; choose a new folder for the backup.")
-    with reading(folder):  # says so if there is none
-        to.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (to / DATABASE).touch(mode=0o600)
-        source = f"file:{(folder / DATABASE).resolve()}?mode=ro"
-        with closing(sqlite3.connect(source, uri=True)) as old, closing(sqlite3.connect(to / DATABASE)) as new:
-            old.backup(new)
+    _refuse_full(to)
+    with reading(where) as connection:
+        if isinstance(where, Path):
+            _copy_file(where, to)
+        else:
+            _copy_rows(connection, FolderStore(to))
     return check(to)
 
 
-def restore(source: Path, folder: Path) -> Check:
-    """Copy a backup into a new folder, if the backup is undamaged."""
-    if folder.exists() and any(folder.iterdir()):
-        raise BadInputError(f"{folder} is not empty; restore into a new folder.")
+def restore(source: Path, where: Location) -> Check:
+    """Copy a backup into a new folder or an empty database, if the backup is undamaged."""
+    if isinstance(where, Path):
+        _refuse_full(where)
     found = check(source)
     if found.problems:
         raise BadInputError(f"{source} is damaged, so nothing was restored: {found.problems[0]}")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with closing(sqlite3.connect(f"file:{(source / DATABASE).resolve()}?mode=ro", uri=True)) as old:
-        (folder / DATABASE).touch(mode=0o600)
-        with closing(sqlite3.connect(folder / DATABASE)) as new:
-            old.backup(new)
-    if (source / "learners").is_dir():
-        shutil.copytree(source / "learners", folder / "learners", dirs_exist_ok=True)
-    return check(folder)
+    if isinstance(where, Path):
+        _copy_file(source, where)
+        if (source / "learners").is_dir():
+            shutil.copytree(source / "learners", where / "learners", dirs_exist_ok=True)
+    else:
+        with reading(source) as connection:
+            _copy_rows(connection, PostgresStore.alone(where))
+    return check(where)
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInputError(f"{folder} is not empty; choose a new folder.")
+
+
+def _copy_file(source: Path, to: Path) -> None:
+    """Copy an SQLite database, page by page."""
+    to.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (to / DATABASE).touch(mode=0o600)
+    uri = f"file:{(source / DATABASE).resolve()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as old, closing(sqlite3.connect(to / DATABASE)) as new:
+        old.backup(new)
+
+
+def _copy_rows(old: Connection, store: Store) -> None:
+    """Copy the rows of one database into another, empty one of any kind, and close that."""
+    with closing(store), store.writer() as new:
+        if new.execute(select(exists(select(schema.events)))).scalar():
+            raise BadInputError(f"{described(store.where)} is not empty; choose a new database.")
+        for table in (schema.events, schema.duels, schema.answers, schema.personal, schema.images, schema.secrets):
+            for rows in old.execution_options(yield_per=1000).execute(select(table)).mappings().partitions():
+                new.execute(insert(table), [dict(row) for row in rows])
+        new.commit()
 
 
 @dataclass(frozen=True)
@@ -131,12 +164,12 @@ class Replay:
     """How the result differs, or ""."""
 
 
-def replay(folder: Path) -> Iterator[Replay]:
+def replay(where: Location) -> Iterator[Replay]:
     """Fold the log of each study from its start, and compare with the learner that a restart would use."""
-    with reading(folder) as connection:
+    with reading(where) as connection:
         for study in load_state(connection).studies.values():
             refolded = last_refold(connection, study.study)
-            saved = learners.load(folder / "learners" / f"{study.study}.npz", study.about)
+            saved = saved_learner(where, connection, study)
             if saved is not None and refolded is not None and saved.position < refolded.position:
                 saved = None
             try:
@@ -160,11 +193,11 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124  # NaN
 
 
-def find_receipt(folder: Path, receipt: str) -> Event | None:
+def find_receipt(where: Location, receipt: str) -> Event | None:
     """Return the event of a receipt if the log has it, after checking the whole log."""
     wanted = read_receipt(receipt)
     if wanted is None:
         raise BadInputError(f"{receipt!r} is not a receipt; it looks like 12-9f3a… (a number and 64 digits).")
-    with reading(folder) as connection:
+    with reading(where) as connection:
         found = [event for event in verified(read_events(connection)) if (event.position, event.hash) == wanted]
     return found[0] if found else None

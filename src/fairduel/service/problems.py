@@ -51,3 +51,13 @@ def not_found(what: str) -> Problem:
 def storage_failed() -> Problem:
     """Return the refusal of a request whose events could not be stored."""
     return Problem(503, "storage", "The server cannot write to its disk; nothing was recorded. Try again.", 2)
+
+
+def unconfirmed() -> Problem:
+    """Return the reply to a request that may or may not have been recorded: repeat it only if that changes nothing."""
+    return Problem(502, "unconfirmed", "The connection was lost before this was confirmed. Votes can be repeated.", 1)
+
+
+def nobody_leads() -> Problem:
+    """Return the refusal of a request while no server leads."""
+    return Problem(503, "no-leader", "Another server is taking over; nothing was recorded. Try again.", 1)

@@ -7,7 +7,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
-    Engine,
     Float,
     Index,
     Integer,
@@ -88,27 +87,46 @@ images = Table(
     Column("content", LargeBinary, nullable=False),
 )
 secrets = Table("secrets", metadata, Column("name", String(16), primary_key=True), Column("value", LargeBinary))
+learners = Table(  # only in PostgreSQL; beside SQLite they are files
+    "learners",
+    metadata,
+    Column("study", _ID, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+leader = Table(  # which of the servers of a database runs all commands; in one row
+    "leader",
+    metadata,
+    Column("term", BigInteger, primary_key=True, autoincrement=False),  # 1, 2, …: how many servers have led
+    Column("address", Text, nullable=False),  # where the other servers reach it
+    Column("secret", LargeBinary, nullable=False),  # with which they prove who they are
+)
 
-LATEST = "0001"
+LATEST = "0002"
 """The newest migration."""
 
 
-def migrate(engine: Engine) -> None:
-    """Create the tables, or bring those of an older version up to date."""
-    with engine.connect() as connection:
-        version = schema_version(connection)
+def migrate(connection: Connection) -> None:
+    """Create the tables, or bring those of an older version up to date; the caller commits."""
+    version = known_version(connection)
     if version == LATEST:
         return
-    if version is not None and version > LATEST:
-        raise BadInputError(f"this store was written by a newer fairduel (schema {version}); upgrade fairduel.")
     from alembic import command  # noqa: PLC0415  # slow, and rarely needed
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")  # else each table is committed by itself, and a crash leaves some
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def known_version(connection: Connection) -> str | None:
+    """Return the migration that the tables are at, or None if there are none; refuse those of a newer version."""
+    version = schema_version(connection)
+    if version is not None and version > LATEST:
+        raise BadInputError(f"this store was written by a newer fairduel (schema {version}); upgrade fairduel.")
+    return version
 
 
 def schema_version(connection: Connection) -> str | None:

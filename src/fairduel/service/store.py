@@ -1,27 +1,96 @@
-"""The store: one folder with the log in SQLite, the tables that follow from it, and saved learners."""
+"""A store: the log, the tables that follow from it, and saved learners, of which one server at a time writes."""
 
-import contextlib
 import fcntl
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select
 
 from fairduel.errors import BadInputError
 from fairduel.service import learner as learners
 from fairduel.service import schema
-from fairduel.service.learner import DivergedError, Learner, compared
+from fairduel.service.gold import GOLD_WEIGHT, compared
+from fairduel.service.learner import DivergedError, Learner
+from fairduel.service.locations import DATABASE, Location, open_sqlite
 from fairduel.service.log import ABOUT_DUELS, Event, Kind, read_event
 from fairduel.service.logs import log_failure
 from fairduel.service.state import LastAnswer, OpenDuel, State, StudyState, add_open
 
-DATABASE = "fairduel.db"
+
+class Store(ABC):
+    """What a server stores.
+
+    Args:
+        where: Where it is.
+        engine: For reading.
+    """
+
+    def __init__(self, where: Location, engine: Engine) -> None:
+        self.where, self.engine = where, engine
+
+    @abstractmethod
+    def writer(self) -> Connection:
+        """Return the connection that writes."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Remove what was erased from where the database may still have it."""
+
+    @abstractmethod
+    def save_learner(self, study: str, state: dict[str, Any]) -> None:
+        """Save a study's learner."""
+
+    def close(self) -> None:
+        """Close all files and connections."""
+        self.engine.dispose()
+
+    def secret(self, connection: Connection) -> bytes:
+        """Return the key of the hash that decides sides, created at first use."""
+        table = schema.secrets
+        found = connection.execute(select(table.c.value).where(table.c.name == "sides")).scalar()
+        if found is None:
+            found = secrets.token_bytes(32)
+            connection.execute(insert(table), {"name": "sides", "value": found})
+            connection.commit()
+        return bytes(found)
+
+    def load(self, connection: Connection) -> tuple[State, list[tuple[StudyState, Learner]]]:
+        """Read the state at the end of the log.
+
+        Returns:
+            The state, and the studies whose learners folded the log to other duels than those recorded, each with a
+            refolded learner to adopt.
+        """
+        state = load_state(connection)
+        diverged = list[tuple[StudyState, Learner]]()
+        for study in state.studies.values():
+            try:
+                study.learner = load_learner(self.where, connection, study)
+            except DivergedError as error:
+                log_failure("learner refolded", error)
+                refolded = Learner(study.about)
+                refolded.impose(read_events(connection, study=study.study), study.set_aside)
+                diverged.append((study, refolded))
+        return state, diverged
 
 
-class Store:
-    """The files of one folder, which only one server uses at a time.
+def load_learner(where: Location, connection: Connection, study: StudyState) -> Learner:
+    """Read the last saved learner of a study and fold the rest of the log."""
+    refolded = last_refold(connection, study.study)
+    learner = saved_learner(where, connection, study)
+    if learner is not None:
+        known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
+        digest = connection.execute(known).scalar()
+        if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
+            learner = None  # of another log, or out of date
+    return folded_learner(connection, study, learner, refolded)
+
+
+class FolderStore(Store):
+    """The files of one folder.
 
     Args:
         folder: Created if need be, readable by its owner only.
@@ -31,7 +100,7 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (folder / "learners").mkdir(exist_ok=True)
@@ -47,66 +116,44 @@ class Store:
             ) from error
         path = folder / DATABASE
         path.touch(mode=0o600)
-        self.engine = open_database(path)
+        super().__init__(folder, open_sqlite(path))
         try:
-            schema.migrate(self.engine)
+            with self.engine.begin() as connection:
+                schema.migrate(connection)
         except BaseException:
             self.close()
             raise
 
+    def writer(self) -> Connection:
+        """Return a connection; the lock on the folder keeps other servers away."""
+        return self.engine.connect()
+
     def close(self) -> None:
         """Close all files."""
-        self.engine.dispose()
+        super().close()
         self._lock.close()
 
-    def checkpoint(self) -> None:
-        """Empty the write-ahead log, so that what was erased is not there either."""
+    def forget(self) -> None:
+        """Empty the write-ahead log."""
         with self.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def secret(self, connection: Connection) -> bytes:
-        """Return the key of the hash that decides sides, created at first use."""
-        table = schema.secrets
-        found = connection.execute(select(table.c.value).where(table.c.name == "sides")).scalar()
-        if found is None:
-            found = secrets.token_bytes(32)
-            connection.execute(insert(table), {"name": "sides", "value": found})
-            connection.commit()
-        return bytes(found)
+    def save_learner(self, study: str, state: dict[str, Any]) -> None:
+        """Write a study's learner to its file."""
+        learners.save(_learner_file(self._folder, study), state)
 
-    def learner_file(self, study: str) -> Path:
-        """Where a study's learner is saved."""
-        return self.folder / "learners" / f"{study}.npz"
 
-    def load(self, connection: Connection) -> tuple[State, list[tuple[StudyState, Learner]]]:
-        """Read the state at the end of the log.
+def saved_learner(where: Location, connection: Connection, study: StudyState) -> Learner | None:
+    """Return the saved learner of a study, or None if there is none that can be read."""
+    if isinstance(where, Path):
+        return learners.load(_learner_file(where, study.study), study.about)
+    query = select(schema.learners.c.content).where(schema.learners.c.study == study.study)
+    content = connection.execute(query).scalar()
+    return None if content is None else learners.load(bytes(content), study.about)
 
-        Returns:
-            The state, and the studies whose learners folded the log to other duels than those recorded, each with a
-            refolded learner to adopt.
-        """
-        state = load_state(connection)
-        diverged = list[tuple[StudyState, Learner]]()
-        for study in state.studies.values():
-            try:
-                study.learner = self._load_learner(connection, study)
-            except DivergedError as error:
-                log_failure("learner refolded", error)
-                refolded = Learner(study.about)
-                refolded.impose(read_events(connection, study=study.study), study.set_aside)
-                diverged.append((study, refolded))
-        return state, diverged
 
-    def _load_learner(self, connection: Connection, study: StudyState) -> Learner:
-        """Read the last saved learner and fold the rest of the log."""
-        refolded = last_refold(connection, study.study)
-        learner = learners.load(self.learner_file(study.study), study.about)
-        if learner is not None:
-            known = select(schema.events.c.hash).where(schema.events.c.position == learner.position)
-            digest = connection.execute(known).scalar()
-            if digest != learner.digest or (refolded is not None and learner.position < refolded.position):
-                learner = None  # of another log, or out of date
-        return folded_learner(connection, study, learner, refolded)
+def _learner_file(folder: Path, study: str) -> Path:
+    return folder / "learners" / f"{study}.npz"
 
 
 def folded_learner(connection: Connection, study: StudyState, start: Learner | None, refolded: Event | None) -> Learner:
@@ -126,23 +173,6 @@ def last_refold(connection: Connection, study: str) -> Event | None:
     query = select(events).where(events.c.kind == Kind.REFOLDED.value, events.c.study == study)
     row = connection.execute(query.order_by(events.c.position.desc()).limit(1)).one_or_none()
     return None if row is None else read_event(*row)
-
-
-def open_database(path: Path, *, read_only: bool = False) -> Engine:
-    """Open a database so that a commit returns only after the data are on disk."""
-    url = f"sqlite:///file:{path.resolve()}?mode={'ro' if read_only else 'rw'}&uri=true"
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 10})
-
-    @event.listens_for(engine, "connect")
-    def _(connection: Any, _: Any) -> None:
-        cursor = connection.cursor()
-        if not read_only:
-            cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = FULL")
-        cursor.execute("PRAGMA secure_delete = ON")
-        cursor.close()
-
-    return engine
 
 
 def read_events(
@@ -189,13 +219,17 @@ def load_state(connection: Connection) -> State:
 def _load_duels(connection: Connection, study: StudyState) -> None:
     duels = schema.duels.c
     here = duels.study == study.study
-    tally = select(duels.voter, duels.status, func.count()).where(here).group_by(duels.voter, duels.status)
-    for voter, status, count in connection.execute(tally):
+    tally = select(duels.voter, duels.status, func.count(), func.count(duels.repeats)).where(here)
+    for voter, status, count, repeats in connection.execute(tally.group_by(duels.voter, duels.status)):
+        study.voters[voter].issued += count - repeats
         if status != "open":
             study.counts[status] += count
         if status in {"voted", "skipped"}:
             setattr(study.voters[voter], "votes" if status == "voted" else "skips", count)
-    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None))
+    tests = select(duels.voter, duels.context, duels.first, duels.second).where(here, duels.weight == GOLD_WEIGHT)
+    for voter, *pair in connection.execute(tests):
+        study.voters[voter].tests.add(compared(*pair))
+    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None), duels.weight > 0.0)
     for first, second, count in connection.execute(pairs.group_by(duels.first, duels.second)):
         study.shown[first] += count
         study.shown[second] += count
@@ -217,17 +251,3 @@ def _load_participants(connection: Connection, study: StudyState) -> None:
     personal = schema.personal.c
     query = select(personal.text, personal.voter).where(personal.study == study.study, personal.field == "participant")
     study.participants = {row.text: row.voter for row in connection.execute(query)}
-
-
-@contextlib.contextmanager
-def reading(folder: Path) -> Iterator[Connection]:
-    """Open a store to read it, also while a server uses it."""
-    path = folder / DATABASE
-    if not path.is_file():
-        raise BadInputError(f"{folder} has no fairduel store; name the --folder of a server.")
-    engine = open_database(path, read_only=True)
-    try:
-        with engine.connect() as connection:
-            yield connection
-    finally:
-        engine.dispose()

@@ -10,11 +10,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from fairduel.agents import AGENTS, Agent
 from fairduel.agents.by_name import make, takes
-from fairduel.agents.sceptic import without_doubt
+from fairduel.agents.sceptic import earlier_settings
+from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 
-MOST_ITEMS, MOST_CONTEXTS = 1000, 2000
+MOST_ITEMS, MOST_CONTEXTS, MOST_GOLD = 1000, 2000, 1000
 LONGEST_TEXT = 20_000
+MOST_FEATURES = 256
 
 
 def _shown(text: str) -> str:
@@ -35,6 +37,9 @@ def _one_line(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(_shown)]
 Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_shown), AfterValidator(_one_line)]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Features = Annotated[list[Annotated[float, Field(ge=-1e6, le=1e6)]], Field(min_length=1, max_length=MOST_FEATURES)]
+Format = Literal["text", "markdown"]
 State = Literal["open", "paused", "closed"]
 Access = Literal["link", "invitation", "participant"]
 Number = Annotated[int, Field(strict=True)]
@@ -43,6 +48,8 @@ Question = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_s
 VotesPerVoter = Annotated[Number, Field(ge=1, le=100_000)] | None
 UndoSeconds = Annotated[Number, Field(ge=0, le=3600)]
 DuelSeconds = Annotated[Number, Field(ge=1, le=30 * 86_400)]
+LeastViews = Annotated[Number, Field(ge=0, le=100_000)]
+Models = Literal["apart", "counted"]
 
 
 class Strict(BaseModel):
@@ -52,11 +59,16 @@ class Strict(BaseModel):
 
 
 class Item(Strict):
-    """Something to be ranked; voters see its image, else its text, else its name."""
+    """Something to be ranked; voters see its image, audio and text, or its name if it has none of these."""
 
     name: Line
     text: Text | None = None
-    image: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    image: Hash | None = None
+    audio: Hash | None = None
+    format: Format | None = None
+    """How its texts are written; None for as the study says."""
+    features: Features | None = None
+    """Numbers by which the agent compares it with others."""
 
 
 class Context(Strict):
@@ -65,6 +77,24 @@ class Context(Strict):
     name: Line
     text: Text | None = None
     contents: dict[Line, Text]
+    features: dict[Line, Features] | None = None
+    """Numbers of each answer, in place of those of the items."""
+
+
+class KnownAnswer(Strict):
+    """A pair whose better item is known, in a context if the study has contexts."""
+
+    winner: Line
+    loser: Line
+    context: Line | None = None
+
+
+class GoldDuels(Strict):
+    """Known answers that test voters: one among a voter's first duels, then one in so many."""
+
+    answers: Annotated[list[KnownAnswer], Field(max_length=MOST_GOLD)] = []
+    first: Annotated[Number, Field(ge=1, le=1000)] = 5
+    every: Annotated[Number, Field(ge=2, le=1000)] = 10
 
 
 class Settings(Strict):
@@ -82,6 +112,7 @@ class Settings(Strict):
     undo_seconds: UndoSeconds = 60
     duel_seconds: DuelSeconds = 3600
     completion_code: Line | None = None
+    least_views: LeastViews = 0
 
 
 class NewStudy(Settings):
@@ -89,8 +120,11 @@ class NewStudy(Settings):
 
     items: Annotated[list[Item], Field(min_length=2, max_length=MOST_ITEMS)]
     contexts: Annotated[list[Context], Field(max_length=MOST_CONTEXTS)] = []
+    format: Format = "text"
     access: Access = "link"
     repeat_pairs: bool = False
+    models: Models = "apart"
+    gold: GoldDuels = GoldDuels()
     agent: Annotated[str, Field(max_length=100)] = "sceptic"
     agent_settings: dict[str, bool | int | float | str | None] = {}
     seed: Annotated[Number, Field(ge=0, lt=2**31)] = 0
@@ -106,8 +140,89 @@ class NewStudy(Settings):
                 raise ValueError(f"context {context.name!r} has an answer of {strangers[0]!r}, which is not an item")
             if len(context.contents) < 2:
                 raise ValueError(f"context {context.name!r} has fewer than two answers to compare")
-        new_agent(self.agent, self.agent_settings, len(names), self.seed)
+        self.numbered(self.gold)
+        new_agent(self.agent, self.agent_settings, len(names), self.seed, self.dimension)
         return self
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of features of an item, or of an answer; None without features."""
+        tables = [found for found, _ in _feature_tables(self)]
+        return len(tables[0][0]) if tables else None
+
+    def numbered(self, gold: GoldDuels) -> list[tuple[int | None, int, int]]:
+        """Return the context, the winner and the loser of each known answer by their numbers."""
+        items = {item.name: number for number, item in enumerate(self.items)}
+        contexts = {context.name: number for number, context in enumerate(self.contexts)}
+        pairs = set[tuple[str | None, str, str]]()
+        for known in gold.answers:
+            place = f"the known answer {known.winner!r} before {known.loser!r}"
+            if (known.context is None) == bool(contexts) or (contexts and known.context not in contexts):
+                raise ValueError(f"{place} needs the name of a context" if contexts else f"{place} has no such context")
+            there = items if known.context is None else self.contexts[contexts[known.context]].contents
+            strangers = [name for name in (known.winner, known.loser) if name not in there]
+            if strangers:
+                raise ValueError(f"{place}: {strangers[0]!r} is not an item there")
+            one, other = sorted((known.winner, known.loser))
+            if one == other or (known.context, one, other) in pairs:
+                raise ValueError(f"{place} needs two different items, once")
+            pairs.add((known.context, one, other))
+        return [
+            (None if known.context is None else contexts[known.context], items[known.winner], items[known.loser])
+            for known in gold.answers
+        ]
+
+
+def _feature_tables(study: NewStudy) -> list[tuple[list[list[float]], list[int]]]:
+    """Return the features that were given, and of which items they are: of all, or once per context; or nothing.
+
+    Raises:
+        ValueError: Some have features and some do not, or not equally many.
+    """
+    of_items = [item.features for item in study.items]
+    given = [context.features for context in study.contexts if context.features is not None]
+    if given and any(of_items):
+        raise ValueError("give features to the items or to the answers in contexts, not to both")
+    if given:
+        place = {item.name: number for number, item in enumerate(study.items)}
+        for context in study.contexts:
+            if context.features is None or set(context.features) != set(context.contents):
+                raise ValueError(f"context {context.name!r} needs features for exactly the items that have an answer")
+        # In the order of the items: the log sorts names, so that of the answers may change at a restart.
+        tables = [
+            ([list(each[name]) for name in sorted(each, key=place.__getitem__)], sorted(place[name] for name in each))
+            for each in given
+        ]
+    elif any(of_items):
+        missing = next((item.name for item in study.items if item.features is None), None)
+        if missing is not None:
+            raise ValueError(f"item {missing!r} has no features, but others do")
+        tables = [([list(each) for each in of_items if each is not None], list(range(len(study.items))))]
+    else:
+        return []
+    if len({len(row) for rows, _ in tables for row in rows}) > 1:
+        raise ValueError("all features must have the same length")
+    if all(row == rows[0] for rows, _ in tables for row in rows):
+        raise ValueError("the features are the same everywhere, so they say nothing")
+    return tables
+
+
+def features_of(study: NewStudy) -> list[dict[int, Vector]] | None:
+    """Return the features of a study as its agent gets them: by item, once or per context; None without features.
+
+    Only differences between items matter, so each table is centred; then all are scaled so that the longest row has
+    length 1, as agents expect.
+
+    >>> study = NewStudy(question="?", items=[{"name": "a", "features": [1.0]}, {"name": "b", "features": [5.0]}])
+    >>> features_of(study)
+    [{0: array([-1.]), 1: array([1.])}]
+    """
+    given = _feature_tables(study)
+    if not given:
+        return None
+    centred = [(np.array(rows) - np.mean(rows, axis=0), items) for rows, items in given]
+    longest = max(float(np.linalg.norm(rows, axis=1).max()) for rows, _ in centred)
+    return [dict(zip(items, rows / longest, strict=True)) for rows, items in centred]
 
 
 def _unique(kind: str, names: Sequence[str]) -> None:
@@ -116,22 +231,38 @@ def _unique(kind: str, names: Sequence[str]) -> None:
         raise ValueError(f"there are two {kind}s named {twice!r}")
 
 
-def new_agent(name: str, settings: dict[str, Any], items: int, seed: int) -> Agent[Any, Any]:
-    """Create a study's agent: one that learns from duels, needs no features and never asks an item against itself.
+def new_agent(
+    name: str, settings: dict[str, Any], items: int, seed: int, dimension: int | None = None
+) -> Agent[Any, Any]:
+    """Create a study's agent: one that learns from duels and never asks an item against itself.
+
+    Args:
+        name: Its name in ``AGENTS``.
+        settings: Its settings that are not the default.
+        items: The number of items.
+        seed: Its seed.
+        dimension: The number of features of an item; without any, each item is a feature of its own.
 
     >>> new_agent("rcdb", {"flip_budget": 20}, 12, seed=3).settings["self_duels"]
     False
+    >>> new_agent("sceptic", {}, 12, seed=3, dimension=4).settings["norm_bound"]
+    2.0
     """
     usable = {known: kind for known, kind in AGENTS.items() if takes(kind, "items")}
     if name not in usable:
         raise unknown_name("agent", name, usable)
-    fixed = {"items": items, "seed": seed, "self_duels": False}
+    fixed: dict[str, Any] = {"seed": seed, "self_duels": False}
+    if dimension is None:
+        fixed["items"] = items
+    else:
+        fixed["dimension"] = dimension
+        settings = {"norm_bound": math.sqrt(dimension)} | settings  # for scores with a standard deviation of about 1
     if set(settings) & set(fixed):
         raise BadInputError(f"the study sets {', '.join(sorted(fixed))} of its agent itself.")
     if name == "sceptic":  # the log of an older study must lead to the same duels
         bound = settings.get("norm_bound")
         is_given = isinstance(bound, (int, float)) and bound > 0
-        settings = without_doubt(bound if is_given else math.sqrt(items)) | settings
+        settings = earlier_settings(bound if is_given else math.sqrt(items)) | settings
     agent = make("agent", usable[name], settings, fixed)
-    agent.ask(np.eye(items)[:2])  # some settings only fail when they are used
+    agent.ask(np.eye(2, dimension or items))  # some settings only fail when they are used
     return make("agent", usable[name], settings, fixed)

@@ -6,11 +6,15 @@ from sqlalchemy import func, select
 
 from fairduel.service import schema
 from fairduel.service.commands import add_key, add_voter, find_study, find_voter
+from fairduel.service.gold import GOLD_WEIGHT, Compared, is_gold_turn, keyed_number
 from fairduel.service.keys import Holder, first_is_left, new_id
+from fairduel.service.learner import Proposal
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Event, Kind, read_event
+from fairduel.service.markdown import rendered
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.state import OpenDuel, StudyState, Voter
+from fairduel.service.study import Format
 
 MOST_OPEN = 3
 """Duels that a voter may have open at a time."""
@@ -116,7 +120,7 @@ def undo(ledger: Ledger, holder: Holder, duel: str) -> Reply:
             raise _cannot_undo(ledger, voter, duel)
         ledger.append(Kind.UNDONE, study.study, {"duel": duel, "voter": voter.voter})
         old = last.duel
-        new = new_id()
+        new, weight = new_id(), _weight(ledger, duel)
         body = {
             "duel": new,
             "voter": voter.voter,
@@ -124,12 +128,12 @@ def undo(ledger: Ledger, holder: Holder, duel: str) -> Reply:
             "first": old.first,
             "second": old.second,
             "first_is_left": old.first_is_left,
-            "weight": _weight(ledger, duel),
+            "weight": weight,
             "declined": False,
             "repeats": duel,
             "deadline": now + study.about.duel_seconds,
         }
-        ledger.append(Kind.DUEL_ISSUED, study.study, body)
+        ledger.append(Kind.DUEL_ISSUED, study.study, body | _gold_mark(weight))
         again = voter.open[new]
     return {"duel": shown_duel(study, again), "progress": _progress(study, voter)}
 
@@ -155,7 +159,9 @@ def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
     return {
         "duel": duel.duel,
         "deadline": duel.deadline,
-        "context": None if context is None else {"name": context.name, "text": context.text},
+        "context": None
+        if context is None
+        else {"name": context.name, "text": context.text, "html": _html(context.text, study.about.format)},
         "left": _shown_item(study, left, duel.context),
         "right": _shown_item(study, right, duel.context),
     }
@@ -163,11 +169,17 @@ def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
 
 def _shown_item(study: StudyState, item: int, context: int | None) -> Reply:
     about, found = study.about, study.about.items[item]
+    name = found.name if about.show_names else None
     text = found.text if context is None else about.contexts[context].contents[found.name]
-    if text is None and found.image is None:
-        text = found.name
-    image = found.image if context is None else None
-    return {"name": found.name if about.show_names else None, "text": text, "image": image}
+    if text is None and found.image is None and found.audio is None:
+        return {"name": name, "text": found.name, "html": None, "image": None, "audio": None}
+    image, audio = (found.image, found.audio) if context is None else (None, None)
+    html = _html(text, found.format or about.format)
+    return {"name": name, "text": text, "html": html, "image": image, "audio": audio}
+
+
+def _html(text: str | None, written: Format) -> str | None:
+    return rendered(text) if text is not None and written == "markdown" else None
 
 
 def _place(ledger: Ledger, holder: Holder) -> tuple[StudyState, Voter]:
@@ -185,19 +197,50 @@ def _may_have_another(study: StudyState, voter: Voter) -> bool:
 
 
 def _issue(ledger: Ledger, study: StudyState, voter: Voter) -> bool:
-    proposal = study.learner.propose(voter.seen, study.shown)
+    gold = _gold_pair(ledger, study, voter)
+    proposal = _propose(ledger, study, voter) if gold is None else Proposal(*gold, GOLD_WEIGHT, declined=False)
     if proposal is None:
         return False
     duel = new_id()
-    body = proposal._asdict() | {
-        "duel": duel,
-        "voter": voter.voter,
-        "first_is_left": first_is_left(ledger.secret, voter.voter, duel),
-        "repeats": None,
-        "deadline": ledger.now() + study.about.duel_seconds,
-    }
+    body = (
+        proposal._asdict()
+        | _gold_mark(proposal.weight)
+        | {
+            "duel": duel,
+            "voter": voter.voter,
+            "first_is_left": first_is_left(ledger.secret, voter.voter, duel),
+            "repeats": None,
+            "deadline": ledger.now() + study.about.duel_seconds,
+        }
+    )
     ledger.append(Kind.DUEL_ISSUED, study.study, body)
     return True
+
+
+def _gold_pair(ledger: Ledger, study: StudyState, voter: Voter) -> Compared | None:
+    """Return the pair of the voter's next duel if it is to be gold and a known answer is left."""
+    gold, number = study.gold, voter.issued
+    if not gold.answers or not is_gold_turn(ledger.secret, voter.voter, number, first=gold.first, every=gold.every):
+        return None
+    enabled, tried = study.enabled, voter.tests | voter.seen
+    left = [pair for pair in gold.answers if pair not in tried and enabled[pair[1]] and enabled[pair[2]]]
+    return left[keyed_number(ledger.secret, f"which\n{voter.voter}\n{number}") % len(left)] if left else None
+
+
+def _gold_mark(weight: float) -> Reply:
+    """Return the field that marks a gold duel in the log."""
+    return {"gold": True} if weight == GOLD_WEIGHT else {}
+
+
+def _propose(ledger: Ledger, study: StudyState, voter: Voter) -> Proposal | None:
+    """Choose a pair: for items that need more views, with an item that has priority, or as the agent wants."""
+    learner, seen = study.learner, voter.seen
+    if study.is_apart(voter):
+        pair = learner.random_pair(seen, keyed_number(ledger.secret, f"pair\n{voter.voter}\n{voter.issued}"))
+        return None if pair is None else Proposal(*pair, weight=0.0, declined=False)
+    missing = study.missing_views()
+    short = learner.propose_short(seen, study.shown, missing) if missing else None
+    return short or learner.propose(seen, study.shown, study.lead())
 
 
 def _expire(ledger: Ledger, study: StudyState, duel: OpenDuel) -> None:

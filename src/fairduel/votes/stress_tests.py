@@ -11,7 +11,7 @@ from scipy.special import expit
 from fairduel.checks import integer
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import fit_scores, wins
+from fairduel.votes.bradley_terry import Scores, fit_scores, wins
 from fairduel.votes.care import trusted_weights
 from fairduel.votes.ranking import rank
 from fairduel.votes.rivals import RIVALS, plain
@@ -277,10 +277,7 @@ def lifting_duels(
     taken, first_wins = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
     for step in np.diff(np.linspace(0, size, _STEPS + 1).astype(int)):
         fitted = fit_scores(won)
-        ahead = fitted.scores[aim] - fitted.scores
-        chance = expit((np.maximum(ahead, 0.0) if to_first else ahead) / _COMPETING)
-        near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
-        gain = near.sum() * fitted.covariance[aim] - near @ fitted.covariance
+        gain = lift_by_item(fitted, aim, to_first=to_first)
         lift, margin = gain[first] - gain[second], fitted.scores[first] - fitted.scores[second]
         for_first, for_second = lift * expit(-margin), -lift * expit(margin)
         best = np.argsort(-np.maximum(for_first, for_second), kind="stable")[np.arange(step) % len(free)]
@@ -288,6 +285,17 @@ def lifting_duels(
         np.add.at(won, (np.where(up, first[best], second[best]), np.where(up, second[best], first[best])), 1.0)
         taken, first_wins = np.append(taken, free[best]), np.append(first_wins, up)
     return taken, first_wins
+
+
+def lift_by_item(fitted: Scores, aim: int, *, to_first: bool = False) -> Vector:
+    """Return, for each item (K,), how much points for it lift the target; see :func:`lifting_duels`.
+
+    A vote for i over j lifts the target if i's value exceeds j's.
+    """
+    ahead = fitted.scores[aim] - fitted.scores
+    chance = expit((np.maximum(ahead, 0.0) if to_first else ahead) / _COMPETING)
+    near = chance * (1.0 - chance) * (np.arange(len(chance)) != aim)
+    return np.asarray(near.sum() * fitted.covariance[aim] - near @ fitted.covariance)
 
 
 def add_votes(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:

@@ -8,35 +8,39 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 
 from fairduel import __version__
 from fairduel.errors import FairduelError
 from fairduel.service import pages
-from fairduel.service.api import operators, voters
+from fairduel.service.api import content, jobs, operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
 from fairduel.service.logs import log
-from fairduel.service.problems import Problem
+from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+_FILES = {"/api/images": "image/", "/api/audio": "audio/", "/import": "application/octet-stream"}
+"""What the bodies of some routes are, by the end of their path; all others are JSON."""
+_LARGE = ("/api/images", "/api/audio", "/api/studies", "/api/study-files", "/import")
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
-_HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'",
+    "media-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'self'; "
+    "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
-_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Limits:
         hosts: Names under which it may be called; others are refused, so that no web page elsewhere can rebind its own
             name to this machine.
         body: Bytes of a request.
-        large_body: Bytes of a new study or an image.
+        large_body: Bytes of a new study, an image, audio, or votes to import.
         address: Requests from one address.
         joins: Joining and opening sessions, from one address.
         voter: Requests of one voter.
@@ -81,6 +85,8 @@ def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
     app.state.service, app.state.limits, app.state.streams = service, limits, {}
     app.include_router(voters.router)
     app.include_router(operators.router)
+    app.include_router(content.router)
+    app.include_router(jobs.router)
     app.add_exception_handler(FairduelError, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
@@ -166,14 +172,16 @@ class Gate:
                 message["headers"] = [*message.get("headers", []), *_RAW_HEADERS, *_caching(message)]
             await send(message)
 
+        response: Response | None = None
         try:
             self._check(scope)
             if scope["method"] not in {"GET", "HEAD"}:
-                receive = await self._whole_body(scope, receive)
+                content = await self._whole_body(scope, receive)
+                response = await voters.shortcut(scope, content)
+                receive = _replaying(content, receive)
         except Problem as problem:
-            await problem_response(problem)(scope, receive, send_safely)
-        else:
-            await self._app(scope, receive, send_safely)
+            response = problem_response(problem)
+        await (response or self._app)(scope, receive, send_safely)
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
@@ -181,6 +189,8 @@ class Gate:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if "*" not in self._limits.hosts and name not in self._limits.hosts:
             raise Problem(421, "wrong-host", "The server is not called that; start it with --host-name to allow it.")
+        if "\0" in scope["path"]:  # which PostgreSQL cannot even look for
+            raise not_found("page")
         if scope["method"] in {"GET", "HEAD", "OPTIONS"}:
             return
         if headers.get(b"sec-fetch-site", b"same-origin") not in {b"same-origin", b"none"}:
@@ -189,14 +199,14 @@ class Gate:
         if origin and origin.partition("://")[2].lower() != host:
             raise Problem(403, "cross-site", "Other sites may not do this.")
         media_type = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        wanted = "image/" if scope["path"].endswith("/api/images") else "application/json"
+        ends = scope["path"].endswith
+        wanted = next((kind for end, kind in _FILES.items() if ends(end)), "application/json")
         if scope["method"] != "DELETE" and not media_type.startswith(wanted):
-            raise Problem(415, "wrong-type", f"The content type must be {wanted}{'…' if wanted == 'image/' else ''}.")
+            raise Problem(415, "wrong-type", f"The content type must be {wanted}{'…' if wanted[-1] == '/' else ''}.")
 
-    async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read the body up to the limit, and return what yields it again."""
-        is_large = scope["path"].endswith(("/api/images", "/api/studies"))
-        most = self._limits.large_body if is_large else self._limits.body
+    async def _whole_body(self, scope: Scope, receive: Receive) -> bytes:
+        """Read the body up to the limit."""
+        most = self._limits.large_body if scope["path"].endswith(_LARGE) else self._limits.body
         parts, size, more = list[bytes](), 0, True
         while more:
             message = await receive()
@@ -207,14 +217,19 @@ class Gate:
             more = message.get("more_body", False)
             if size > most:
                 raise Problem(413, "too-large", f"The body may have at most {most:,} bytes.")
-        whole = [b"".join(parts)]
+        return b"".join(parts)
 
-        async def replay() -> Message:
-            if whole:
-                return {"type": "http.request", "body": whole.pop(), "more_body": False}
-            return await receive()
 
-        return replay
+def _replaying(content: bytes, receive: Receive) -> Receive:
+    """Return what yields a body that was read, and then what follows it."""
+    whole = [content]
+
+    async def replay() -> Message:
+        if whole:
+            return {"type": "http.request", "body": whole.pop(), "more_body": False}
+        return await receive()
+
+    return replay
 
 
 def _caching(message: Message) -> list[tuple[bytes, bytes]]:
@@ -251,5 +266,5 @@ class Watch:
             route = getattr(scope.get("route"), "path", "other")
             self._requests.labels(scope["method"] if route != "other" else "any", route, status).inc()
             self._seconds.labels(route).observe(seconds)
-            level = logging.ERROR if status >= 500 else logging.INFO
+            level = logging.ERROR if status >= 500 and status != 503 else logging.INFO  # a 503's cause is logged once
             log(level, "request", method=scope["method"], route=route, status=status, ms=round(1000 * seconds, 1))

@@ -8,7 +8,11 @@ from fairduel.service.keys import Scope
 from fairduel.service.study import (
     Access,
     DuelSeconds,
+    Format,
+    GoldDuels,
+    LeastViews,
     Line,
+    Models,
     Number,
     Question,
     Settings,
@@ -21,6 +25,7 @@ from fairduel.service.study import (
 )
 
 Answer = Literal["left", "right", "tie", "skip"]
+VoterKind = Literal["person", "model"]
 
 
 class Empty(Strict):
@@ -71,12 +76,16 @@ class SettingsChange(Strict):
     undo_seconds: UndoSeconds = 60
     duel_seconds: DuelSeconds = 3600
     completion_code: Line | None = None
+    least_views: LeastViews = 0
 
 
 class ItemChange(Strict):
-    """Whether an item appears in new duels."""
+    """What to change about an item; what is absent stays."""
 
-    enabled: bool
+    enabled: bool = True
+    priority: bool = False
+    least_views: LeastViews | None = None
+    """How often it is shown before the agent is free; null for as often as the study says."""
 
 
 class VoterChange(Strict):
@@ -86,7 +95,9 @@ class VoterChange(Strict):
 
 
 class Invitations(Strict):
-    """Voters to invite: so many, or with these names."""
+    """Voters to invite: so many people, or people or language models with these names."""
+
+    kind: VoterKind = "person"
 
     count: Annotated[Number, Field(ge=1, le=1000)] | None = None
     names: Annotated[list[Line], Field(min_length=1, max_length=1000)] | None = None
@@ -95,6 +106,8 @@ class Invitations(Strict):
     def _one_of_both(self) -> "Invitations":
         if (self.count is None) == (self.names is None):
             raise ValueError("give either count or names")
+        if self.kind == "model" and self.names is None:
+            raise ValueError("language models need names")
         return self
 
 
@@ -134,14 +147,17 @@ class ShownContext(BaseModel):
 
     name: str
     text: str | None
+    html: str | None
 
 
 class Shown(BaseModel):
-    """One side of a duel."""
+    """One side of a duel; ``html`` is the text if it is Markdown, safe to put into a page."""
 
     name: str | None
     text: str | None
+    html: str | None
     image: str | None
+    audio: str | None
 
 
 class ShownDuel(BaseModel):
@@ -226,6 +242,9 @@ class ListedStudy(BaseModel):
     items: int
     votes: int
     voters: int
+    models: int
+    """How many of the voters are language models."""
+    model_votes: int
 
 
 class ListedStudies(BaseModel):
@@ -241,12 +260,16 @@ class ShownItem(BaseModel):
     name: str
     text: str | None
     image: str | None
+    audio: str | None
+    format: Format | None
     enabled: bool
+    priority: bool
+    least_views: int | None
     shown: int
 
 
 class Counts(BaseModel):
-    """Duels by what became of them; ``issued`` is the sum of the next five."""
+    """Duels by what became of them, ``issued`` being the sum of the next five; voters; and how many are models."""
 
     issued: int
     votes: int
@@ -255,6 +278,10 @@ class Counts(BaseModel):
     undone: int
     open: int
     voters: int
+    imported: int
+    """Votes that were cast elsewhere; ``votes`` has them too."""
+    models: int
+    model_votes: int
 
 
 class StudyReply(Settings):
@@ -265,7 +292,12 @@ class StudyReply(Settings):
     items: list[ShownItem]
     contexts: list[dict[str, Any]]
     access: Access
+    format: Format
+    dimension: int | None
     repeat_pairs: bool
+    models: Models
+    gold: GoldDuels | None
+    """Null for observers."""
     agent: str
     agent_settings: dict[str, Any]
     seed: int
@@ -273,18 +305,11 @@ class StudyReply(Settings):
     counts: Counts
 
 
-class ImageReply(BaseModel):
-    """A stored image."""
-
-    image: str
-    width: int
-    height: int
-
-
 class Invitation(BaseModel):
     """An invited voter; the key is shown once."""
 
     voter: str
+    kind: VoterKind
     name: str | None
     key: str
     link: str
@@ -308,12 +333,22 @@ class VoterRow(BaseModel):
 
     voter: str
     label: str
+    kind: VoterKind
     name: str | None
     participant: str | None
     joined: float
+    imported: bool
     votes: int
     skips: int
     set_aside: bool
+    learned: bool
+    """Whether the agent learns new votes of this voter."""
+    gold: str
+    """How the voter answered gold duels, in words."""
+    gold_right: int
+    gold_of: int
+    gold_low: float | None
+    gold_high: float | None
     flagged: bool | None
     why: str
     log10_evidence: float | None
@@ -333,10 +368,11 @@ class VotersReply(BaseModel):
 
 
 class Certificate(BaseModel):
-    """How many false votes, or lying voters, change a first place; see :class:`fairduel.votes.Certificate`."""
+    """How many false votes, or lying voters, change a rank; see :class:`fairduel.votes.Certificate`."""
 
     item: str
     group: str
+    rank: int
     votes_proven: int
     votes_found: int | None
     voters_proven: int | None
@@ -402,13 +438,46 @@ class Bar(BaseModel):
     votes: int
 
 
+class AskedPair(BaseModel):
+    """How often two items were compared lately, and whether their order is settled; null without a ranking."""
+
+    one: str
+    other: str
+    duels: int
+    settled: bool | None
+
+
 class AgentReply(BaseModel):
-    """What the agent has asked."""
+    """What the agent has asked; ``pairs`` and ``sentences`` are about its last duels, which are ``lately`` many."""
 
     name: str
     asked: int
     open: int
     sentence: str
+    lately: int
+    pairs: list[AskedPair]
+    sentences: list[str]
+
+
+class ModelAgreement(BaseModel):
+    """How often a language model's votes agree with people's ranking."""
+
+    voter: str
+    agreed: int
+    of: int
+    low: float | None
+    high: float | None
+    sentence: str
+
+
+class ModelResults(BaseModel):
+    """What language models voted, apart from people."""
+
+    votes: int
+    voters: int
+    sentence: str
+    ranking: list[Standing]
+    agreement: list[ModelAgreement]
 
 
 class Results(BaseModel):
@@ -428,6 +497,8 @@ class Results(BaseModel):
     notes: list[str]
     certificates: list[Certificate]
     stopping: list[Stopping]
+    models: ModelResults | None
+    """Null unless language models voted and are kept apart."""
     activity: list[Bar]
     balance: Balance
     agent: AgentReply

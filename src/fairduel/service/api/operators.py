@@ -7,19 +7,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
-from fairduel.service import commands, exports, images
-from fairduel.service.api import bodies, guard, replies
+from fairduel.service import commands
+from fairduel.service.api import bodies, guard, jobs, replies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service, subject
-from fairduel.service.study import NewStudy
+from fairduel.service.study import GoldDuels, NewStudy
+from fairduel.service.subjects import Subject
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
 _KEEP_ALIVE = 15.0  # seconds
 _LEAST_PAUSE = 0.5  # seconds between two events
-ExportFile = Annotated[str, Path(pattern="^(votes|duels|comments|voters|ranking|log)[.](csv|jsonl|parquet)$")]
+ExportFile = Annotated[str, Path(pattern="^(votes|duels|comments|voters|ranking|log|trl)[.](csv|jsonl|parquet)$")]
 
 
 @router.post("/session", response_model=bodies.Session, dependencies=[Depends(guard.newcomer)])
@@ -68,41 +69,42 @@ async def create_study(service: guard.Running, _: guard.Operator, body: NewStudy
 async def get_study(service: guard.Running, holder: guard.Reader, study: str) -> Json:
     """Return a study with its items and settings; observers do not see the completion code."""
     found = await call(service, lambda ledger: replies.study_reply(commands.find_study(ledger, study)))
-    return found if holder.scope == "operator" else found | {"completion_code": None}
+    return found if holder.scope == "operator" else found | {"completion_code": None, "gold": None}
 
 
 @router.patch("/studies/{study}", response_model=bodies.StudyReply)
 async def change_study(service: guard.Running, _: guard.Operator, study: str, body: bodies.SettingsChange) -> Json:
     """Change settings, or pause, open or close a study."""
     changes = body.model_dump(exclude_unset=True)
-    return await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    reply = await call(service, lambda ledger: replies.study_reply(commands.change_study(ledger, study, changes)))
+    if "votes_per_voter" in changes:
+        await jobs.update_cost(service, study)
+    return reply
 
 
 @router.patch("/studies/{study}/items/{number}", response_model=bodies.StudyReply)
 async def change_item(
     service: guard.Running, _: guard.Operator, study: str, number: int, body: bodies.ItemChange
 ) -> Json:
-    """Show an item in new duels, or no longer."""
-    return await call(
-        service,
-        lambda ledger: replies.study_reply(commands.change_item(ledger, study, number, enabled=body.enabled)),
-    )
+    """Show an item in new duels or no longer, more often than others, or at least so often."""
+    changes = body.model_dump(exclude_unset=True)
+    return await call(service, lambda ledger: replies.study_reply(commands.change_item(ledger, study, number, changes)))
 
 
-@router.post("/images", status_code=201, response_model=bodies.ImageReply)
-async def upload_image(request: Request, service: guard.Running, _: guard.Operator) -> Json:
-    """Store an image; the body is the file."""
-    stored = await asyncio.to_thread(images.encode_again, await request.body())
-    await call(service, lambda ledger: commands.store_image(ledger, stored.image, stored.media_type, stored.content))
-    return {"image": stored.image, "width": stored.width, "height": stored.height}
+@router.put("/studies/{study}/gold", response_model=bodies.StudyReply)
+async def change_gold(service: guard.Running, _: guard.Operator, study: str, body: GoldDuels) -> Json:
+    """Replace the known answers that test voters, and say how often voters get them."""
+    return await call(service, lambda ledger: replies.study_reply(commands.change_gold(ledger, study, body)))
 
 
 @router.post("/studies/{study}/invitations", status_code=201, response_model=bodies.InvitationsReply)
 async def invite(service: guard.Running, _: guard.Operator, study: str, body: bodies.Invitations) -> Json:
-    """Invite voters; each gets a key of their own, which is shown only here."""
+    """Invite people or language models; each gets a key of their own, which is shown only here."""
     names: list[str | None] = list(body.names) if body.names is not None else [None] * (body.count or 0)
-    added = await call(service, lambda ledger: commands.invite(ledger, study, names))
-    return {"invitations": [each | {"link": f"vote/{study}#{each['key']}"} for each in added]}
+    added = await call(service, lambda ledger: commands.invite(ledger, study, names, are_models=body.kind == "model"))
+    await jobs.update_cost(service, study)
+    shown = {"kind": body.kind}
+    return {"invitations": [each | shown | {"link": f"vote/{study}#{each['key']}"} for each in added]}
 
 
 @router.post("/studies/{study}/observers", status_code=201, response_model=bodies.ObserverReply)
@@ -153,23 +155,38 @@ async def change_voter(
 async def erase_personal(service: guard.Running, _: guard.Operator, study: str, voter: str) -> None:
     """Erase a voter's name, participant id and comments; their votes stay."""
     await call(service, lambda ledger: commands.erase_personal(ledger, study, voter))
-    await asyncio.to_thread(service.ledger.store.checkpoint)
+    await asyncio.to_thread(service.ledger.store.forget)
 
 
 @router.get("/studies/{study}/exports/{file}", response_class=StreamingResponse)
 async def get_export(service: guard.Running, holder: guard.Reader, study: str, file: ExportFile) -> StreamingResponse:
-    """Download a table as csv, jsonl or parquet; comments, voters and log are for operators."""
+    """Download a table as csv, jsonl or parquet; comments, voters, log and trl are for operators."""
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
     table: exports.Table
     form: exports.Format
     table, form = file.split(".")  # type: ignore[assignment]  # as the pattern says
-    if table in {"comments", "voters", "log"} and holder.scope != "operator":
+    if table in {"comments", "voters", "log", "trl"} and holder.scope != "operator":
         raise not_found("table")
     found = service.analyst.latest(study)
     about = await call(service, lambda ledger: subject(ledger, study))
-    rows = await call(service, lambda ledger: replies.voters(ledger, study, found)) if table == "voters" else []
-    content = exports.export(service.ledger.store.engine, table, form, about, found, rows)
+    rows: list[Json] = []
+    if table == "voters":
+        rows = await call(service, lambda ledger: replies.voters(ledger, study, found))
+    elif table == "trl":
+        study_now = await call(service, lambda ledger: commands.find_study(ledger, study))
+        rows = await asyncio.to_thread(_preferences, service, about, study_now.about)
+    hidden = {"gold", "weight", "agent_weight"} if holder.scope != "operator" else set[str]()
+    content = exports.export(service.ledger.store.engine, table, form, about, found, rows, hidden)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
+
+
+def _preferences(service: Service, about: Subject, study: NewStudy) -> list[Json]:
+    from fairduel.service import exports  # noqa: PLC0415  # slow: a server should be ready soon
+
+    with service.ledger.store.engine.connect() as connection:
+        return exports.preference_rows(connection, about, study)
 
 
 @router.get("/studies/{study}/events", response_class=StreamingResponse)
@@ -186,23 +203,24 @@ async def get_events(request: Request, service: guard.Running, _: guard.Reader, 
 async def _events(service: Service, study: str, streams: dict[str, int]) -> AsyncIterator[str]:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(other: str) -> None:
-        if other == study:
+    def tell(other: str | None) -> None:
+        if other in {study, None}:
             loop.call_soon_threadsafe(changed.set)
 
     stop = service.watch(tell)
     streams[study] = streams.get(study, 0) + 1
     try:
         yield _changed(service, study)
-        while True:
+        while not service.is_closed:
             try:
                 await asyncio.wait_for(changed.wait(), _KEEP_ALIVE)
             except TimeoutError:
                 yield ": keep-alive\n\n"
                 continue
             changed.clear()
-            yield _changed(service, study)
-            await asyncio.sleep(_LEAST_PAUSE)
+            if not service.is_closed:
+                yield _changed(service, study)
+                await asyncio.sleep(_LEAST_PAUSE)
     finally:
         stop()
         streams[study] -= 1

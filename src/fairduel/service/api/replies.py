@@ -5,13 +5,14 @@ from typing import Any
 from sqlalchemy import select
 
 from fairduel.service import schema
-from fairduel.service.analysis import Analysis
 from fairduel.service.commands import find_study, find_voter
+from fairduel.service.gold import tested
 from fairduel.service.keys import Holder
 from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event
 from fairduel.service.service import subject
 from fairduel.service.state import StudyState
+from fairduel.service.subjects import Analysis
 
 Json = dict[str, Any]
 _BALLOT = (
@@ -50,22 +51,50 @@ def counts(study: StudyState) -> Json:
     """Return the study's duels by what became of them."""
     kinds = {"votes": "voted", "skips": "skipped", "expired": "expired", "undone": "undone", "open": "open"}
     numbers = {name: study.counts[kind] for name, kind in kinds.items()}
-    return {"issued": sum(numbers.values()), **numbers, "voters": len(study.voters)}
+    others = {"voters": len(study.voters), **_models(study), "imported": sum(study.imports.values())}
+    return {"issued": sum(numbers.values()), **numbers, **others}
+
+
+def _models(study: StudyState) -> Json:
+    """Return how many of the voters and of the votes are language models'."""
+    return {"models": len(study.models), "model_votes": sum(voter.votes for voter in study.models)}
 
 
 def study_reply(study: StudyState) -> Json:
     """Return a study as operators see it."""
     items = [
-        {"number": number, **item.model_dump(), "enabled": study.enabled[number], "shown": study.shown[number]}
+        {
+            "number": number,
+            **item.model_dump(exclude={"features"}),
+            **study.item_settings(number),
+            "shown": study.shown[number],
+        }
         for number, item in enumerate(study.about.items)
     ]
-    return study.about.model_dump() | {
+    about = study.about.model_dump(exclude={"items": True, "contexts": {"__all__": {"features"}}})
+    return about | {
+        "dimension": study.learner.dimension,
         "study": study.study,
         "created": study.created,
         "items": items,
+        "gold": _gold(study),
         "links": {"vote": f"vote/{study.study}"},
         "counts": counts(study),
     }
+
+
+def _gold(study: StudyState) -> Json:
+    """Return the known answers by their names."""
+    about, gold = study.about, study.gold
+    answers = [
+        {
+            "winner": about.items[winner].name,
+            "loser": about.items[one if winner == other else other].name,
+            "context": None if context is None else about.contexts[context].name,
+        }
+        for (context, one, other), winner in gold.answers.items()
+    ]
+    return {"answers": answers, "first": gold.first, "every": gold.every}
 
 
 def list_studies(ledger: Ledger) -> Json:
@@ -80,6 +109,7 @@ def list_studies(ledger: Ledger) -> Json:
             "items": len(study.about.items),
             "votes": study.counts["voted"],
             "voters": len(study.voters),
+            **_models(study),
         }
         for study in ledger.state.studies.values()
     ]
@@ -90,17 +120,20 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
     """Return the last analysis, with what is known without one."""
     here = find_study(ledger, study)
     asked, waiting, name = here.learner.agent.asked, here.counts["open"], here.learner.agent.title
-    empty = {
+    empty: Json = {
         "needs": "The votes are being analysed.",
         "sentence": "",
         "basis": "all votes",
+        "models": None,
         "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+        "asking": {"lately": 0, "pairs": [], "sentences": []},
         **{
             name: []
             for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "stopping", "activity")
         },
     }
-    return (found.results or empty) | {
+    known = found.results or empty
+    return known | {
         "position": ledger.state.position,
         "computed": found.computed,
         "stale": stale,
@@ -110,6 +143,7 @@ def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json
             "asked": asked,
             "open": waiting,
             "sentence": f"{name} has asked {asked:,} duels; {waiting:,} are waiting for an answer.",
+            **known["asking"],
         },
         "counts": counts(here),
     }
@@ -128,12 +162,16 @@ def voters(ledger: Ledger, study: str, found: Analysis) -> list[Json]:
         {
             "voter": voter.voter,
             "label": labels[voter.voter],
-            "name": known.get((voter.voter, "name")),
+            "kind": "person" if voter.model is None else "model",
+            "name": known.get((voter.voter, "name"), voter.model),
             "participant": known.get((voter.voter, "participant")),
             "joined": voter.joined,
+            "imported": voter.imported,
             "votes": voter.votes,
             "skips": voter.skips,
             "set_aside": voter.set_aside,
+            "learned": here.is_learned(voter),
+            **tested(*here.learner.tested(voter.voter)),
             "why": "",
             **_UNKNOWN,
             **found.evidence.get(voter.voter, {}),

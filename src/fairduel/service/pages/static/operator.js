@@ -1,10 +1,21 @@
 // Studies for operators: make one, share it, watch it, act on it.
 import { byId, call, login, make, Problem, root } from "./client.js";
-import { drawResults, downloads, fetchResults, follow, paragraphs, section, table } from "./results.js";
+import { manipulation } from "./cost.js";
+import { drawGold } from "./gold.js";
+import { drawItems } from "./items.js";
+import { manage } from "./manage.js";
+import { modelForm } from "./models.js";
+import { newStudy } from "./newstudy.js";
+import { redTeam } from "./redteam.js";
+import { drawResults, downloads, fetchResults, folded, follow, paragraphs, redraw, section, table } from "./results.js";
+import { askSetAside } from "./setaside.js";
 
 const view = byId("view"), notice = byId("notice");
 const say = (text) => { notice.textContent = text; };
 const when = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+const called = ({ name, participant, label, kind }) => (kind === "model" ? `${name ?? label} (model)` : name ?? participant ? `${name ?? participant} (${label})` : label);
+const who = (row) => `${called(row)}${row.imported ? " (imported)" : ""}`;
+const FIRST_VOTERS = 12; // the others are folded
 let events = null;
 
 /** Run a button's work; say what went wrong. */
@@ -39,11 +50,12 @@ async function showStudies() {
   title("Studies");
   const rows = studies.map((each) => [
     make("a", { href: `?study=${each.study}`, onclick: doing(() => go(each.study)) }, each.title || each.question),
-    state(each.state), `${each.items}`, `${each.votes}`, `${each.voters}`, when(each.created)]);
+    state(each.state), `${each.items}`, split(each.votes, each.model_votes), split(each.voters, each.models), when(each.created)]);
   const columns = [{ name: "Study", text: true }, { name: "State", text: true }, { name: "Items" }, { name: "Votes" }, { name: "Voters" }, { name: "Made" }];
-  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy());
+  view.replaceChildren(...(studies.length ? [table(columns, rows)] : paragraphs(["There is no study yet. Make one below."])), newStudy({ doing, say, made: (study) => go(study.study) }));
 }
 
+const split = (all, models) => (models ? `${all - models} + ${models} by models` : `${all}`);
 const state = (name) => make("span", { class: `state ${name}` }, name);
 
 function field(id, label, input) {
@@ -51,78 +63,53 @@ function field(id, label, input) {
   return [make("label", { for: id }, label), input];
 }
 
-function newStudy() {
-  const access = make("select", {}, ...[["link", "anyone with the link"], ["invitation", "people I invite"], ["participant", "a crowd platform (participant id in the link)"]]
-    .map(([value, text]) => make("option", { value }, text)));
-  const pictures = make("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", multiple: true });
-  const form = make("form", {},
-    ...field("question", "Question", make("input", { required: true, maxlength: "500", size: "50", placeholder: "Which is better?" })),
-    ...field("items", "Items, one per line", make("textarea", { placeholder: "tea\nmilk\njuice" })),
-    ...field("pictures", "Or pictures", pictures),
-    ...field("access", "Who may vote", access),
-    ...field("votes", "Answers per voter (empty: no limit)", make("input", { type: "number", min: "1", max: "100000" })),
-    make("p", {}, make("button", { class: "main" }, "Make the study")));
-  form.addEventListener("submit", doing(async () => {
-    const lines = byId("items").value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const items = lines.map((name) => ({ name }));
-    for (const file of pictures.files) {
-      say(`Sending ${file.name} …`);
-      items.push({ name: file.name.replace(/\.[^.]*$/, ""), image: (await call("POST", "images", file, { "Content-Type": file.type })).image });
-    }
-    const question = byId("question").value.trim();
-    const made = await call("POST", "studies", { question, items, access: access.value, votes_per_voter: Number(byId("votes").value) || null });
-    await go(made.study);
-    say("The study is open.");
-  }));
-  return section("New study", form);
-}
-
 // ---------------------------------------------------------------- one study
 
 async function showStudy(id) {
   let study = await call("GET", `studies/${id}`);
+  const { jobs } = await call("GET", `studies/${id}/jobs`);
   title(study.title || study.question);
-  const head = make("div"), results = make("div"), voters = make("div"), items = make("div"), invited = make("div");
+  const head = make("div"), results = make("div"), voters = make("div"), items = make("div"), invited = make("div"), gold = make("div"), aftermath = make("div");
   const change = (fields) => async () => { study = await call("PATCH", `studies/${id}`, fields); drawHead(); };
 
   function drawHead() {
     const link = new URL(study.links.vote, root).href;
     const others = { open: [["Pause", "paused"], ["Close", "closed"]], paused: [["Resume", "open"], ["Close", "closed"]], closed: [["Open again", "open"]] }[study.state];
     head.replaceChildren(
-      make("p", {}, make("a", { href: ".", onclick: doing(() => go(null)) }, "All studies"), " · ", state(study.state), study.title && study.title !== study.question ? ` ${study.question}` : ""),
-      make("div", { class: "row" }, make("span", { class: "link" }, link),
+      make("p", {}, make("span", { class: "screen" }, make("a", { href: ".", onclick: doing(() => go(null)) }, "All studies"), " · "), state(study.state), study.title && study.title !== study.question ? ` ${study.question}` : ""),
+      make("div", { class: "row screen" }, make("span", { class: "link" }, link),
         button("Copy the link", async () => { await navigator.clipboard.writeText(link); say("Copied."); }),
         ...others.map(([text, to]) => button(text, change({ state: to }))),
         button("Link for observers", async () => { const made = await call("POST", `studies/${id}/observers`, {}); drawLinks("Link for observers (shown once)", [made]); })));
   }
 
   function drawLinks(what, made) {
-    invited.replaceChildren(section(what, ...made.map(({ name, link }) => make("p", { class: "link" }, name ? `${name}: ` : "", new URL(link, root).href))));
+    invited.replaceChildren(section(what, ...made.map(({ name, link, text }) => make("p", { class: "link" }, name ? `${name}: ` : "", text ?? new URL(link, root).href))));
   }
 
-  function drawItems() {
-    const columns = [{ name: "Item", text: true }, { name: "Shown" }, { name: "Change", text: true }];
-    const rows = study.items.map((item) => [item.name, `${item.shown}`, button(item.enabled ? "Leave out" : "Bring back", async () => {
-      study = await call("PATCH", `studies/${id}/items/${item.number}`, { enabled: !item.enabled });
-      drawItems();
-    })]);
-    items.replaceChildren(section("Items", ...paragraphs(["An item left out is not shown again; its votes stay."]), table(columns, rows, (place) => (study.items[place].enabled ? "" : "aside"))));
+  function drawSettings(changed) {
+    study = changed;
+    drawItems(items, study, doing, drawSettings);
+    drawGold(gold, study, doing, drawSettings);
   }
 
   async function drawVoters() {
     const { voters: rows, votes } = await call("GET", `studies/${id}/voters`);
-    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Evidence", text: true }, { name: "Change", text: true }];
+    const columns = [{ name: "Voter", text: true }, { name: "Votes" }, { name: "Skips" }, { name: "Agrees with others" }, { name: "Seconds per vote" }, { name: "Known answers", text: true }, { name: "Evidence", text: true }, { name: "Change", text: true, buttons: true }];
     const percent = (share) => (share == null ? null : `${Math.round(100 * share)}%`);
-    const cells = rows.slice(0, 200).map((row) => [row.name ?? row.participant ?? row.voter.slice(0, 8), `${row.votes}`, `${row.skips}`,
+    const cells = rows.slice(0, 200).map((row) => [who(row), `${row.votes}`, `${row.skips}`,
       row.agreement == null ? null : `${percent(row.agreement)} (${percent(row.agreement_low)}–${percent(row.agreement_high)})`,
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
+      row.gold ? `${row.gold}${row.learned || row.set_aside || row.kind === "model" ? "" : "; the agent does not learn these votes now"}` : null,
       row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || (row.flagged == null ? "not tested" : "not flagged"),
-      button(row.set_aside ? "Count again" : "Set aside", async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, { "data-voter": row.voter })]);
+      button(row.set_aside ? "Count again" : "Set aside", () => askSetAside(id, row.voter, who(row), row.set_aside, async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, aftermath), { "data-voter": row.voter })]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
+    const list = (from, to) => table(columns, cells.slice(from, to), (place) => (rows[from + place].set_aside ? "aside" : rows[from + place].flagged ? "marked" : ""));
     const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
-    voters.replaceChildren(section("Voters",
-      ...paragraphs([rows.length ? `Evidence rests on ${votes} votes. It is statistics, not proof: an honest person with another taste can look unusual. Setting someone aside keeps their votes, but they no longer count.` : "Nobody has voted yet.", ...more]),
-      ...(rows.length ? [table(columns, cells, (place) => (rows[place].set_aside ? "aside" : rows[place].flagged ? "marked" : ""))] : [])));
+    redraw(voters, section("Voters",
+      ...paragraphs([rows.length ? `Evidence rests on ${votes} votes. It is statistics, not proof: an honest person with another taste can look unusual. Setting someone aside keeps their votes, but they no longer count.` : "Nobody has voted yet."]), aftermath,
+      ...(rows.length ? [list(0, FIRST_VOTERS)] : []),
+      ...folded(voters, "Everyone else", rows.length > FIRST_VOTERS ? [list(FIRST_VOTERS, 200), ...paragraphs(more)] : [])));
     if (focused) voters.querySelector(`[data-voter="${focused}"]`)?.focus();
   }
 
@@ -137,16 +124,20 @@ async function showStudy(id) {
     return form;
   }
 
-  view.replaceChildren(head, invited, results, voters, invitation(), items, downloads(id, ["votes", "duels", "comments", "voters", "ranking", "log"]));
+  const team = redTeam(study, jobs);
+  const modelKeys = (made) => drawLinks("Keys of language models (shown once)", made.map(({ name, key }) => ({ name, text: key })));
+  view.replaceChildren(head, invited, results, voters, invitation(), modelForm(study, doing, modelKeys), gold, manipulation(study, jobs), team.element, items, manage(study, { doing, say, go, changed: (now) => { study = now; title(study.title || study.question); drawHead(); } }), downloads(id, ["votes", "duels", "comments", "voters", "ranking", "trl", "log"]));
   drawHead();
-  drawItems();
-  let drawnAt = -1;
+  drawSettings(study);
+  let drawnAt = "";
   events = follow(id, async () => {
     try {
       const found = await fetchResults(id);
       drawResults(results, found);
-      if (found.position !== drawnAt) await drawVoters();
-      drawnAt = found.position;
+      team.suggest(found.ranking);
+      const at = `${found.position} ${found.computed}`;
+      if (at !== drawnAt) await drawVoters();
+      drawnAt = at;
       say("");
     } catch (error) { say(explain(error)); }
   });

@@ -1,8 +1,9 @@
 // The results of a study, as operators and observers see them; drawn again whenever the server says that they changed.
 import { call, make, root } from "./client.js";
+import { modelResults } from "./models.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const number = new Intl.NumberFormat("en");
+const number = new Intl.NumberFormat("en"), rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const percent = (share) => (share >= 0.995 ? "> 99%" : share <= 0.005 ? "< 1%" : `${Math.round(100 * share)}%`);
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
 
@@ -16,17 +17,19 @@ function draw(tag, attributes, ...children) {
 export const section = (title, ...children) => make("section", {}, make("h2", {}, title), ...children);
 export const paragraphs = (texts) => texts.map((text) => make("p", {}, text));
 
-/** A table whose rows become cards on phones; cells are text or elements. */
+const FEW = 5; // columns that fit on a phone
+
+/** A table whose rows become cards on phones, unless it is narrow; cells are text or elements. Columns of buttons are not printed. */
 export function table(columns, rows, marked = () => "") {
   const cells = (row) => row.map((cell, place) => {
-    const text = columns[place].text ? "text" : "";
+    const text = [columns[place].text && "text", columns[place].buttons && "buttons"].filter(Boolean).join(" ");
     return place === 0 ? make("th", { scope: "row", class: "text" }, cell)
       : make("td", { class: text, "data-label": columns[place].name }, cell ?? "–");
   });
   return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" },
-    make("table", { class: "stacked" },
-      make("thead", {}, make("tr", {}, ...columns.map(({ name, text }, place) =>
-        make("th", { scope: "col", class: text || place === 0 ? "text" : "" }, name)))),
+    make("table", { class: columns.length > FEW ? "stacked" : null },
+      make("thead", {}, make("tr", {}, ...columns.map(({ name, text, buttons }, place) =>
+        make("th", { scope: "col", class: `${text || place === 0 ? "text" : ""} ${buttons ? "buttons" : ""}`.trim() || null }, name)))),
       make("tbody", {}, ...rows.map((row, place) => make("tr", { class: marked(place) || null }, ...cells(row))))));
 }
 
@@ -41,51 +44,100 @@ function interval(standing, least, most) {
     draw("rect", { x: place(standing.score) - 0.7, width: 1.4, y: 1.5, height: 7, fill: "var(--link)" }));
 }
 
-function ranking(standings) {
+function ranking(standings, certificates = []) {
   const least = Math.min(0, ...standings.map((each) => each.score_low));
   const most = Math.max(0, ...standings.map((each) => each.score_high));
   const groups = new Set(standings.map((each) => each.group)).size > 1;
-  const columns = [{ name: "Item", text: true }, ...(groups ? [{ name: "Group", text: true }] : []), { name: "Rank" },
-    { name: "May be" }, { name: "Best" }, { name: "Score and its 95% interval", text: true }, { name: "Score" }, { name: "Votes" }, { name: "Won" }];
+  const proven = new Map(certificates.map((each) => [each.item, each.votes_proven - 1]));
+  const columns = [{ name: "Item", text: true }, ...(groups ? [{ name: "Group", text: true }] : []), { name: "Rank" }, { name: "May be" },
+    { name: "Best" }, { name: "Score and its 95% interval", text: true }, { name: "Score" }, { name: "Votes" }, { name: "Won" }, ...(certificates.length ? [{ name: "Survives false votes" }] : [])];
   const rows = standings.map((each) => [each.item, ...(groups ? [each.group] : []), `${each.rank}`, range(each), percent(each.best),
-    interval(each, least, most), signed(each.score), number.format(Math.round(each.games)), each.games ? percent(each.win_rate) : "–"]);
+    interval(each, least, most), signed(each.score), number.format(Math.round(each.games)), each.games ? percent(each.win_rate) : "–",
+    ...(certificates.length ? [proven.has(each.item) ? number.format(proven.get(each.item)) : "–"] : [])]);
   return table(columns, rows, (place) => (standings[place].rank_low === 1 ? "marked" : ""));
 }
 
+/** What few people need, folded; if it was open in an element that is drawn again, it stays open. */
+export function folded(element, title, children) {
+  if (!children.length) return [];
+  const open = [...element.querySelectorAll("details[open] > summary")].some((each) => each.textContent === title);
+  return [make("details", { open }, make("summary", {}, title), ...children)];
+}
+
+/** The answer, whether to stop, and how safe it is, as one box. */
+function conclusion(results) {
+  const stop = results.stopping.map(({ can_stop: can, sentence }) => make("li", { class: can ? "good" : null }, sentence));
+  const firsts = results.certificates.filter(({ rank }) => rank === 1).slice(0, 3);
+  return make("ul", { class: "conclusion" }, make("li", { class: "answer" }, results.needs ?? results.sentence), ...stop,
+    ...firsts.map(({ sentence }) => make("li", {}, sentence)));
+}
+
+function numbers({ counts, ranking: [first], stopping: [race] }) {
+  const needed = race == null ? null : race.can_stop ? "0: you can stop" : race.needed == null ? "too many" : `≈ ${rough.format(race.needed)}`;
+  return tiles({
+    ...cast(counts),
+    ...(first ? { [`${first.item} is the best`]: percent(first.best) } : {}), ...(needed ? { "Votes still needed": needed } : {}),
+    ...(counts.imported && { "Imported votes": number.format(counts.imported) }),
+    Skipped: number.format(counts.skips), "Open duels": number.format(counts.open),
+  });
+}
+
+function duels({ agent, balance }) {
+  const columns = [{ name: "Pair", text: true }, { name: `Of the last ${agent.lately} duels` }, { name: "Order settled" }];
+  const settled = (known) => (known == null ? "–" : known ? "yes" : "not yet");
+  const rows = agent.pairs.map((pair) => [`${pair.one} – ${pair.other}`, `${pair.duels}`, settled(pair.settled)]);
+  return section("How duels are chosen", ...paragraphs([agent.sentence, ...agent.sentences]),
+    make("p", { class: balance.alarm ? "alarm" : null }, balance.sentence), ...(rows.length ? [table(columns, rows)] : []));
+}
+
 function activity(bars) {
-  const most = Math.max(...bars.map((bar) => bar.votes), 1), width = 1000 / bars.length;
-  const time = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
-  const end = bars.at(-1).from + bars.at(-1).seconds;
-  const label = `Votes over time, at most ${most} per bar`;
-  return draw("svg", { class: "activity", viewBox: "0 0 1000 140", preserveAspectRatio: "xMinYMid", role: "img", "aria-label": label },
-    ...bars.map((bar, place) => draw("rect", { x: place * width + 0.5, width: Math.max(width - 1, 0.5), y: 118 - (104 * bar.votes) / most, height: (104 * bar.votes) / most })),
-    draw("text", { x: 0, y: 136 }, time(bars[0].from)), draw("text", { x: 1000, y: 136, "text-anchor": "end" }, time(end)),
-    draw("text", { x: 0, y: 10 }, `${most} votes`));
+  const most = Math.max(...bars.map((bar) => bar.votes), 1), width = 1000 / bars.length, { seconds } = bars[0];
+  const time = (at) => new Date(1000 * at).toLocaleString([], { dateStyle: "medium", timeStyle: seconds < 60 ? "medium" : "short" });
+  const end = bars.at(-1).from + seconds;
+  const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([each]) => seconds % each === 0);
+  const span = seconds === size ? unit : `${seconds / size} ${unit}s`;
+  return make("figure", {},
+    draw("svg", { class: "activity", viewBox: "0 0 1000 100", preserveAspectRatio: "none", role: "img", "aria-label": `Votes over time, at most ${most} per ${span}` },
+      ...bars.map((bar, place) => draw("rect", { x: place * width, width: Math.max(0.85 * width, 0.5), y: 100 - (100 * bar.votes) / most, height: (100 * bar.votes) / most }))),
+    make("figcaption", { class: "ends" }, make("span", {}, time(bars[0].from)), make("span", {}, `one bar per ${span}, at most ${number.format(most)} votes`), make("span", {}, time(end))));
 }
 
 const tiles = (values) => make("dl", { class: "tiles" },
   ...Object.entries(values).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 
-/** Draw the results into an element. */
-export function drawResults(element, results) {
-  const { counts } = results;
-  const answer = results.needs ?? results.sentence;
-  const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
-  element.replaceChildren(
-    make("p", { class: "answer" }, answer),
-    ...paragraphs(results.stopping.map(({ sentence }) => sentence)),
-    tiles({ Votes: number.format(counts.votes), Voters: number.format(counts.voters), Skipped: number.format(counts.skips), "Waiting for an answer": number.format(counts.open) }),
-    ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ...paragraphs(results.details), ranking(results.ranking), ...paragraphs(notes))] : []),
-    ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
-    ...(results.certificates.length ? [section("What it would take to change the winner", ...paragraphs(results.certificates.map(({ sentence }) => sentence)))] : []),
-    ...(results.activity.length ? [section("Votes over time", activity(results.activity))] : []),
-    section("How duels are chosen", ...paragraphs([results.agent.sentence, results.balance.sentence])),
-  );
-  if (results.balance.alarm) element.lastElementChild.lastElementChild.className = "bad";
+/** Replace what an element shows; whoever was on its n-th link, table or fold stays there. */
+export function redraw(element, ...children) {
+  const places = () => [...element.querySelectorAll("a, summary, [tabindex]")];
+  const place = places().indexOf(document.activeElement);
+  element.replaceChildren(...children);
+  places()[place]?.focus({ preventScroll: true });
 }
 
+/** Votes and voters; people and language models separately if there are models. */
+const cast = ({ votes, voters, models, model_votes: theirs }) => (models
+  ? { "Votes of people": number.format(votes - theirs), "Votes of models": number.format(theirs), People: number.format(voters - models), Models: number.format(models) }
+  : { Votes: number.format(votes), Voters: number.format(voters) });
+
+/** Draw the results into an element. */
+export function drawResults(element, results) {
+  const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
+  const safety = results.certificates.filter(({ rank }) => rank !== 1).map(({ sentence }) => sentence);
+  redraw(element,
+    conclusion(results),
+    numbers(results),
+    ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ranking(results.ranking, results.certificates), ...paragraphs(notes),
+      ...folded(element, "How certain this is", paragraphs(results.details)), ...folded(element, "What it would take to change each rank", paragraphs(safety)))] : []),
+    ...modelResults(results, ranking),
+    ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
+    ...(results.activity.length ? [section("Votes over time", activity(results.activity))] : []),
+    duels(results),
+  );
+}
+
+const LABELS = { trl: "Preferences (TRL)" };
+
 export function downloads(study, tables) {
-  return section("Download", ...tables.map((name) => make("p", {}, `${name[0].toUpperCase()}${name.slice(1)}: `,
+  return make("section", { class: "screen" }, make("h2", {}, "Download"), ...tables.map((name) => make("p", {}, `${LABELS[name] ?? name[0].toUpperCase() + name.slice(1)}: `,
     ...["csv", "jsonl", "parquet"].flatMap((format) => [make("a", { href: new URL(`api/studies/${study}/exports/${name}.${format}`, root).href, download: true }, format.toUpperCase()), " "]))));
 }
 

@@ -5,6 +5,7 @@ const study = location.pathname.split("/").pop();
 const participant = new URLSearchParams(location.search).get("participant");
 const PATH = `studies/${study}`;
 const AHEAD = 2; // duels at a time: the one on screen, and the next
+const SMALL = 300; // characters
 const GUARD = 300; // milliseconds in which a second click cannot answer the next duel
 const box = `fairduel:${study}`;
 const outbox = JSON.parse(localStorage.getItem(box) ?? "[]");
@@ -53,11 +54,17 @@ function receive({ duels: listed, progress }) {
   const answered = new Set(outbox.map((answer) => answer.duel)), shown = duels[0];
   const others = listed.filter(({ duel }) => !answered.has(duel) && duel !== shown?.duel);
   duels = shown ? [shown, ...others] : others;
-  for (const { left, right } of others) for (const { image } of [left, right]) if (image) new Image().src = imageUrl(image);
+  for (const { left, right } of others) for (const shown of [left, right]) prefetch(shown);
   showProgress(progress);
 }
 
-const imageUrl = (image) => new URL(`api/images/${image}`, root).href;
+const fileUrl = (kind, id) => new URL(`api/${kind}/${id}`, root).href;
+
+/** Load what the next duel shows into the browser's cache. */
+function prefetch({ image, audio }) {
+  if (image) new Image().src = fileUrl("images", image);
+  if (audio) fetch(fileUrl("audio", audio), { priority: "low" }).catch(() => {});
+}
 
 function showProgress({ votes, of, completion_code: code }) {
   show("progress");
@@ -67,14 +74,34 @@ function showProgress({ votes, of, completion_code: code }) {
   if (code) { show("code"); byId("code").querySelector("strong").textContent = code; }
 }
 
+/** A text as it is, or the HTML that the server made from Markdown and cleaned. */
+function written({ text, html }) {
+  if (html == null) return make("div", { class: "lines" }, text);
+  const parsed = new DOMParser().parseFromString(html, "text/html").body;
+  for (const table of parsed.querySelectorAll("table")) {
+    const frame = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" });
+    table.replaceWith(frame);
+    frame.append(table);
+  }
+  return make("div", { class: "markdown" }, ...parsed.childNodes);
+}
+
 function fill(side, shown) {
-  const name = side === "left" ? "Left" : "Right";
+  const name = shown.name ?? (side === "left" ? "Left" : "Right");
   const parts = [];
-  if (shown.image) parts.push(make("img", { src: imageUrl(shown.image), alt: shown.name ?? name }));
-  if (shown.text) parts.push(make("span", { class: "lines" }, shown.text));
-  if (shown.name && shown.name !== shown.text) parts.push(make("span", { class: "name" }, shown.name));
-  byId(side).replaceChildren(...parts, make("kbd", { "aria-hidden": "true" }, side === "left" ? "←" : "→"));
-  byId(side).setAttribute("aria-description", name);
+  if (shown.image) parts.push(make("img", { src: fileUrl("images", shown.image), alt: name }));
+  if (shown.audio) parts.push(make("audio", { src: fileUrl("audio", shown.audio), controls: true, preload: "auto", "aria-label": name }));
+  if (shown.text) parts.push(written(shown));
+  if (shown.name && shown.name !== shown.text) parts.push(make("p", { class: "name" }, shown.name));
+  byId(`${side}-content`).replaceChildren(...parts);
+  // A small item can be clicked anywhere; text that is read, or audio that is played, only on its button.
+  byId(side).classList.toggle("small", !shown.audio && shown.html == null && (shown.text ?? "").length <= SMALL);
+}
+
+/** Let people scroll a box by keyboard if it does not show everything. */
+function scrollable(box) {
+  if (box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
 }
 
 async function next() {
@@ -88,10 +115,13 @@ async function next() {
   show("end", false);
   show("duel");
   show("context", Boolean(context));
-  byId("context").textContent = context ? context.text ?? context.name : "";
+  const about = byId("context").querySelector(".content");
+  about.replaceChildren(...(context ? [written({ text: context.text ?? context.name, html: context.html })] : []));
+  scrollable(about);
   fill("left", left);
   fill("right", right);
   byId("comment").value = "";
+  scrollTo(0, 0); // long answers were read to their end
   shownAt = performance.now();
 }
 
@@ -112,6 +142,7 @@ async function finish(progress) {
 async function answer(choice) {
   const seconds = (performance.now() - shownAt) / 1000;
   if (byId("duel").hidden || !duels.length || 1000 * seconds < GUARD || byId(choice).hidden) return;
+  for (const player of document.querySelectorAll("audio")) player.pause();
   const { duel } = duels.shift();
   const comment = byId("comment").value.trim();
   outbox.push({ duel, key: randomName(), answer: choice, seconds: Math.round(10 * seconds) / 10, ...(comment && { comment }) });
@@ -181,7 +212,7 @@ async function open() {
 
 const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowDown: "tie", s: "skip", S: "skip" };
 addEventListener("keydown", (event) => {
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target.id === "comment") return;
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("#comment, audio")) return;
   if (event.key in KEYS) answer(KEYS[event.key]).catch(fail);
   else if (event.key.toLowerCase() === "z") undo().catch(fail);
   else return;

@@ -1,0 +1,143 @@
+"""Routes for jobs that compute for seconds: the red team, the cost of manipulation, and the effect of a voter."""
+
+import contextlib
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field, model_validator
+
+from fairduel.service import jobs
+from fairduel.service.api import guard
+from fairduel.service.api.bodies import Empty
+from fairduel.service.api.calls import call
+from fairduel.service.commands import find_study, find_voter
+from fairduel.service.ledger import Ledger
+from fairduel.service.problems import Problem, not_found
+from fairduel.service.service import Service
+from fairduel.service.study import Line, Number, Strict
+from fairduel.service.subjects import MOST_ACCOUNTS, MOST_VOTES_EACH, Attack
+
+router = APIRouter(prefix="/api", tags=["operators"])
+_MOST_SIMULATED = 5000  # votes
+
+
+class RedTeam(Strict):
+    """Simulated voters for a fork of the study; see :class:`fairduel.service.red_team.Plan`."""
+
+    attack: Attack = "promote"
+    item: Line | None = None
+    liars: Annotated[Number, Field(ge=1, le=500)] = 10
+    votes_each: Annotated[Number, Field(ge=1, le=1000)] = 20
+    honest: Annotated[Number, Field(ge=0, le=500)] = 0
+    seed: Annotated[Number, Field(ge=0, lt=2**31)] = 0
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "RedTeam":
+        from fairduel.votes.stress_tests import AIMLESS  # noqa: PLC0415  # slow: a server should be ready soon
+
+        if (self.item is None) != (self.attack in AIMLESS):
+            needs = "needs no item" if self.attack in AIMLESS else "needs an item"
+            raise ValueError(f"the attack {self.attack!r} {needs}")
+        if (self.liars + self.honest) * self.votes_each > _MOST_SIMULATED:
+            raise ValueError(f"at most {_MOST_SIMULATED:,} votes can be simulated")
+        return self
+
+
+class CostLimits(Strict):
+    """What campaigns may use; by default, what the study allows."""
+
+    voters: Annotated[Number, Field(ge=1, le=MOST_ACCOUNTS)] | None = None
+    votes_each: Annotated[Number, Field(ge=1, le=MOST_VOTES_EACH)] | None = None
+
+
+class JobReply(BaseModel):
+    """A job; ``result`` once it is done, ``problem`` if it failed."""
+
+    job: str
+    study: str
+    kind: jobs.Kind
+    wanted: dict[str, Any]
+    position: int
+    created: float
+    state: jobs.State
+    progress: float
+    result: dict[str, Any] | None
+    problem: str | None
+
+
+class JobsReply(BaseModel):
+    """The jobs of a study, newest first."""
+
+    jobs: list[JobReply]
+
+
+@router.post("/studies/{study}/red-team", status_code=202, response_model=JobReply)
+async def start_red_team(service: guard.Running, _: guard.Operator, study: str, body: RedTeam) -> jobs.Job:
+    """Let simulated liars vote in a fork of the study; nothing is written to the log."""
+    position = await call(service, lambda ledger: _check_plan(ledger, study, body))
+    return service.jobs.start(study, "red-team", body.model_dump(), position)
+
+
+@router.post("/studies/{study}/cost", status_code=202, response_model=JobReply)
+async def start_cost(service: guard.Running, _: guard.Operator, study: str, body: CostLimits) -> jobs.Job:
+    """Search for the cheapest campaign that makes the runner-up first within the study's limits, or given ones."""
+    return await _search_cost(service, study, body)
+
+
+async def update_cost(service: Service, study: str) -> None:
+    """Search again after the study's limits changed, if an operator has asked before."""
+    if any(job.kind == "cost" for job in service.jobs.of(study)):
+        with contextlib.suppress(Problem):  # too many jobs are waiting
+            await _search_cost(service, study, CostLimits())
+
+
+async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.Job:
+    from fairduel.service.what_if import allowed  # noqa: PLC0415  # slow, as above
+
+    def limits(ledger: Ledger) -> tuple[dict[str, Any], int]:
+        found = allowed(find_study(ledger, study), body.voters, body.votes_each)
+        return asdict(found), ledger.state.position
+
+    wanted, position = await call(service, limits)
+    return service.jobs.start(study, "cost", wanted, position)
+
+
+@router.post("/studies/{study}/voters/{voter}/effect", status_code=202, response_model=JobReply)
+async def start_effect(
+    service: guard.Running,
+    _: guard.Operator,
+    study: str,
+    voter: str,
+    body: Empty,  # noqa: ARG001
+) -> jobs.Job:
+    """Compare the rankings with and without a voter, whether or not they are set aside; changes nothing."""
+
+    def check(ledger: Ledger) -> int:
+        find_voter(find_study(ledger, study), voter)
+        return ledger.state.position
+
+    return service.jobs.start(study, "effect", {"voter": voter}, await call(service, check))
+
+
+@router.get("/studies/{study}/jobs", response_model=JobsReply)
+async def list_jobs(service: guard.Running, _: guard.Operator, study: str) -> dict[str, list[jobs.Job]]:
+    """List the jobs of a study that are still known, newest first."""
+    await call(service, lambda ledger: find_study(ledger, study))
+    return {"jobs": service.jobs.of(study)}
+
+
+@router.get("/studies/{study}/jobs/{job}", response_model=JobReply)
+async def get_job(service: guard.Running, _: guard.Operator, study: str, job: str) -> jobs.Job:
+    """Return a job, with its result once it is done."""
+    return service.jobs.find(study, job)
+
+
+def _check_plan(ledger: Ledger, study: str, body: RedTeam) -> int:
+    """Refuse what the study does not allow; return the position of the log."""
+    about = find_study(ledger, study).about
+    if body.item is not None and body.item not in {item.name for item in about.items}:
+        raise not_found("item")
+    if about.votes_per_voter is not None and body.votes_each > about.votes_per_voter:
+        raise Problem(422, "invalid", f"votes_each: this study allows {about.votes_per_voter} per voter.")
+    return ledger.state.position

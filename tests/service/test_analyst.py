@@ -1,0 +1,69 @@
+"""Analyses in another process: the same as here, whatever happens to that process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
+import pytest
+
+from fairduel.service import analyst, commands, demo
+from fairduel.service.analysis import analyse
+from fairduel.service.service import Service, subject
+
+
+def wait_for(what, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def voted(tmp_path, monkeypatch):
+    """A service whose study has votes, none of them few enough to be analysed here."""
+    monkeypatch.setattr(analyst, "_FEW_VOTES", 0)
+    monkeypatch.setattr(analyst, "_REST", 0.0)
+    monkeypatch.setattr(analyst, "_RETRY_AFTER", 0.1)
+    monkeypatch.setattr(demo, "_PAUSE", 3600.0)
+    service = Service(tmp_path)
+    simulated = demo.Demo(service, 0)
+    service.ledger.run(lambda ledger: commands.invite(ledger, simulated.study, ["gpt-x"], are_models=True))
+    for _ in range(60):
+        simulated.vote()
+    yield service, simulated
+    simulated.close()
+    service.close()
+
+
+def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(voted):
+    service, simulated = voted
+    study, found = simulated.study, service.analyst
+    wait_for(lambda: found.latest(study).votes == 60 and not found.is_stale(study))
+    about, position = service.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))
+    with service.ledger.store.engine.connect() as connection:
+        here = analyse(connection, about, position)
+    there = found.latest(study)
+    assert json.loads(json.dumps(asdict(here) | {"computed": 0})) == asdict(there) | {"computed": 0}
+    process = found._helper._process
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    process.send_signal(signal.SIGKILL)
+    simulated.vote()
+    wait_for(lambda: found.latest(study).votes == 61 and not found.is_stale(study))
+    assert found._helper._process.pid != process.pid
+    found._helper._process.send_signal(signal.SIGSTOP)
+    simulated.vote()
+    wait_for(lambda: found._current == study)
+    began = time.monotonic()
+    found.close()
+    assert time.monotonic() - began < 2.0
+
+
+def test_a_server_starts_without_what_only_analyses_need():
+    slow = "{'matplotlib', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
+    code = f"import sys, fairduel.cli.live, fairduel.cli.serving; print(sorted({slow} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

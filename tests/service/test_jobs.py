@@ -1,0 +1,380 @@
+"""What-if questions of operators: pure functions against the library's own results, and the jobs around them."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+from starlette.testclient import TestClient
+
+from fairduel.errors import BadInputError
+from fairduel.service import commands, demo, jobs, voting, what_if
+from fairduel.service.analysis import recorded_votes
+from fairduel.service.api.app import Limits, create_app
+from fairduel.service.asking import asking
+from fairduel.service.helpers import spelled
+from fairduel.service.job_process import compute
+from fairduel.service.keys import Holder
+from fairduel.service.locations import reading
+from fairduel.service.red_team import ATTACKS, Fork, Plan, Truth, red_team, simulate
+from fairduel.service.service import Service, subject_of
+from fairduel.service.store import load_state
+from fairduel.votes.auditing import audit
+from fairduel.votes.manipulation import Limits as CampaignLimits
+from fairduel.votes.manipulation import cost_of_manipulation
+from fairduel.votes.ranking import rank
+from helpers.clusters import in_both
+
+VOTES = 160
+AIMLESS = ("inverters", "random votes")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service whose demo study has some votes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "_PAUSE", 3600.0)
+        service = Service(tmp_path_factory.mktemp("jobs") / "store")
+        simulated = demo.Demo(service)
+        for _ in range(VOTES):
+            simulated.vote()
+        yield service
+        simulated.close()
+        service.close()
+
+
+@pytest.fixture(scope="module")
+def folder(service):
+    return service.ledger.store.where
+
+
+@pytest.fixture(scope="module")
+def study(service):
+    return next(iter(service.ledger.state.studies))
+
+
+@pytest.fixture
+def connection(folder):
+    with reading(folder) as connection:
+        yield connection
+
+
+@pytest.fixture
+def subject(connection, study):
+    return subject_of(load_state(connection).studies[study])
+
+
+@pytest.fixture
+def forked(connection, folder, study, subject):
+    """Simulates votes in a fork; returns them and all votes with them."""
+    votes = recorded_votes(connection, subject)
+    scores = rank(votes, draws=100).scores
+
+    def run(plan):
+        item = -1 if plan.item is None else subject.items.index(plan.item)
+        truth = Truth(scores, np.zeros(len(scores)), item)
+        cast = simulate(Fork.of(connection, folder, study, plan.seed, 1.0), study, plan, truth)
+        everyone = replace(subject, labels=subject.labels | {vote.voter: vote.voter for vote in cast})
+        return cast, recorded_votes(connection, everyone, cast)
+
+    return run
+
+
+# ---------------------------------------------------------------------------- the red team
+
+
+def test_no_liars_change_nothing(connection, folder, study, subject):
+    found = red_team(connection, folder, study, Plan("promote", "Oak", liars=0))
+    assert [row["before"] for row in found["ranking"]] == [row["after"] for row in found["ranking"]]
+    shown = audit(recorded_votes(connection, subject), top=1).shown
+    assert [row["item"] for row in found["ranking"]] == [each.item for each in shown.standings]
+    assert found["votes"] == {"recorded": VOTES, "liars": 0, "honest": 0}
+    assert found["caught"] == {"liars": 0, "of": 0, "honest": 0}
+
+
+def test_a_red_team_compares_the_rankings_that_audits_show(connection, folder, study, service):
+    before = service.ledger.state.position, service.ledger.state.hash
+    plan = Plan("omnipresent", "Oak", liars=3, votes_each=10, honest=2, seed=4)
+    found = red_team(connection, folder, study, plan)
+    assert found == red_team(connection, folder, study, plan)
+    assert found["plan"] == vars(plan)
+    assert found["votes"] == {"recorded": VOTES, "liars": 30, "honest": 20}
+    assert found["caught"]["of"] == 3
+    assert found["caught"]["liars"] == sum(each["liar"] for each in found["flagged"])
+    assert found["caught"]["honest"] == sum(not each["liar"] for each in found["flagged"])
+    for column in ("before", "after", "unchecked"):
+        assert sorted(row[column] for row in found["ranking"]) == list(range(1, 9))
+    leaders = [min(found["ranking"], key=lambda row: row[column])["item"] for column in ("before", "after")]
+    verb = "stays first" if len(set(leaders)) == 1 else f"is first instead of {leaders[0]}"
+    assert f"{leaders[1]} {verb}" in found["sentence"]
+    assert (service.ledger.state.position, service.ledger.state.hash) == before
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_same_seed_casts_the_same_votes(forked, attack):
+    plan = Plan(attack, None if attack in AIMLESS else "Oak", liars=2, votes_each=9, honest=1, seed=4)
+    assert forked(plan)[0] == forked(plan)[0]
+    assert forked(plan)[0] != forked(replace(plan, seed=5))[0]
+    voters = [vote[0] for vote in forked(plan)[0]]
+    assert sorted(set(voters)) == ["honest 1", "liar 1", "liar 2"]
+    assert len(voters) == 27
+
+
+def test_the_fork_asks_what_the_study_would_ask(connection, folder, study, service):
+    fork = Fork.of(connection, folder, study, 0, 1.0)
+    voter = next(iter(service.ledger.state.studies[study].voters))
+    holder = Holder("voter", study, voter)
+    voting.ask(fork, holder, 3)
+    service.ledger.run(lambda ledger: voting.ask(ledger, holder, 3))
+    asked, live = (
+        [(duel.first, duel.second) for duel in state.studies[study].voters[voter].open.values()]
+        for state in (fork.state, service.ledger.state)
+    )
+    assert len(asked) == 3
+    assert asked == live
+
+
+def test_large_campaigns_win_and_tiny_ones_do_not(forked):
+    """Over 20 spread seeds; a campaign larger than the study wins nearly always, one false vote hardly ever."""
+    ranking = rank(forked(Plan("promote", "Oak", liars=0))[1], draws=100)
+    leader, pushed = ranking.standings[0].item, ranking.standings[-1].item
+    first = {
+        liars: [
+            rank(forked(Plan("promote", pushed, liars, each, seed=seed))[1], draws=100).standings[0].item
+            for seed in range(0, 20_000, 1000)
+        ]
+        for liars, each in ((20, 8), (1, 1))
+    }
+    assert first[20].count(pushed) >= 17
+    assert first[1].count(leader) >= 17
+    assert pushed not in first[1]
+
+
+def test_what_liars_and_honest_voters_say():
+    rng, scores = np.random.default_rng(0), np.array([0.0, 1.0, 2.0])
+    truth = Truth(scores, np.array([0.3, 0.0, -0.5]), 1)
+    for attack, expected in (("promote", 1), ("demote", 2), ("omnipresent", 1)):
+        assert {truth.lie(attack, (1, 2), rng) for _ in range(20)} == {expected}
+    assert {truth.lie("omnipresent", (2, 0), rng) for _ in range(20)} == {0}
+    share = special.expit(2.0)  # of 2 over 0
+    for attack, expected in (("promote", share), ("inverters", 1.0 - share), ("random votes", 0.5)):
+        wins = np.mean([truth.lie(attack, (0, 2), rng) == 2 for _ in range(4000)])
+        assert wins == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 4000))
+    half = 0.5 + 0.5 * special.expit(-1.0)  # for the item, or honest
+    wins = np.mean([truth.lie("half-honest", (1, 2), rng) == 1 for _ in range(4000)])
+    assert wins == pytest.approx(half, abs=0.032)
+
+
+def test_the_limits_of_a_study_bind_its_fork(booth, new_booth):
+    for settings, each in (({"votes_per_voter": 4}, 4), ({"repeat_pairs": False, "items": 3}, 3)):
+        booth = new_booth(**settings)
+        booth.vote(12)
+        with reading(booth.folder) as connection:
+            plan = Plan("promote", "item 0", liars=2, votes_each=9)
+            found = red_team(connection, booth.folder, booth.study, plan)
+        assert found["votes"]["liars"] == 2 * each
+        assert any(f"{2 * each} of 18 votes count" in sentence for sentence in found["details"])
+
+
+@in_both
+def test_gold_duels_test_simulated_voters_too(new_booth):
+    gold = {"answers": [{"winner": "item 0", "loser": "item 4"}], "first": 1, "every": 2}
+    booth = new_booth(gold=gold)
+    booth.vote(40)
+    where, plan = booth.ledger.store.where, Plan("promote", "item 4", liars=3, votes_each=6)
+    with reading(where) as connection:
+        found = red_team(connection, where, booth.study, plan)
+    assert found["votes"]["liars"] == 15  # each got the known answer once
+    request = {"where": spelled(where), "study": booth.study, "kind": "red-team", "wanted": vars(plan)}
+    told = []
+    assert compute(request, told.append) == {"result": found}
+    assert told[0] == {"progress": 0.1}
+
+
+def test_a_red_team_needs_votes_and_a_known_item(booth, connection, folder, study):
+    with reading(booth.folder) as own, pytest.raises(BadInputError, match="at least 5 votes"):
+        red_team(own, booth.folder, booth.study, Plan("promote", "item 0"))
+    with pytest.raises(BadInputError, match="Oka"):
+        red_team(connection, folder, study, Plan("promote", "Oka"))
+
+
+# ---------------------------------------------------------------------------- a voter, and the cost
+
+
+def test_the_effect_of_a_voter_is_what_audits_with_and_without_them_show(connection, subject):
+    voter = next(iter(subject.labels))
+    found = what_if.effect(connection, subject, voter)
+    whole = recorded_votes(connection, subject)
+    without = whole.select(whole.voter != 0)
+    for column, votes in (("before", whole), ("after", without)):
+        expected = {each.item: each.rank for each in audit(votes, top=1).shown.standings}
+        assert {row["item"]: row[column] for row in found["ranking"]} == expected
+    assert found["votes"] == len(whole) - len(without) > 0
+    assert found["sentence"].startswith("Without voter 1, ")
+    aside = replace(subject, set_aside=frozenset({voter}))
+    assert what_if.effect(connection, aside, voter) == found
+
+
+def test_the_cost_is_what_the_library_finds(connection, subject):
+    found = what_if.cost(connection, subject, what_if.Allowed(6, 2))
+    expected = cost_of_manipulation(recorded_votes(connection, subject), limits=CampaignLimits(6, 2, 1), runs=3)
+    assert found["rows"] == expected.to_frame().to_dicts()
+    assert [found["sentence"], *found["details"]] == [
+        each.replace(" (rank --model ours)", "") for each in expected.summary()
+    ]
+    nobody = what_if.cost(connection, subject, what_if.Allowed(0, 4))
+    assert nobody["rows"] == []
+
+
+def test_limits_follow_the_study(new_booth):
+    booth = new_booth()
+    assert vars(what_if.allowed(booth.state)) | {"reasons": ()} == {"voters": 100, "votes_each": 64, "reasons": ()}
+    booth.run(commands.change_study, booth.study, {"votes_per_voter": 7})
+    assert what_if.allowed(booth.state).votes_each == 7
+    assert what_if.allowed(new_booth(repeat_pairs=False).state).votes_each == 10
+    given = what_if.allowed(booth.state, voters=3, votes_each=2)
+    assert (given.voters, given.votes_each) == (3, 2)
+
+
+def test_the_demo_is_by_invitation_so_that_only_those_who_have_not_voted_can_cheat(service, study):
+    state = service.ledger.state.studies[study]
+    assert what_if.allowed(state).voters == sum(voter.votes == 0 for voter in state.voters.values())
+
+
+def test_what_the_agent_asks_adds_up(connection, subject, study):
+    ranking = audit(recorded_votes(connection, subject), top=1).shown
+    found = asking(connection, study, subject.items, ranking)
+    assert found["lately"] == 50
+    assert sum(pair["duels"] for pair in found["pairs"]) <= 50
+    for pair in found["pairs"]:
+        assert pair["settled"] == ranking.tells_apart(pair["one"], pair["other"])
+    top = found["pairs"][0]
+    assert f"{top['duels']} compared {top['one']} with {top['other']}" in found["sentences"][0]
+    assert asking(connection, "nothing", subject.items, ranking) == {"lately": 0, "pairs": [], "sentences": []}
+
+
+# ---------------------------------------------------------------------------- jobs
+
+
+@pytest.fixture
+def operator(service):
+    key = service.ledger.run(commands.replace_operator)
+    app = create_app(service, limits=Limits(hosts=frozenset({"testserver"})))
+    return TestClient(app, headers={"Authorization": f"Bearer {key}"})
+
+
+def finished(operator, study, started):
+    assert started.status_code == 202, started.text
+    for _ in range(600):
+        job = operator.get(f"/api/studies/{study}/jobs/{started.json()['job']}").json()
+        if job["state"] in {"done", "failed"}:
+            return job
+        time.sleep(0.1)
+    raise AssertionError(job)
+
+
+def test_jobs_run_in_another_process_and_give_way(operator, study, service, connection, folder):
+    base = f"/api/studies/{study}"
+    slow = operator.post(f"{base}/cost", json={"voters": 40, "votes_each": 32})
+    while operator.get(f"{base}/jobs/{slow.json()['job']}").json()["state"] == "waiting":
+        time.sleep(0.02)
+    plan = {"attack": "promote", "item": "Oak", "liars": 3, "votes_each": 5, "seed": 2}
+    started = operator.post(f"{base}/red-team", json=plan)
+    assert operator.get(f"{base}/jobs/{slow.json()['job']}").json()["state"] == "waiting"
+    again = operator.post(f"{base}/red-team", json=plan)
+    assert again.json()["job"] == started.json()["job"]
+    job = finished(operator, study, started)
+    assert job["result"] == red_team(connection, folder, study, Plan("promote", "Oak", 3, 5, seed=2))
+    assert job["wanted"]["honest"] == 0
+    voter = next(iter(service.ledger.state.studies[study].voters))
+    effect = finished(operator, study, operator.post(f"{base}/voters/{voter}/effect", json={}))
+    assert effect["result"]["sentence"].startswith("Without voter 1, ")
+    listed = operator.get(f"{base}/jobs").json()["jobs"]
+    assert {each["kind"] for each in listed} == {"cost", "red-team", "effect"}
+    changed = operator.patch(base, json={"votes_per_voter": 1})
+    assert changed.status_code == 200
+    newest = operator.get(f"{base}/jobs").json()["jobs"][0]
+    assert (newest["kind"], newest["wanted"]["votes_each"]) == ("cost", 1)
+    assert operator.patch(base, json={"votes_per_voter": None}).status_code == 200
+    empty = operator.post("/api/studies", json={"question": "?", "items": [{"name": "a"}, {"name": "b"}]}).json()[
+        "study"
+    ]
+    failed = finished(operator, empty, operator.post(f"/api/studies/{empty}/red-team", json={"item": "a"}))
+    assert (failed["state"], failed["result"]) == ("failed", None)
+    assert failed["problem"] == "A red team needs at least 2 votes to start from."
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"item": "Oka"}, 404),
+        ({}, 422),
+        ({"attack": "inverters", "item": "Oak"}, 422),
+        ({"attack": "early flips"}, 422),
+        ({"item": "Oak", "liars": 0}, 422),
+        ({"item": "Oak", "liars": 500, "votes_each": 100}, 422),
+        ({"item": "Oak", "liars": 2.5}, 422),
+        ({"item": "Oak", "budget": 1}, 422),
+        ({"item": "Oak", "seed": -1}, 422),
+    ],
+    ids=str,
+)
+def test_a_wrong_red_team_is_refused(operator, study, body, status):
+    reply = operator.post(f"/api/studies/{study}/red-team", json=body)
+    assert reply.status_code == status
+    assert reply.headers["content-type"] == "application/problem+json"
+
+
+def test_jobs_are_for_operators_and_their_own_study(operator, study):
+    observer = operator.post(f"/api/studies/{study}/observers", json={}).json()["key"]
+    app = operator.app
+    for headers, status in (({}, 401), ({"Authorization": f"Bearer {observer}"}, 404)):
+        client = TestClient(app, headers=headers)
+        for path in ("red-team", "cost", "voters/x/effect"):
+            assert client.post(f"/api/studies/{study}/{path}", json={"item": "Oak"}).status_code == status
+        for path in ("jobs", "jobs/x"):
+            assert client.get(f"/api/studies/{study}/{path}").status_code == status
+    for path in ("voters/x/effect", "cost"):
+        assert operator.post(f"/api/studies/nothing/{path}", json={}).status_code == 404
+    assert operator.post(f"/api/studies/{study}/voters/x/effect", json={}).status_code == 404
+    assert operator.get(f"/api/studies/{study}/jobs/x").status_code == 404
+    operator.patch(f"/api/studies/{study}", json={"votes_per_voter": 5})
+    refused = operator.post(f"/api/studies/{study}/red-team", json={"item": "Oak", "votes_each": 6})
+    assert refused.status_code == 422
+    assert "allows 5" in refused.json()["detail"]
+    operator.patch(f"/api/studies/{study}", json={"votes_per_voter": None})
+
+
+def test_only_so_many_jobs_wait(folder, monkeypatch):
+    monkeypatch.setattr(jobs.Jobs, "_work", lambda _: None)  # none is ever done
+    queue = jobs.Jobs(folder, lambda _: None)
+    for number in range(10):
+        queue.start("study", "effect", {"voter": str(number)}, 1)
+    with pytest.raises(jobs.Problem, match="Too many jobs"):
+        queue.start("study", "effect", {"voter": "x"}, 1)
+    queue.close()
+
+
+def test_a_dead_process_is_replaced_and_an_idle_one_ends(folder, study, monkeypatch):
+    queue = jobs.Jobs(folder, lambda _: None)
+    wanted = {"voters": 0, "votes_each": 1, "reasons": []}
+
+    def run(position):
+        job = queue.start(study, "cost", wanted, position)
+        while job.state in {"waiting", "running"}:
+            time.sleep(0.02)
+        return job
+
+    monkeypatch.setattr(jobs, "_IDLE", 60.0)
+    assert run(1).state == "done"
+    monkeypatch.setattr(jobs, "_IDLE", 0.1)
+    queue._process.kill()
+    queue._process.wait()
+    assert run(2).state == "done"
+    for _ in range(200):
+        if queue._process is None:
+            break
+        time.sleep(0.05)
+    assert queue._process is None
+    queue.close()

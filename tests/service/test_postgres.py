@@ -1,0 +1,528 @@
+"""Several servers of one PostgreSQL database: one leads, the others forward, and one of them takes over."""
+
+import json
+import multiprocessing
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from urllib.parse import quote
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from fairduel.cli import main
+from fairduel.errors import BadInputError
+from fairduel.service import commands, maintenance
+from fairduel.service.api.app import Limits, create_app
+from fairduel.service.api.guard import RateLimit
+from fairduel.service.client import Client, UnreachableError
+from fairduel.service.local import serving
+from fairduel.service.locations import database, reading
+from fairduel.service.members import Member
+from fairduel.service.postgres import Leader, PostgresStore, Session
+from fairduel.service.problems import Problem
+from fairduel.service.standby import CALLER, Standby, _is_true, _request
+from fairduel.service.store import read_events
+from helpers.booth import Booth, Clock
+from helpers.clusters import PASSWORD, execute, new_database
+
+STUDY = {"question": "Which?", "items": [{"name": f"item {n}"} for n in range(6)]}
+
+
+@pytest.fixture
+def url(postgres):
+    return new_database(postgres)
+
+
+@pytest.fixture
+def booth(url):
+    booth = Booth(database(url), Clock(), {"repeat_pairs": True})
+    yield booth
+    booth.ledger.close()
+
+
+def wait_for(condition, seconds=20.0):
+    give_up = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    return found
+
+
+def depose(url):
+    """End the session of whoever leads, as PostgreSQL does if it hears nothing from them."""
+    name = re.search("search_path%3D(.+)", url)[1]
+    holder = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = "
+    assert execute(url, f"{holder} (hashtext('{name}')::bigint & 4294967295)::oid") == [(True,)]
+
+
+# ---------------------------------------------------------------------- one leader
+
+
+def test_a_leader_who_lost_the_lock_cannot_commit(url, booth):
+    duels = [duel["duel"] for duel in booth.ask(count=3)]
+    booth.answer(duels[0])
+    depose(url)
+    with pytest.raises(Problem) as refused:
+        booth.answer(duels[1], key="second")
+    assert (refused.value.status, refused.value.code) == (502, "unconfirmed")
+    for _ in range(3):  # it does not come back by itself: another server may lead by now
+        with pytest.raises(Problem):
+            booth.answer(duels[1], key="second")
+    assert booth.ledger.store.session.is_lost
+    successor = Booth.__new__(Booth)
+    successor.folder, successor.clock, successor.study, successor.voters = (
+        booth.folder,
+        Clock(),
+        booth.study,
+        booth.voters,
+    )
+    successor.open()
+    try:
+        assert successor.state.counts["voted"] == 1
+        assert successor.answer(duels[1], key="second")["counted"]
+        with pytest.raises(Problem):
+            booth.answer(duels[2])
+        assert successor.state.counts["voted"] == 2
+    finally:
+        successor.ledger.close()
+    assert maintenance.check(booth.folder).problems == ()
+
+
+def test_a_lost_answer_to_a_commit_is_not_called_a_failure(url, booth, monkeypatch):
+    """The events are on disk, but the connection ends before PostgreSQL says so."""
+    duel = booth.ask()[0]["duel"]
+    session = booth.ledger.store.session
+    commit = session.connection.commit
+
+    def commit_and_lose():
+        commit()
+        depose(url)
+        session.connection.execute(text("SELECT 1"))
+
+    monkeypatch.setattr(session.connection, "commit", commit_and_lose)
+    with pytest.raises(Problem) as refused:
+        booth.answer(duel)
+    assert refused.value.code == "unconfirmed"
+    monkeypatch.undo()
+    booth.restart()
+    assert booth.state.counts["voted"] == 1
+    assert booth.answer(duel)["counted"]  # the retry gets the reply
+    assert booth.state.counts["voted"] == 1
+
+
+def test_only_one_server_leads(url, booth):
+    with pytest.raises(BadInputError, match="another fairduel server leads"):
+        PostgresStore.alone(database(url))
+    with closing(Session(database(url))) as session:
+        assert not session.try_to_lead()
+        assert session.leader() == booth.ledger.store.leader
+        assert session.own_address() == "127.0.0.1"
+        booth.ledger.close()
+        assert wait_for(session.try_to_lead)
+    booth.open()
+    assert booth.ledger.store.leader.term == 2
+
+
+def test_a_silent_leader_is_disconnected(url, monkeypatch):
+    monkeypatch.setattr("fairduel.service.postgres.SILENCE_SECONDS", 0.3)
+    with closing(Session(database(url))) as silent, closing(Session(database(url))) as other:
+        assert silent.try_to_lead()
+        silent.limit_silence(silent.connection)
+        silent.connection.commit()
+        assert not other.try_to_lead()
+        assert wait_for(other.try_to_lead, 5.0)
+
+
+def test_learners_are_kept_in_the_database(booth, monkeypatch):
+    monkeypatch.setattr("fairduel.service.learner.SAVE_EVERY", 20)
+    booth.vote(20)
+    live = booth.state.learner.state()
+    booth.ledger.close()
+    folded = []
+    monkeypatch.setattr("fairduel.service.learner.Learner.fold", _counting(folded))
+    booth.open()
+    assert maintenance.same(booth.state.learner.state(), live)
+    assert folded[0].position > 20  # the events before are in the save
+    booth.run(lambda ledger: ledger.connection().execute(text("UPDATE learners SET content = 'damaged'")))
+    booth.restart()
+    assert maintenance.same(booth.state.learner.state(), live)
+
+
+def _counting(folded):
+    from fairduel.service.learner import Learner  # noqa: PLC0415
+
+    fold = Learner.fold
+
+    def count(learner, event, **settings):
+        folded.append(event)
+        fold(learner, event, **settings)
+
+    return count
+
+
+def test_erased_names_are_in_no_table(url, booth):
+    voter = booth.run(commands.invite, booth.study, ["Ada Lovelace"])[0]["voter"]
+    booth.run(commands.erase_personal, booth.study, voter)
+    booth.ledger.store.forget()
+    assert execute(url, "SELECT * FROM personal") == []
+    dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'personal'::regclass"
+    assert wait_for(lambda: execute(url, dead) == [(0,)])
+    assert maintenance.check(booth.folder).problems == ()
+
+
+# ---------------------------------------------------------------------- several servers
+
+
+@contextmanager
+def server(url, **limits):
+    """Run a server in this process; yields its address and what it knows."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def lead(service):
+            keys.append(service.ledger.run(commands.ensure_operator))
+            return create_app(service, limits=Limits(**limits))
+
+        keys = []
+        member = Member(database(url), "127.0.0.1", listener.getsockname()[1], lead)
+        with closing(member), serving(Standby(member), listener) as address:
+            member.keys = keys
+            yield address, member
+
+
+@pytest.fixture
+def pair(url):
+    """A leader and a standby: their addresses, the operator's headers, and how many watch each study."""
+    generous = RateLimit(1e9, 1e9)
+    with server(url, joins=RateLimit(0.01, 5.0), address=generous, voter=generous) as (first, leader):
+        assert leader.app is not None
+        with server(url) as (second, standby):
+            assert standby.app is None
+            yield first, second, {"Authorization": f"Bearer {leader.keys[0]}"}, leader.app.state.streams
+
+
+def test_a_standby_serves_what_the_leader_does(pair):
+    first, second, headers, _ = pair
+    created = httpx.post(f"{second}/api/studies", json=STUDY, headers=headers)
+    assert created.status_code == 201
+    study = created.json()["study"]
+    joined = httpx.post(f"{second}/api/studies/{study}/voters", json={})
+    cookie = joined.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert joined.headers["content-security-policy"] == httpx.get(first).headers["content-security-policy"]
+    assert len(joined.headers.get_list("date")) == 1
+    with Client(second).voter(study, joined.json()["key"]) as voter:
+        assert voter.answer(voter.ask().duels[0].duel, "left").counted
+    assert httpx.get(f"{first}/api/studies/{study}", headers=headers).json()["counts"]["votes"] == 1
+    export = httpx.get(f"{second}/api/studies/{study}/exports/votes.csv", headers=headers)
+    assert export.text.count("\n") == 2
+    for path in ("healthz", "readyz", "", "openapi.json"):
+        assert httpx.get(f"{second}/{path}").status_code == 200
+    missing = httpx.get(f"{second}/api/studies/none%2Fnone%00?x=%20", headers=headers)
+    assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
+    large = httpx.post(f"{second}/api/studies/{study}/voters", json={"name": "x" * 100_000})
+    assert (large.status_code, large.json()["code"]) == (413, "too-large")
+    assert httpx.delete(f"{second}/api/session").status_code == 204
+
+
+def test_changes_are_told_through_a_standby(pair):
+    _, second, headers, streams = pair
+    study = httpx.post(f"{second}/api/studies", json=STUDY, headers=headers).json()["study"]
+    positions = []
+    with httpx.stream("GET", f"{second}/api/studies/{study}/events", headers=headers, timeout=10) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                positions.append(json.loads(line[6:])["position"])
+                if positions[-1] > positions[0]:
+                    break
+                if len(positions) == 1:
+                    assert streams[study] == 1
+                    httpx.post(f"{second}/api/studies/{study}/voters", json={})
+    assert positions[-1] > positions[0]
+    wait_for(lambda: streams[study] == 0)  # who goes away from the standby is gone from the leader
+
+
+def test_a_callers_address_is_believed_only_from_another_server(pair):
+    """Joining is limited to 5 per address: callers of the standby share one, and nobody can claim another."""
+    first, second, headers, _ = pair
+    study = httpx.post(f"{second}/api/studies", json=STUDY, headers=headers).json()["study"]
+    join = partial(httpx.post, json={})
+    path = f"api/studies/{study}/voters"
+    claims = [{"X-Forwarded-For": f"10.0.0.{n}", "Forwarded": f"for=10.0.0.{n}"} for n in range(9)]
+    assert [join(f"{second}/{path}", headers=claim).status_code for claim in claims] == [201] * 5 + [429] * 4
+    with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
+        assert elsewhere.post(f"{second}/{path}", json={}).status_code == 201
+    for claim in (b"10.0.0.1 http " + b"0" * 64, b"10.0.0.1", b"", b"\xff \xff \xff"):
+        for address in (first, second):
+            refused = join(f"{address}/{path}", headers=[(CALLER, claim)])
+            assert (refused.status_code, refused.json()["code"]) == (503, "no-leader")
+            assert refused.headers["retry-after"] == "1"
+            assert refused.headers["x-frame-options"] == "DENY"
+
+
+def test_under_a_subpath_a_standby_asks_for_what_was_asked_for():
+    """Each server puts the subpath before what its proxy sends."""
+    scope = {"method": "GET", "scheme": "https", "root_path": "/polls", "client": ("10.0.0.1", 5)}
+    scope |= {"raw_path": b"/polls/vote/a%2Fb", "query_string": b"x=%20y", "headers": [(b"host", b"vote.example.org")]}
+    leader = Leader(1, "http://[::1]:8000", b"secret")
+    request = _request(leader, scope, None)
+    assert request.url == "http://[::1]:8000/vote/a%2Fb?x=%20y"
+    assert request.headers["host"] == "vote.example.org"
+    claim = request.headers[CALLER.decode()].encode()
+    assert claim.startswith(b"10.0.0.1 https ")
+    assert _is_true(claim, leader.secret)
+    assert not _is_true(claim, b"other")
+    assert not _is_true(claim.replace(b"https", b"http"), leader.secret)
+
+
+def test_a_standby_takes_over_when_the_leader_stops_or_is_deposed(url):
+    with server(url) as (second, later):
+        with server(url) as (first, member):
+            assert (later.app is None, member.app is None) == (False, True)
+            headers = {"Authorization": f"Bearer {later.keys[0]}"}
+            study = httpx.post(f"{first}/api/studies", json=STUDY, headers=headers).json()["study"]
+            watching = threading.Event()
+
+            def watch():
+                with httpx.stream("GET", f"{first}/api/studies/{study}/events", headers=headers, timeout=30) as stream:
+                    for _ in stream.iter_lines():
+                        watching.set()
+
+            thread = threading.Thread(target=watch)
+            thread.start()
+            assert watching.wait(10)
+            depose(url)
+            wait_for(lambda: later.app is None or later.leader.term > 1)
+            thread.join(10)  # the stream ends, so that pages watch the new leader
+            assert not thread.is_alive()
+            for address in (first, second):
+                with Client(address, later.keys[0]) as operator:
+                    assert operator.study(study).question == "Which?"
+            term = max(later.leader.term, member.leader.term)
+            assert term == 2
+        # the other one has stopped
+        wait_for(lambda: later.app is not None)
+        with Client(second, later.keys[0]) as operator:
+            assert operator.study(study).question == "Which?"
+
+
+def test_without_a_leader_clients_are_asked_to_come_back(url, monkeypatch):
+    with server(url) as (address, member):
+        monkeypatch.setattr(Session, "try_to_lead", lambda _: False)
+        depose(url)
+        wait_for(lambda: member.app is None)
+        refused = httpx.post(f"{address}/api/session", json={"key": "x"})
+        assert (refused.status_code, refused.json()["code"]) == (503, "no-leader")
+        assert httpx.get(f"{address}/healthz").status_code == 200
+        assert httpx.get(f"{address}/readyz").status_code == 503
+        monkeypatch.undo()
+        with Client(address, member.keys[0]) as operator:  # it waits
+            operator.create_study(**STUDY)
+
+
+# ---------------------------------------------------------------------- processes
+
+
+def _serve(url, pipe):
+    with server(url, joins=RateLimit(1e9, 1e9), voter=RateLimit(1e9, 1e9)) as (address, member):
+        pipe.send((address, member.keys))
+        threading.Event().wait()
+
+
+@pytest.fixture
+def start(url):
+    """Starts servers in processes of their own; returns each with its address and the new operator's key, if any."""
+    context, started = multiprocessing.get_context("fork"), []
+
+    def run():
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(url, theirs))
+        process.start()
+        started.append(process)
+        with ours, theirs:
+            return process, *ours.recv()
+
+    yield run
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def vote(address, study, acknowledged, stop):
+    """Vote until told to stop, whatever happens to other servers; note each receipt and its duel."""
+    with suppress(UnreachableError), Client(address) as client:
+        while not stop.is_set():
+            with client.join(study) as voter:
+                while not stop.is_set() and (duels := voter.ask().duels):
+                    acknowledged.append((voter.answer(duels[0].duel, "left").receipt, duels[0].duel))
+
+
+def test_votes_survive_a_paused_and_a_killed_leader(start, url):
+    """The leader is paused, loses its lock and wakes up; then its successor is killed. All of this under load."""
+    one, first, (key,) = start()
+    two, second, _ = start()
+    with Client(second, key) as operator:
+        study = operator.create_study(**STUDY).study
+    acknowledged, stop = {first: [], second: []}, threading.Event()
+    threads = [
+        threading.Thread(target=vote, args=(address, study, acknowledged[address], stop), daemon=True)
+        for address in (first, first, second, second)
+    ]
+    for thread in threads:
+        thread.start()
+
+    def seconds_until_votes(address):
+        began, before = time.monotonic(), len(acknowledged[address])
+        wait_for(lambda: len(acknowledged[address]) > before + 10)
+        return time.monotonic() - began
+
+    for address in (first, second):
+        seconds_until_votes(address)
+    os.kill(one.pid, signal.SIGSTOP)
+    depose(url)
+    assert seconds_until_votes(second) < 10.0
+    os.kill(one.pid, signal.SIGCONT)
+    seconds_until_votes(first)
+    two.kill()
+    assert seconds_until_votes(first) < 10.0
+    stop.set()
+    for thread in threads[:2]:  # the others still look for their server
+        thread.join()
+    where = database(url)
+    with reading(where) as connection:
+        log = {event.receipt: event for event in read_events(connection)}
+    answered = [event.body["duel"] for event in log.values() if event.kind == "answered"]
+    assert len(answered) == len(set(answered))
+    assert all(log[receipt].body["duel"] == duel for known in acknowledged.values() for receipt, duel in known)
+    assert maintenance.check(where).problems == ()
+    assert all(not each.problem for each in maintenance.replay(where))
+    with Client(first, key) as operator:
+        assert operator.study(study).counts.votes == len(answered)
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def run(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["fairduel", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert PASSWORD not in said.out + said.err
+    assert quote(PASSWORD) not in said.out + said.err
+    return ended.value.code, said
+
+
+def test_a_poll_in_a_database(url, monkeypatch, capsys):
+    command = [sys.executable, "-m", "fairduel", "poll", "tea", "milk", "--database", url, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        address, study = re.search(r"Voters: (http://\S+)/vote/(\S+)", process.stdout.readline()).groups()
+        with Client(address) as client, client.join(study) as voter:
+            receipt = voter.answer(voter.ask().duels[0].duel, "left").receipt
+        for words in (["poll", "tea", "milk"], ["serve", "--demo"], ["serve", "--new-key"]):
+            code, said = run(monkeypatch, capsys, *words, "--database", url, "--port", "0")
+            assert (code, "another fairduel server leads" in said.err) == (2, True)
+        code, said = run(monkeypatch, capsys, "store", "receipt", url, receipt)
+        assert (code, "left" in said.out) == (0, True)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said = "".join(process.communicate())
+    assert process.returncode == 143
+    assert PASSWORD not in said
+
+
+def test_a_store_moves_between_a_folder_and_a_database(url, booth, tmp_path, monkeypatch, capsys, postgres):
+    booth.vote(10)
+    ranked = booth.state.learner.state()
+    code, said = run(monkeypatch, capsys, "store", "check", url, "--json")
+    head = json.loads(said.out)["head"]
+    assert code == 0
+    code, said = run(monkeypatch, capsys, "store", "backup", url, tmp_path / "backup")
+    assert (code, head in said.out) == (0, True)
+    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", url)
+    assert (code, "another fairduel server leads" in said.err) == (2, True)
+    booth.ledger.close()
+    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", url)
+    assert (code, "is not empty" in said.err) == (2, True)
+    other = new_database(postgres)
+    code, said = run(monkeypatch, capsys, "store", "check", other)
+    assert (code, "has no fairduel store" in said.err) == (2, True)
+    code, said = run(monkeypatch, capsys, "store", "restore", tmp_path / "backup", other)
+    assert (code, head in said.out) == (0, True)
+    code, said = run(monkeypatch, capsys, "store", "replay", other)
+    assert (code, "same state" in said.out) == (0, True)
+    for where in (tmp_path / "backup", database(other)):
+        booth.folder = where
+        booth.open()
+        assert maintenance.same(booth.state.learner.state(), ranked)
+        booth.ledger.close()
+    booth.open()
+    execute(other, "UPDATE events SET at = at + 1 WHERE position = 3")
+    code, said = run(monkeypatch, capsys, "store", "check", other)
+    assert (code, "is damaged" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda url: url.replace(quote(PASSWORD), "wrong"), "password authentication failed"),
+        (lambda url: url.replace("127.0.0.1", "nowhere.invalid"), "nowhere.invalid"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "Connection refused"),
+        (lambda url: url.replace("/postgres?", "/nothing?"), 'database "nothing" does not exist'),
+        (lambda url: f"{url}&wrong=1", "wrong"),
+        (lambda url: url.replace("postgresql:", "mysql:"), "looks like postgresql://"),
+        (lambda url: re.sub(r":\d+/", ":port/", url), "looks like postgresql://"),
+        (lambda url: f"{url}%20-cdefault_transaction_read_only%3Don", "is read-only"),
+    ],
+)
+def test_a_wrong_database_is_one_sentence(url, monkeypatch, capsys, change, problem):
+    for words in (["serve", "--port", "0", "--database"], ["store", "check"]):
+        if problem == "is read-only" and words[0] == "store":
+            continue
+        code, said = run(monkeypatch, capsys, *words, change(url))
+        assert code == 2
+        assert problem in said.err
+        assert "Traceback" not in said.err
+        assert "wrong@" not in said.err
+
+
+def test_a_folder_and_a_database_exclude_each_other(url, tmp_path, monkeypatch, capsys):
+    code, said = run(monkeypatch, capsys, "serve", "--database", url, "--folder", tmp_path)
+    assert (code, "--folder or --database, not both" in said.err) == (2, True)
+
+
+def test_a_database_of_a_newer_version_is_refused(url, booth, monkeypatch, capsys):
+    execute(url, "UPDATE alembic_version SET version_num = '9999'")
+    code, said = run(monkeypatch, capsys, "serve", "--database", url, "--port", "0")
+    assert (code, "newer fairduel" in said.err) == (2, True)
+    code, said = run(monkeypatch, capsys, "store", "check", url)
+    assert (code, "newer fairduel" in said.err) == (2, True)
+    assert booth.ask()  # the leader goes on
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_database_that_could_lose_votes_is_refused(url, setting):
+    execute(url, f"ALTER SYSTEM SET {setting} = off")
+    try:
+        execute(url, "SELECT pg_reload_conf()")
+        wait_for(lambda: execute(url, f"SHOW {setting}") == [("off",)])
+        with pytest.raises(BadInputError, match=f"has {setting} = off, so a crash could lose votes"):
+            Session(database(url))
+    finally:
+        execute(url, f"ALTER SYSTEM RESET {setting}")
+        execute(url, "SELECT pg_reload_conf()")
+        wait_for(lambda: execute(url, f"SHOW {setting}") == [("on",)])
+
+
+def test_commits_wait_for_the_disk_even_if_the_database_would_not(url):
+    with closing(Session(database(f"{url}%20-csynchronous_commit%3Doff"))) as session:
+        assert session.connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
