@@ -96,7 +96,7 @@ def sceptic() -> Experiment:
             "told C. Everything that a form does not change keeps Sceptic's constants, except the radius.",
             "Sceptic's constants were chosen for the complete agent, which favours it. Each other form is judged at "
             "the best of three radii, chosen on these same runs, which favours the form.",
-            "'All votes trusted alike': the first vote counts as much as the last. 'Prior of RCDB': λ = 1/B² in place of 320/(dB²). 'Pair of RCDB': "
-            "(x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
+            "'All votes trusted alike': the first vote counts as much as the last. 'Prior of RCDB': λ = 1/B² in place "
+            "of 320/(dB²). 'Pair of RCDB': (x_a + x_b)ᵀθ + β‖x_a − x_b‖ in place of information per squared regret.",
         ],
     )
