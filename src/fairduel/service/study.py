@@ -260,9 +260,9 @@ def new_agent(
     if set(settings) & set(fixed):
         raise BadInputError(f"the study sets {', '.join(sorted(fixed))} of its agent itself.")
     if name == "sceptic":  # the log of an older study must lead to the same duels
-        bound = settings.get("norm_bound")
-        is_given = isinstance(bound, (int, float)) and bound > 0
-        settings = earlier_settings(bound if is_given else math.sqrt(items)) | settings
+        given = settings.get("norm_bound")
+        bound = given if isinstance(given, (int, float)) and given > 0 else math.sqrt(items)
+        settings = earlier_settings(bound) | settings
     agent = make("agent", usable[name], settings, fixed)
     agent.ask(np.eye(2, dimension or items))  # some settings only fail when they are used
     return make("agent", usable[name], settings, fixed)
