@@ -166,7 +166,7 @@ def test_at_most_one_honest_vote_in_eight_is_doubted_if_the_estimate_is_right_an
 
 
 def test_doubt_saves_most_of_the_regret_of_an_attack_that_starts_before_it_settles():
-    """Tuning seeds; measured on 40 others: 437 against 2,605, RCDB told C 1,101."""
+    """Tuning seeds; measured on seeds 100 to 139: 419 against 2,527."""
 
     def regret(**settings):
         cell = Cell("sceptic", "adversarial", 45, 2000, attack_settings={"start": 500}, agent_settings=settings)
@@ -187,9 +187,9 @@ def test_people_are_asked_pairs_that_lies_at_the_told_rate_cannot_reverse():
             attack_settings={"every": 10},
             agent_settings={"self_duels": False, **settings},
         )
-        return np.mean([cell.run(seed).advice.is_best for seed in range(1_000_000, 1_000_030)])
+        return np.mean([cell.run(seed).advice.is_best for seed in range(1_000_000, 1_000_100)])
 
-    assert right() >= right(allowance=0.002) + 0.2
+    assert right() >= right(allowance=0.002) + 0.12  # about 0.3 is expected, with a standard error of 0.06
 
 
 def test_the_allowance_is_for_people_and_a_told_number_of_lies():
