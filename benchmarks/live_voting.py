@@ -1,9 +1,9 @@
 """Load on ``fairduel serve``, measured from this process over loopback.
 
-``python -m benchmarks.live_voting [NAME …] [--short]`` measures ``load``, ``duels``, ``memory``, ``recovery`` and
-``overload``, all by default, and prints one table; ``--short`` takes a tenth of the votes and of the time. Each client
-is one voter with a connection of its own; a request carries an answer and brings the next duel. Every acknowledged vote
-is afterwards looked up in the log.
+``python -m benchmarks.live_voting [NAME …] [--short] [--database URL]`` measures ``load``, ``duels``, ``memory``,
+``recovery`` and ``overload``, all by default, with SQLite or an empty PostgreSQL database, and prints one table;
+``--short`` takes a tenth of the votes and of the time. Each client is one voter with a connection of its own; a request
+carries an answer and brings the next duel. Every acknowledged vote is afterwards looked up in the log.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from fairduel.cli import main, serving
 from fairduel.service.api.guard import RateLimit
 free = RateLimit(1e9, 1e9)
 serving.Limits = functools.partial(serving.Limits, address=free, joins=free, voter=free)
-sys.argv = ["fairduel", "serve", "--port", "0", "--new-key", "--folder", sys.argv[1]]
+sys.argv = ["fairduel", "serve", "--port", "0", "--new-key", *sys.argv[1:]]
 main()
 """  # as people run it, but without limits per address and per voter: all of them are on this machine
 CLIENTS = 32
@@ -54,9 +54,11 @@ class Row:
 class Server:
     """A server in another process."""
 
-    def __init__(self, folder):
+    def __init__(self, where):
         self.began = time.perf_counter()
-        command = [sys.executable, "-c", SERVER, str(folder)]
+        is_folder = isinstance(where, Path)
+        store = ["--folder", str(where)] if is_folder else ["--database", where.render_as_string(hide_password=False)]
+        command = [sys.executable, "-c", SERVER, *store]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         found = re.search(r"(http://127.0.0.1:(\d+)/)#(\S+)", self.process.stdout.readline())
         self.url, self.port, self.key = found[1], int(found[2]), found[3]
@@ -195,26 +197,28 @@ def load(server, study=None, *, clients=CLIENTS, seconds=None, votes=None, pause
     return asyncio.run(run())
 
 
-def check_durable(folder, *tallies):
+def check_durable(where, *tallies):
     """Every acknowledged vote is in the log, once."""
     from fairduel.service import maintenance  # noqa: PLC0415  # only this file needs the serve extra
 
-    with maintenance.reading(folder) as connection:
+    with maintenance.reading(where) as connection:
         known = {event.receipt for event in maintenance.read_events(connection)}
     receipts = [receipt for tally in tallies for receipt in tally.receipts]
     assert set(receipts) <= known
     assert len(set(receipts)) == len(receipts)
 
 
-def fill(folder, votes, count, features):
+def fill(where, votes, count, features):
     """Make a store with votes, in this process; return the study's id."""
     from fairduel.service import commands, voting  # noqa: PLC0415
     from fairduel.service.keys import Holder  # noqa: PLC0415
     from fairduel.service.ledger import Ledger  # noqa: PLC0415
+    from fairduel.service.postgres import PostgresStore  # noqa: PLC0415
     from fairduel.service.study import NewStudy  # noqa: PLC0415
 
     about = NewStudy(question="Which?", items=items_of(count, features), repeat_pairs=True)
-    ledger, rng = Ledger(folder, sweep=voting.sweep), np.random.default_rng(0)
+    store = where if isinstance(where, Path) else PostgresStore.alone(where)
+    ledger, rng = Ledger(store, sweep=voting.sweep), np.random.default_rng(0)
     study = ledger.run(lambda ledger: commands.create_study(ledger, about)).study
     voters = [Holder("voter", study, ledger.run(lambda it: voting.join(it, study, None, None))[0]) for _ in range(16)]
     replies = [ledger.run(lambda it, voter=voter: voting.ask(it, voter, 1)) for voter in voters]
@@ -229,14 +233,14 @@ def fill(folder, votes, count, features):
     return study
 
 
-def measure_load(folder, scale):
+def measure_load(where, scale):
     """Durable votes per second, and how long one takes."""
-    with Server(folder) as server:
+    with Server(where) as server:
         _, study = load(server, seconds=3)  # the start, and the analysis of few votes, are not measured
         cpu, seconds = server.cpu_seconds, max(3, 20 * scale)
         tally, _ = load(server, study, seconds=seconds)
         cpu = server.cpu_seconds - cpu
-    check_durable(folder, tally)
+    check_durable(where, tally)
     p50, p99 = tally.quantiles()
     yield Row(f"durable votes per second, {CLIENTS} clients", len(tally.receipts) / seconds, "/s", 1000, is_rate=True)
     yield Row("vote and next duel, median", p50, "ms")
@@ -244,60 +248,60 @@ def measure_load(folder, scale):
     yield Row("the server's CPU time per vote", 1000 * cpu / len(tally.receipts), "ms", 1)
 
 
-def measure_duels(folder, scale):
+def measure_duels(where, scale):
     """How long the next duel of many items takes after many votes."""
     from fairduel.service.study import Item  # noqa: PLC0415
 
     features, votes = FEATURES if "features" in Item.model_fields else 0, int(100_000 * scale)
-    study = fill(folder, votes, MANY, features)
-    with Server(folder) as server:
+    study = fill(where, votes, MANY, features)
+    with Server(where) as server:
         for clients in (1, 8):
             tally, _ = load(server, study, clients=clients, seconds=max(3, 20 * scale))
             what = f"{MANY:,} items, {f'd = {features}' if features else 'no features'}, {votes:,} votes"
             yield Row(f"next duel, p99; {what}, {clients} at once", tally.quantiles()[1], "ms", 50)
 
 
-def measure_memory(folder, scale):
+def measure_memory(where, scale):
     """Whether memory grows with votes."""
     votes = int(200_000 * scale)
-    with Server(folder) as server:
+    with Server(where) as server:
         first, study = load(server, votes=votes // 10)
         before = server.megabytes
         rest, _ = load(server, study, votes=votes - votes // 10)
         after = server.megabytes
-    check_durable(folder, first, rest)
+    check_durable(where, first, rest)
     yield Row(f"memory after {votes // 10:,} votes", before, "MB")
     yield Row(f"memory after {votes:,} votes", after, "MB", 1.1 * before)
 
 
-def measure_recovery(folder, scale):
+def measure_recovery(where, scale):
     """How long a killed server takes to be ready again, from its start, without losing a vote."""
     votes = int(100_000 * scale)
-    study, tallies, times, cpu = fill(folder, votes, FEW, 0), [], [], []
-    server = Server(folder)
+    study, tallies, times, cpu = fill(where, votes, FEW, 0), [], [], []
+    server = Server(where)
     for _ in range(3):
         tally, _ = load(server, study, seconds=2)
         server.process.kill()
         server.process.wait()
-        server = Server(folder)
+        server = Server(where)
         tallies.append(tally)
         times.append(server.seconds_to_ready)
         cpu.append(server.cpu_to_ready)
     with server:
         pass
-    check_durable(folder, *tallies)
+    check_durable(where, *tallies)
     yield Row(f"ready after SIGKILL at {votes:,} votes, slowest of {len(times)}", max(times), "s", 2)
     yield Row("CPU time of that", max(cpu), "s")
 
 
-def measure_overload(folder, scale):
+def measure_overload(where, scale):
     """What happens with ten times as many clients, none of whom waits as long as it is told."""
-    with Server(folder) as server:
+    with Server(where) as server:
         _, study = load(server, seconds=3)
         before, seconds = server.megabytes, max(5, 60 * scale)
         tally, _ = load(server, study, clients=10 * CLIENTS, seconds=seconds, pause=0.05)
         after = server.megabytes
-    check_durable(folder, tally)
+    check_durable(where, tally)
     what = f"{10 * CLIENTS} clients for {seconds:.0f} s"
     yield Row(f"{what}: accepted votes per second", len(tally.receipts) / seconds, "/s")
     yield Row(f"{what}: refusals per second", tally.refused / seconds, "/s")
@@ -338,11 +342,18 @@ def shown(rows):
     return table
 
 
+def _where(database, folder):
+    from fairduel.service.locations import location  # noqa: PLC0415
+
+    return location(database or folder)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURES))
     parser.add_argument("--short", action="store_true", help="a tenth of the votes and of the time")
     parser.add_argument("--folder", type=Path, help="where to make temporary stores, to choose the disk")
+    parser.add_argument("--database", metavar="URL", help="an empty PostgreSQL database to use instead of SQLite")
     given = parser.parse_args()
     unknown = set(given.names) - set(MEASURES)
     if unknown:
@@ -351,7 +362,7 @@ def main():
     for name in given.names or MEASURES:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             sync = sync_milliseconds(folder)
-            rows += MEASURES[name](Path(folder), 0.1 if given.short else 1.0)
+            rows += MEASURES[name](_where(given.database, folder), 0.1 if given.short else 1.0)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(shown(rows))
     load_average = f"{before:.1f} before, {os.getloadavg()[0]:.1f} after"

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import settings
 from scipy import optimize, special, stats
 
-from helpers.clusters import cluster
-
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True, database=None)
 settings.register_profile("search", deadline=None, max_examples=2000, database=None)
 settings.load_profile("suite")
@@ -76,6 +74,8 @@ def browser():
 @pytest.fixture(scope="session")
 def postgres():
     """The address of a PostgreSQL that runs while tests need it."""
+    from helpers.clusters import cluster  # noqa: PLC0415  # needs the serve extra
+
     with cluster() as url:
         yield url
 

@@ -64,6 +64,6 @@ def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(vot
 
 
 def test_a_server_starts_without_what_only_analyses_need():
-    slow = "{'matplotlib', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
+    slow = "{'httpx', 'matplotlib', 'PIL', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
     code = f"import sys, fairduel.cli.live, fairduel.cli.serving; print(sorted({slow} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

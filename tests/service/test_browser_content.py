@@ -122,7 +122,7 @@ def test_an_operator_makes_studies_from_files_renames_copies_and_imports(server,
         page.set_input_files("#import", tmp_path / "votes.csv")
         page.click("text=Import")
         page.locator("dt", has_text="Imported votes").wait_for()
-        page.get_by_text("Ann (imported)").wait_for()
+        page.get_by_text("Ann (voter 1) (imported)").wait_for()
         page.set_input_files("#import", tmp_path / "votes.csv")
         page.get_by_role("button", name="Import").click()
         page.get_by_text("already in the study").wait_for()

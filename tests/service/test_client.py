@@ -45,6 +45,18 @@ def impatient(monkeypatch):
     monkeypatch.setattr("fairduel.service.client._LONGEST_PAUSE", 0.01)
 
 
+def test_a_copy_has_the_votes_if_they_are_wanted(server):
+    with Client(*server) as client:
+        study = client.create_study(question="Which?", items=ITEMS, format="markdown").study
+        with client.join(study) as voter:
+            voter.answer(voter.ask().duels[0].duel, "left")
+        copies = [client.clone(study, votes=votes, title="Again") for votes in (False, True)]
+        assert [(copy.title, copy.format, copy.counts.imported) for copy in copies] == [
+            ("Again", "markdown", 0),
+            ("Again", "markdown", 1),
+        ]
+
+
 @torture(9, "10 % of requests and 30 % of replies are lost; the client retries", small=30, full=2001, unit="votes")
 @pytest.mark.usefixtures("impatient")
 def test_with_many_answers_lost_every_vote_counts_once(trial, server):

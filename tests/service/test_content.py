@@ -3,6 +3,7 @@
 import io
 import random
 import re
+import time
 from contextlib import closing
 
 import numpy as np
@@ -74,6 +75,22 @@ def test_markdown_is_readable():
     assert '<h3 class="level1">Title</h3>' in html
     assert "home (https://x.example/?a=1&amp;b=2) https://y.example/</p>" in html
     assert "<ol>\n<li>one</li>" in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "|a" * 100 + "\n" + "|-" * 100 + "\n" + "|\n" * 9500,  # a million cells
+        "![" * 10_000,
+        ">" * 20_000,
+        "*a **a " * 2800,
+    ],
+    ids=["table", "image", "quote", "emphasis"],
+)
+def test_no_text_takes_long(text):
+    began = time.process_time()
+    assert len(rendered(text[:20_000])) < 200_000
+    assert time.process_time() - began < 1.5
 
 
 @pytest.mark.parametrize("media_type", sounds.FILES)

@@ -168,3 +168,22 @@ def test_too_much_at_once_is_refused_and_the_rest_is_done(booth, monkeypatch):
     gate.set()
     assert busy.result()
     assert len({future.result() for future in queued}) == 1
+
+
+def test_when_many_wait_for_long_new_requests_are_refused_until_it_is_over(booth):
+    """More commands than one commit takes wait behind a slow one; the server's own commands are never refused."""
+    slow = booth.ledger.submit(lambda _: time.sleep(0.2))
+    while booth.ledger._queue.qsize():
+        time.sleep(0.001)  # until it is being run
+    gate = threading.Event()
+    queued = [booth.ledger.submit(lambda _: gate.wait(5)) for _ in range(300)]
+    slow.result()
+    while booth.ledger._queue.qsize() == 300:
+        time.sleep(0.001)  # until the next batch has begun, whose first command waited for 0.2 s
+    with pytest.raises(Problem) as refused:
+        booth.ledger.submit(lambda _: None)
+    assert (refused.value.status, refused.value.code, refused.value.retry_after) == (503, "overloaded", 1)
+    gate.set()
+    assert booth.run(lambda ledger: ledger.state.position) > 0
+    assert all(future.result() for future in queued)
+    assert booth.ledger.submit(lambda _: 1).result() == 1

@@ -6,6 +6,7 @@ from scipy import special
 
 from fairduel.service import demo
 from fairduel.service.analysis import activity, analyse, balance
+from fairduel.service.api import replies
 from fairduel.service.service import Service, subject
 
 
@@ -15,20 +16,20 @@ def test_a_fifth_of_liars_does_not_change_who_is_first(tmp_path, monkeypatch, se
     service = Service(tmp_path)
     simulated = demo.Demo(service, seed)
     try:
-        for _ in range(400):
+        for _ in range(450):
             simulated.vote()
         about, position = service.ledger.run(lambda ledger: (subject(ledger, simulated.study), ledger.state.position))
         with service.ledger.store.engine.connect() as connection:
             found = analyse(connection, about, position)
+        rows = service.ledger.run(lambda ledger: replies.voters(ledger, simulated.study, found))
     finally:
         simulated.close()
         service.close()
-    assert found.votes == 400
     assert found.results["ranking"][0]["item"] == "Rowan"
-    assert found.results["ranking"][-1]["item"] != "Rowan"
-    liars = set(list(about.labels)[:4])
-    flagged = {voter for voter, row in found.evidence.items() if row["flagged"]}
-    assert flagged <= liars
+    assert not any(row["flagged"] for row in found.evidence.values())  # so few votes on Maple could be a taste
+    doubted = [row["name"] for row in rows if not row["learned"]]
+    assert len(doubted) >= 2
+    assert all(name.startswith("liar") for name in doubted)
 
 
 def test_the_balance_alarm_is_rarely_false_however_often_one_looks():

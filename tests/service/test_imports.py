@@ -15,7 +15,7 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, exports, imports, maintenance, schema, voting
+from fairduel.service import commands, exports, imports, maintenance, red_team, schema, voting
 from fairduel.service.analysis import Analysis, analyse, recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
@@ -178,7 +178,9 @@ def test_known_answers_and_language_models_stay_what_they_are(service, tmp_path)
         assert again.learner.agent.asked - len(again.gold.answers) == sum(
             not again.is_apart(again.voters[row.voter]) for row in duels(service, again)
         )
-        assert ranking(service, again.study) == ranking(service, study)
+        (votes, rows_now), (old_votes, old_rows) = ranking(service, again.study), ranking(service, study)
+        assert votes == old_votes
+        assert [row[:2] for row in rows_now] == [row[:2] for row in old_rows]  # intervals depend on who voted first
     assert copy.gold == service.ledger.state.studies[study].gold
     counted = rows.filter(pl.col("weight") == 1.0)
     assert len(counted) == len(ranking(service, study)[0])
@@ -232,6 +234,25 @@ def test_an_import_needs_an_operator_a_type_and_a_known_ending(operator):
     assert operator.post(f"{path}?name=Votes.CSV", content=FOREIGN, headers=file).json()["counts"]["imported"] == 2
     rows = operator.get(f"/api/studies/{made}/voters").json()["voters"]
     assert {row["name"] for row in rows} == {"Ann", "Bob"}
+
+
+def test_votes_without_voters_or_sides(service, tmp_path):
+    """Every vote of an unknown voter is someone's own, and a winner that was always named first gets a random side."""
+    path = tmp_path / "games.csv"
+    path.write_text("winner,loser\n" + "01,tea\n" * 40)
+    about = NewStudy.model_validate(ABOUT)
+    study, _ = run(service, imports.create_with_votes, about, imports.read_import(path, about))
+    rows = duels(service, study)
+    assert len({row.voter for row in rows}) == len(study.voters) == 40
+    winners = {(row.first if (row.answer == "left") == row.first_is_left else row.second) for row in rows}
+    assert winners == {NAMES.index("01")}
+    assert 5 < sum(row.answer == "left" for row in rows) < 35
+    about = run(service, subject, study.study)
+    with service.ledger.store.engine.connect() as connection:
+        found = analyse(connection, about, 0)
+        assert red_team._gap(recorded_votes(connection, about)) == 1.0
+    assert found.results["activity"] == []  # nobody knows when they were cast
+    assert {row["seconds_per_vote"] for row in found.evidence.values()} <= {None}
 
 
 def test_a_context_without_an_answer_is_refused(tmp_path):

@@ -36,7 +36,7 @@ class Voter:
 
     def __init__(self, port, study, key, seed):
         self.link, self.path, self.rng = Link(port, key), f"/api/studies/{study}/duels", random.Random(seed)
-        self.acknowledged = []
+        self.acknowledged, self.pause = [], 0.0  # seconds between two votes
 
     async def vote(self, stop):
         _, asked = await self.link.insist("POST", self.path, {"count": 1})
@@ -47,6 +47,7 @@ class Voter:
             status, asked = await self.link.insist("POST", path, body, Idempotency_Key=key)
             assert (status, asked.get("counted")) == (200, True), asked
             self.acknowledged.append((asked["receipt"], duel))
+            await asyncio.sleep(self.pause)
         self.link.close()
 
 
@@ -195,6 +196,8 @@ def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path
     server = launcher.start(booth.folder)
     server.wait()
     voters = [Voter(server.port, booth.study, key, seed) for seed, key in enumerate(keys)]
+    for voter in voters:
+        voter.pause = 0.1  # so that checking the copies takes a minute at most
 
     def copies():
         for number in range(trial.size):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -34,8 +34,10 @@ from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
 from fairduel.report.text_table import TextTable
-from fairduel.simulation import Cell, compile_agents, versions
 from fairduel.text import printable
+
+if TYPE_CHECKING:
+    from fairduel.simulation import Cell
 
 console = Console()
 notices = Console(stderr=True)
@@ -82,6 +84,8 @@ def typed_command() -> str:
 
 def record(**found: Any) -> Record:
     """Return the findings with the command and the versions that made them; NaN and infinity become null."""
+    from fairduel.simulation import versions  # noqa: PLC0415  # slow: a server should be ready soon
+
     plain: Record = _finite({"command": typed_command(), "versions": versions(), **found})
     return plain
 
@@ -120,7 +124,7 @@ def warn(sentence: str) -> None:
     _say(Console(stderr=True), sentence)
 
 
-def notify_assumptions(cells: Iterable[Cell]) -> None:
+def notify_assumptions(cells: Iterable["Cell"]) -> None:
     """Say on stderr what agents take for granted, such as a flip budget that they are not told."""
     for sentence in dict.fromkeys(sentence for cell in cells for sentence in cell.assumptions):
         notify(sentence)
@@ -218,8 +222,10 @@ def fits(table: TextTable, text: Collection[str]) -> bool:
     return not console.is_terminal or not _layout(table, console.width, text, table.columns)[1]
 
 
-def compile_first(cells: Iterable[Cell]) -> None:
+def compile_first(cells: Iterable["Cell"]) -> None:
     """Compile the agents before workers start, so that they find the code on disk."""
+    from fairduel.simulation import compile_agents  # noqa: PLC0415  # as above
+
     began = time.monotonic()
     with notices.status("Preparing (compiles on first use) …"):
         compile_agents(cells)

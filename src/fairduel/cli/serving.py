@@ -20,7 +20,6 @@ from fairduel.service.logs import log_to
 from fairduel.service.members import App, Member
 from fairduel.service.postgres import Leader
 from fairduel.service.service import Service, tune_process
-from fairduel.service.standby import Standby
 
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
 
@@ -117,6 +116,8 @@ def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Service | Member]
         except BaseException:
             service.close()
             raise
+    from fairduel.service.standby import Standby  # noqa: PLC0415  # slow, and only a database needs it
+
     member = Member(place.store, place.address, port, lead)
     if member.app is None:
         try:

@@ -13,7 +13,7 @@ disk (:mod:`~fairduel.service.ledger`). Times are recorded but decide no order.
 
 **Two learners.** An agent chooses the next duel (:mod:`~fairduel.service.learner`): a fold of the log, saved now and
 then, so that a restart reads the last save and the rest of the log. The results that people see come from the model of
-recorded votes instead, off the request path (:mod:`~fairduel.service.analysis`).
+recorded votes instead, in another process (:mod:`~fairduel.service.analyst`).
 
 **What counts.** A duel counts at most once, by its first answer before its deadline. A voter's last vote can be undone
 for a minute, and the agent learns it when that is over or the voter has answered another duel. Late, repeated and

@@ -92,7 +92,8 @@ class CountedVote(NamedTuple):
     second: int
     first_is_left: bool
     answer: str
-    answered_at: float
+    answered_at: float | None
+    """None for an imported vote of an unknown time."""
 
 
 def recorded_votes(
@@ -181,9 +182,10 @@ def activity(times: "np.ndarray[Any, np.dtype[np.float64]]") -> list[Json]:
     >>> [bar["votes"] for bar in activity(np.array([0.0, 0.5, 2.0]))]
     [2, 0, 1]
     """
+    times = times[np.isfinite(times)]  # when imported votes were cast may be unknown, or earlier than those before them
     if len(times) == 0:
         return []
-    first = float(times.min())  # imported votes may be older than those before them
+    first = float(times.min())
     span = float(times.max()) - first
     width = next((width for width in _WIDTHS if span / width < _MOST_BARS), math.ceil(span / _MOST_BARS))
     begin = math.floor(first / width)

@@ -4,20 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, select
 
 from fairduel.service import schema
-from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.words import counted_noun, listed, shortened
 
 _LATELY = 50  # duels
+IMPORT_KEY = "import-"
+"""How the idempotency keys of imported votes begin."""
 _MOST_SHOWN, _MOST_NAMED = 8, 3  # pairs
 Json = dict[str, Any]
 
 
 def asking(connection: Connection, study: str, items: Sequence[str], ranking: Ranking | None) -> Json:
-    """Describe the pairs of the last duels.
+    """Describe the pairs of the last duels that the agent chose.
 
     Args:
         connection: Where to read duels.
@@ -29,9 +30,13 @@ def asking(connection: Connection, study: str, items: Sequence[str], ranking: Ra
         JSON values: ``lately`` (how many duels), ``pairs`` (the most frequent, each with its ``duels`` and whether its
         order is ``settled``; null if unknown) and ``sentences``.
     """
-    duels = schema.duels.c
+    duels, answers = schema.duels.c, schema.answers.c
+    imported = exists().where(answers.duel == duels.duel, answers.key.startswith(IMPORT_KEY))
     query = select(duels.first, duels.second).where(
-        duels.study == study, duels.repeats.is_(None), duels.weight != GOLD_WEIGHT
+        duels.study == study,
+        duels.repeats.is_(None),
+        duels.weight > 0.0,  # neither gold duels nor those of language models that are kept apart
+        ~imported,
     )
     rows = connection.execute(query.order_by(duels.issued.desc()).limit(_LATELY)).all()
     pairs = Counter(tuple(sorted((items[row.first], items[row.second]))) for row in rows)

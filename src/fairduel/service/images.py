@@ -4,8 +4,6 @@ import hashlib
 import io
 from typing import NamedTuple
 
-from PIL import Image, ImageOps, UnidentifiedImageError
-
 from fairduel.service.problems import Problem
 
 MOST_BYTES = 10_000_000
@@ -31,6 +29,8 @@ def encode_again(content: bytes) -> Stored:
     Raises:
         Problem: It is not an image that can be decoded, or has too many pixels.
     """
+    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415  # slow: a server should be ready soon
+
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as opened:
             if opened.width * opened.height > _MOST_PIXELS:

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from sqlalchemy import select
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.service import schema
+from fairduel.service.asking import IMPORT_KEY
 from fairduel.service.commands import MOST_VOTERS, change_item, create_study, find_study
 from fairduel.service.gold import GOLD_WEIGHT
 from fairduel.service.keys import first_is_left, new_id
@@ -230,7 +231,7 @@ def import_votes(ledger: Ledger, study: str, imported: Import) -> tuple[StudySta
         if name in imported.set_aside:
             ledger.append(Kind.VOTER_CHANGED, study, {"voter": voter, "set_aside": True})
     for number, vote in enumerate(votes):
-        _record(ledger, found, ids[vote.voter], vote, f"import-{number}", sides_known=imported.sides_known)
+        _record(ledger, found, ids[vote.voter], vote, f"{IMPORT_KEY}{number}", sides_known=imported.sides_known)
     ledger.append(Kind.IMPORTED, study, {"digest": digest, "votes": len(votes), "voters": len(names)})
     return found, bool(imported.set_aside)
 
@@ -268,7 +269,6 @@ def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: 
     here = study.voters[voter]
     winner = here.open[duel].winner(answer)
     progress = {"answered": here.votes + 1, "votes": here.votes + 1, "of": None, "done": False}
-    told: Mapping[str, Any] = {} if vote.cast_at is None else {"cast_at": vote.cast_at}
     ledger.append(
         Kind.ANSWERED,
         study.study,
@@ -282,7 +282,7 @@ def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: 
             "settles": None,
             "final": True,
             "progress": progress,
-            **told,
+            "cast_at": vote.cast_at,
         },
     )
 

@@ -1,6 +1,6 @@
 """Markdown as safe HTML: no scripts, styles, links, forms or anything that a browser fetches."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ _TAGS = {"p", "br", "hr", "h3", "ul", "ol", "li", "blockquote", "pre", "code", "
 _TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
 _LEVELS = {f"level{number}" for number in range(1, 7)}
 _KEPT = 2000  # texts
+_MOST_CELLS = 20_000  # of tables that are shown as such
 
 
 def _link_end(_: Any, tokens: Sequence[Token], place: int, *__: Any) -> str:
@@ -47,7 +48,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-_PARSER = _parser()
+_PARSER, _WITHOUT_TABLES = _parser(), _parser().disable("table")
 
 
 @lru_cache(_KEPT)
@@ -59,9 +60,11 @@ def rendered(text: str) -> str:
     >>> rendered("**tea** <b>or</b> [milk](https://example.org)")
     '<p><strong>tea</strong> &lt;b&gt;or&lt;/b&gt; milk (https://example.org)</p>\n'
     """
-    environment: MutableMapping[str, Any] = {}
+    lines, environment = text.split("\n"), dict[str, Any]()
+    cells = len(lines) * max(line.count("|") for line in lines)  # a short row is filled up to the width of its table
+    parser = _PARSER if cells <= _MOST_CELLS else _WITHOUT_TABLES
     return nh3.clean(
-        _PARSER.render(text, environment),
+        parser.render(text, environment),
         tags=_TAGS,
         attributes={"ol": {"start"}},
         tag_attribute_values={"h3": {"class": _LEVELS}},

@@ -254,7 +254,7 @@ def _truth(votes: Votes, found: Audit, plan: Plan) -> Truth:
 
 def _gap(votes: Votes) -> float:
     """Return the seconds between two votes lately."""
-    times = np.zeros(0) if votes.time is None else votes.time[-_RECENT:]
+    times = np.zeros(0) if votes.time is None else votes.time[np.isfinite(votes.time)][-_RECENT:]
     return float(np.clip(np.median(np.diff(times)), _LEAST_GAP, _MOST_GAP)) if len(times) > 1 else 1.0
 
 

@@ -23,7 +23,7 @@ const shown = (rank) => (rank == null ? "–" : `${rank}`);
 export function rankTable(rows, columns) {
   const moved = (row) => row.before !== row.after;
   return table([{ name: "Item", text: true }, ...columns.map(([name]) => ({ name })), { name: "Change" }],
-    rows.map((row) => [row.item, ...columns.map(([, key]) => shown(row[key])), change(row)]), (place) => (moved(rows[place]) ? "marked" : ""));
+    rows.map((row) => [row.item, ...columns.map(([, key]) => shown(row[key])), change(row)]), (place) => (moved(rows[place]) ? "marked" : ""), false);
 }
 
 function change({ before, after }) {

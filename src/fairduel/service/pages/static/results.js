@@ -17,17 +17,17 @@ function draw(tag, attributes, ...children) {
 export const section = (title, ...children) => make("section", {}, make("h2", {}, title), ...children);
 export const paragraphs = (texts) => texts.map((text) => make("p", {}, text));
 
-const FEW = 5; // columns that fit on a phone
+const FEW = 4; // columns that fit on a phone
 
 /** A table whose rows become cards on phones, unless it is narrow; cells are text or elements. Columns of buttons are not printed. */
-export function table(columns, rows, marked = () => "") {
+export function table(columns, rows, marked = () => "", stacked = columns.length > FEW) {
   const cells = (row) => row.map((cell, place) => {
     const text = [columns[place].text && "text", columns[place].buttons && "buttons"].filter(Boolean).join(" ");
     return place === 0 ? make("th", { scope: "row", class: "text" }, cell)
       : make("td", { class: text, "data-label": columns[place].name }, cell ?? "–");
   });
   return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" },
-    make("table", { class: columns.length > FEW ? "stacked" : null },
+    make("table", { class: stacked ? "stacked" : null },
       make("thead", {}, make("tr", {}, ...columns.map(({ name, text, buttons }, place) =>
         make("th", { scope: "col", class: `${text || place === 0 ? "text" : ""} ${buttons ? "buttons" : ""}`.trim() || null }, name)))),
       make("tbody", {}, ...rows.map((row, place) => make("tr", { class: marked(place) || null }, ...cells(row))))));
@@ -118,6 +118,10 @@ const cast = ({ votes, voters, models, model_votes: theirs }) => (models
   ? { "Votes of people": number.format(votes - theirs), "Votes of models": number.format(theirs), People: number.format(voters - models), Models: number.format(models) }
   : { Votes: number.format(votes), Voters: number.format(voters) });
 
+/** Why a winner can be announced although the poll should not stop yet. */
+const oneLook = ({ ranking: [first], stopping }) => (first?.rank_high === 1 && stopping.some((race) => !race.can_stop)
+  ? ["This holds for one look at these votes, if all are true. The stopping rule above also allows for looking at any time and for some false votes."] : []);
+
 /** Draw the results into an element. */
 export function drawResults(element, results) {
   const notes = [...results.notes, ...(results.stale ? ["Newer votes are being added to these results."] : [])];
@@ -128,7 +132,7 @@ export function drawResults(element, results) {
     ...(results.ranking.length ? [section(results.basis === "all votes" ? "Ranking" : "Ranking after the audit", ranking(results.ranking, results.certificates), ...paragraphs(notes),
       ...folded(element, "How certain this is", paragraphs(results.details)), ...folded(element, "What it would take to change each rank", paragraphs(safety)))] : []),
     ...modelResults(results, ranking),
-    ...(results.advice.length ? [section("What to do", ...paragraphs(results.advice))] : []),
+    ...(results.advice.length ? [section("What to do", ...paragraphs([...results.advice, ...oneLook(results)]))] : []),
     ...(results.activity.length ? [section("Votes over time", activity(results.activity))] : []),
     duels(results),
   );
