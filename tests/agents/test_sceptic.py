@@ -19,9 +19,10 @@ def made(**settings):
 @pytest.mark.parametrize("radius", [0.05, 0.8])
 def test_a_hundred_rounds_under_flips_are_the_algorithm_box(radius, self_duels, slow_estimate):
     """Every line of the docstring, computed the obvious way; fresh actions in every round."""
-    agent = made(radius=radius, flip_budget=5, self_duels=self_duels)
+    agent = made(radius=radius, flip_budget=5, self_duels=self_duels, patience=3)
     ridge, trust, rng = 320 / (3 * 4), 16 * math.sqrt(3) / 5, np.random.default_rng(1)
-    phis, weights, outcomes, alone = np.empty((0, 3)), [], [], 0
+    allowance = 0.002 if self_duels else 2 * 5 / 400
+    phis, weights, outcomes, alone, upsets, doubted = np.empty((0, 3)), [], [], 0, 0, 0
     for t in range(1, 101):
         information = ridge * np.eye(3) + 0.25 * (phis.T * weights) @ phis
         inverse = np.linalg.inv(information)
@@ -36,21 +37,25 @@ def test_a_hundred_rounds_under_flips_are_the_algorithm_box(radius, self_duels, 
         duel = agent.ask(actions)
 
         pair = duel.first, duel.second
-        if self_duels and (margins > 1e-9).all():
+        in_doubt = 3 <= upsets < 3 + 5
+        if self_duels and not in_doubt and (margins > 1e-9).all():
             assert pair == (leader, leader)
             alone += 1
-        elif not self_duels or (margins < -1e-9).any():
-            cost = 2 * rewards[leader] - rewards[:, None] - rewards[None, :] + 0.002
+        elif not self_duels or in_doubt or (margins < -1e-9).any():
+            cost = 2 * rewards[leader] - rewards[:, None] - rewards[None, :] + allowance
             assert (width / cost)[pair] >= (width / cost).max() - 1e-6
         grown = (min(1 + (t - 1) / 6, 8) / 8) ** 2
         expected = grown * min(1.0, trust / width[pair]) if width[pair] else grown
-        assert duel.weight == pytest.approx(expected, rel=1e-9)
+        assert duel.weight == pytest.approx(0.0 if in_doubt else expected, rel=1e-9)
         told = answer(duel, rng.random()) if t > 5 else answer(duel, rng.random()).flipped
         agent.tell(duel, told)
         if duel.first != duel.second:
             phis, weights = np.vstack([phis, duel.difference]), [*weights, duel.weight]
             outcomes.append(float(told is Outcome.FIRST))
+            is_upset = duel.difference @ theta * (told.first_share - 0.5) < 0
+            upsets, doubted = (upsets + 1 if is_upset else 0), doubted + in_doubt
     assert (alone > 5) == (self_duels and radius < 0.1)
+    assert doubted > 0
 
 
 def test_the_first_votes_count_a_sixty_fourth_and_trust_is_full_after_seven_times_the_flips():
@@ -72,10 +77,127 @@ def test_what_it_suspects_when_told_little():
     ]
 
 
-@pytest.mark.parametrize("bad", [{"flip_budget": -1}, {"flip_budget": 1.5}, {"growth": -1.0}, {"trust": 0.0}])
+BAD = [
+    {"flip_budget": -1},
+    {"flip_budget": 1.5},
+    {"growth": -1.0},
+    {"trust": 0.0},
+    {"patience": -1},
+    {"allowance": 0.0},
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
 def test_a_bad_setting_is_refused(bad):
     with pytest.raises(BadInputError, match=next(iter(bad))):
         made(**bad)
+
+
+# ---------------------------------------------------------------------- doubt
+
+
+def judged(agent, judge, votes, actions=((1.0, 0.0, 0.0), (0.0, 0.0, 0.0))):
+    """Ask and tell so often whether the estimate is right, by ``judge`` (None: a tie); return the weights."""
+    weights = []
+    for _ in range(votes):
+        duel = agent.ask(np.array(actions))
+        weights.append(duel.weight)
+        favourite = Outcome.FIRST if duel.difference @ agent.estimate > 0 else Outcome.SECOND
+        agent.tell(duel, Outcome.TIE if judge is None else favourite if judge else favourite.flipped)
+    return np.array(weights)
+
+
+def settled(**settings):
+    """An agent that has been told twenty times that the first action is better."""
+    agent = made(**{"flip_budget": 6, "self_duels": False, "patience": 3} | settings)
+    for _ in range(20):
+        duel = agent.ask(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+        agent.tell(duel, Outcome.FIRST if duel.difference[0] > 0 else Outcome.SECOND)
+    return agent
+
+
+def test_after_three_upsets_votes_do_not_count_until_one_agrees_or_as_many_as_may_be_lies_did_not():
+    agent = settled()
+    assert (judged(agent, False, 12) > 0).tolist() == [True] * 3 + [False] * 6 + [True] * 3
+    assert (judged(settled(), False, 5) > 0).tolist() == [True] * 3 + [False] * 2
+    agent = settled()
+    judged(agent, False, 4)
+    assert judged(agent, True, 2).astype(bool).tolist() == [False, True]
+
+
+def test_a_tie_neither_ends_nor_prolongs_a_run_of_upsets():
+    agent = settled()
+    judged(agent, False, 2)
+    assert (judged(agent, None, 3) > 0).all()
+    assert (judged(agent, False, 2) > 0).tolist() == [True, False]
+    assert (judged(agent, None, 9) == 0).all()
+
+
+@pytest.mark.parametrize("settings", [{"patience": 0}, {"patience": 30}])
+def test_patience_can_be_endless(settings):
+    assert (judged(settled(**settings), False, 12) > 0).all()
+
+
+def test_doubt_survives_saving(tmp_path):
+    agent = settled()
+    judged(agent, False, 3)
+    agent.save(tmp_path / "agent.zip")
+    assert judged(Sceptic.load(tmp_path / "agent.zip"), False, 1) == 0
+
+
+def test_an_agent_saved_before_there_was_an_allowance_asks_as_it_did():
+    agent = made(flip_budget=40, self_duels=False)
+    state = agent.state()
+    state["settings"] = {name: v for name, v in state["settings"].items() if name not in {"patience", "allowance"}}
+    del state["estimator"]["upsets"]
+    again = Sceptic.from_state(state)
+    assert (again.settings["patience"], again.settings["allowance"], agent._allowance) == (0, 0.002, 0.2)
+
+
+def test_at_most_one_honest_vote_in_eight_is_doubted_if_the_estimate_is_right_and_far_more_than_one_in_sixteen():
+    """Close pairs, so that the favourite wins about half of its duels: the worst case."""
+    agent, rng, doubted = made(flip_budget=50, self_duels=False, patience=3), np.random.default_rng(5), 0
+    for vote in range(4500):
+        duel = agent.ask(np.array([[0.03, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+        doubted += vote >= 500 and duel.weight == 0.0
+        wins = rng.random() < LOGISTIC.probability(2.0 * duel.difference[0])
+        agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
+    assert 0.09 < doubted / 4000 < 0.14
+
+
+def test_doubt_saves_most_of_the_regret_of_an_attack_that_starts_before_it_settles():
+    """Tuning seeds; measured on seeds 100 to 139: 419 against 2,527."""
+
+    def regret(**settings):
+        cell = Cell("sceptic", "adversarial", 45, 2000, attack_settings={"start": 500}, agent_settings=settings)
+        return np.mean([cell.run(seed).trace.regret.sum() for seed in range(1_000_000, 1_000_016)])
+
+    assert regret(known_budget=False, patience=3) < 0.4 * regret(known_budget=False)
+
+
+def test_people_are_asked_pairs_that_lies_at_the_told_rate_cannot_reverse():
+    """A tenth of all votes are lies: share of runs with the right recommendation, and what asking close pairs gives."""
+
+    def right(**settings):
+        cell = Cell(
+            "sceptic",
+            "adversarial",
+            200,
+            2000,
+            attack_settings={"every": 10},
+            agent_settings={"self_duels": False, **settings},
+        )
+        return np.mean([cell.run(seed).advice.is_best for seed in range(1_000_000, 1_000_100)])
+
+    assert right() >= right(allowance=0.002) + 0.12  # about 0.3 is expected, with a standard error of 0.06
+
+
+def test_the_allowance_is_for_people_and_a_told_number_of_lies():
+    assert made(flip_budget=40, self_duels=False)._allowance == 2 * 40 / 400
+    assert made(flip_budget=40, self_duels=False, horizon=None)._allowance == 2 * 40 / 2000
+    assert made(flip_budget=0, self_duels=False)._allowance == 0.002
+    assert made(self_duels=False)._allowance == made(flip_budget=40)._allowance == 0.002
+    assert made(allowance=0.5)._allowance == 0.5
 
 
 # ---------------------------------------------------------------------- what is proved
@@ -141,16 +263,20 @@ def test_the_theory_radius_bounds_the_noise_and_the_flips():
 
 @pytest.mark.parametrize("self_duels", [True, False])
 def test_an_implicit_hypercube_is_searched_like_a_listed_one(self_duels):
-    agent = made(dimension=4, self_duels=self_duels, radius=0.05, flip_budget=2)
+    agent = made(dimension=4, self_duels=self_duels, radius=0.05, flip_budget=2, patience=3)
     actions, truth, rng, alone = hypercube(4), np.array([2.0, -1.0, 0.5, 1.0]), np.random.default_rng(3), 0
+    upsets = 0
     for _ in range(80):
         theta, inverse, radius = agent.estimate, agent.information.inverse.copy(), agent.current_radius
         rewards = actions @ theta
         width = np.array([[math.sqrt((x - y) @ inverse @ (x - y)) for y in actions] for x in actions])
         ahead = np.delete(rewards.max() - rewards - radius * width[rewards.argmax()], rewards.argmax())
-        thrift = width / (2 * rewards.max() - rewards[:, None] - rewards[None, :] + 0.002)
+        allowance = 0.002 if self_duels else 0.01
+        thrift = width / (2 * rewards.max() - rewards[:, None] - rewards[None, :] + allowance)
+        in_doubt = 3 <= upsets < 3 + 2
         duel = agent.ask(HypercubeSet(4))
-        if self_duels and ahead.min() > 1e-9:
+        assert (duel.weight == 0) == in_doubt
+        if self_duels and not in_doubt and ahead.min() > 1e-9:
             alone += 1
             assert duel.is_self_duel
             assert duel.first == rewards.argmax()
@@ -158,5 +284,7 @@ def test_an_implicit_hypercube_is_searched_like_a_listed_one(self_duels):
             assert thrift[duel.first, duel.second] >= thrift.max() * (1 - 1e-6)
             assert duel.gap < 1e-6
         wins = rng.random() < LOGISTIC.probability(duel.difference @ truth)
+        if not duel.is_self_duel:
+            upsets = upsets + 1 if duel.difference @ theta * (wins - 0.5) < 0 else 0
         agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
     assert (alone > 0) == self_duels

@@ -81,6 +81,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
     _weigh: ClassVar[Any] = staticmethod(weigh)
     _has_local_information: ClassVar[bool] = False
     _by_hessian: ClassVar[bool] = False
+    _counts_upsets: ClassVar[bool] = False
     _memory = ("_self_duel_streak", "_warned_of_lock_in")
 
     def __post_init__(self) -> None:
@@ -395,6 +396,7 @@ class ContextualAgent(Featured, DuelingAgent[Duel]):
             design_slope=self._design_slope,
             kappa=self._kappa,
             self_duels=self.self_duels,
+            counts_upsets=self._counts_upsets,
             by_hessian=self._by_hessian,
             estimator=self._estimator.plan,
         )

@@ -39,6 +39,8 @@ class Plan(NamedTuple):
     """The coefficient of a duel in Σ, before its weight."""
     kappa: float
     self_duels: bool
+    counts_upsets: bool
+    """Whether the last round parameter is the number of upsets in a row."""
     by_hessian: bool
     """Whether Λ is the Hessian of the estimate; widths are then in its norm."""
     estimator: EstimatorPlan

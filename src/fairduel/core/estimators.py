@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairduel.checks import boolean, ensure, integer
 from fairduel.core.compiling import compiled, inlined
-from fairduel.core.information import Information, checked_array, products
+from fairduel.core.information import Information, checked_array, dot, products
 from fairduel.core.likelihood import (
     Comparisons,
     Problem,
@@ -54,12 +54,12 @@ class EstimatorArrays(NamedTuple):
     """Exact and lazy: L of the Hessian LLᵀ at the last fit, shape (1, d, d). One-pass: H and H⁻¹, shape (2, d, d)."""
     told: ToldRows
     marks: Vector
-    """Scalars, shape (8,): the number of outcomes, now and at the last fit; log det Σ at the last fit; whether there
+    """Scalars, shape (9,): the number of outcomes, now and at the last fit; log det Σ at the last fit; whether there
     are new outcomes; whether there is a root; the ratio of the gradient to its tolerance; the problem's size; the
-    number of updates of H."""
+    number of updates of H; the number of upsets in a row."""
 
 
-_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UPDATES = range(8)
+_OUTCOMES, _FITTED_OUTCOMES, _FITTED_AT, _IS_STALE, _HAS_ROOT, EXCESS, _SIZE, UPDATES, UPSETS = range(9)
 
 
 @inlined
@@ -85,6 +85,11 @@ def tell_step(
         return
     arrays.marks[_OUTCOMES] += 1
     arrays.marks[_IS_STALE] = 1
+    agreement = dot(difference, arrays.theta) * (share - 0.5)
+    if agreement < 0.0:  # an upset: the action that θ puts behind won; a tie is neither
+        arrays.marks[UPSETS] += 1
+    elif agreement > 0.0:
+        arrays.marks[UPSETS] = 0
     if plan.kind == _ONE_PASS:
         arrays.marks[UPDATES] += 1
         curvature, inverse = arrays.matrices[0], arrays.matrices[1]
@@ -176,7 +181,7 @@ class Estimator:
             theta=np.zeros(dimension),
             matrices=np.array([ridge * np.eye(dimension), np.eye(dimension) / ridge][: 1 + one_pass]),
             told=self._told.rows,
-            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0, 1.0, 0.0]),
+            marks=np.array([0.0, 0.0, -math.inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
         )
 
     @property
@@ -206,6 +211,11 @@ class Estimator:
         """How many outcomes were told."""
         return int(self._arrays.marks[_OUTCOMES])
 
+    @property
+    def upsets(self) -> int:
+        """How many outcomes in a row, up to the last, contradicted the θ of their time."""
+        return int(self._arrays.marks[UPSETS])
+
     def tell(self, pair: tuple[int, int], difference: Vector, *, weight: float, share: float) -> None:
         """Learn the outcome of a duel with this difference (d,); ``share`` is 1, 0, or ½ for a tie."""
         tell_step(self.plan, self.arrays, pair, difference, weight, share)
@@ -231,7 +241,7 @@ class Estimator:
 
     def state(self) -> dict[str, Any]:
         """Return everything that :meth:`restore` needs, as JSON values and arrays."""
-        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _, updates = self._arrays.marks.tolist()
+        outcomes, fitted_outcomes, fitted_at, is_stale, has_root, _, _, updates, upsets = self._arrays.marks.tolist()
         matrices = self._arrays.matrices.copy()
         curvature = None
         if self.plan.kind == _ONE_PASS:
@@ -245,6 +255,7 @@ class Estimator:
             "fitted_outcomes": int(fitted_outcomes),
             "fitted_at": fitted_at,
             "stale": bool(is_stale),
+            "upsets": int(upsets),
         }
 
     def restore(self, state: dict[str, Any], most: int) -> None:
@@ -259,6 +270,8 @@ class Estimator:
         fitted_outcomes = integer("the number of outcomes at the last fit", state["fitted_outcomes"])
         fitted_at = state["fitted_at"]
         ensure(outcomes <= most, f"there are {outcomes} outcomes but only {most} duels")
+        upsets = integer("the number of upsets in a row", state.get("upsets", 0))  # files of older versions have none
+        ensure(upsets <= outcomes, "there are more upsets than outcomes")
         ensure(fitted_outcomes <= outcomes, "the last fit had more outcomes than there are")
         ensure(type(fitted_at) is float and fitted_at < math.inf, "log det Σ at the last fit is not a number")
         ensure((root.diagonal() > 0).all(), "the Hessian's root has a diagonal entry ≤ 0")
@@ -277,4 +290,4 @@ class Estimator:
         if has_root:
             self._arrays.matrices[0] = root
         self._arrays.theta[:] = theta
-        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0, size, updates
+        self._arrays.marks[:] = outcomes, fitted_outcomes, fitted_at, is_stale, has_root, 0.0, size, updates, upsets

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairduel.agents import Sceptic
 from fairduel.agents.round import RADIUS, Plan, choose
-from fairduel.agents.sceptic import ALLOWANCE
+from fairduel.agents.sceptic import ALLOWANCE, is_doubted
 from fairduel.core.compiling import inlined
 from fairduel.core.selection import View, pair_widths, pick, toughest_rival
 from fairduel.duel import Vector
@@ -26,7 +26,8 @@ def per_regret(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator
     """Sceptic's rule with information per regret in place of squared regret."""
     rewards = seen.rewards
     leader = int(np.argmax(rewards))
-    if plan.self_duels and toughest_rival(seen, numbers[RADIUS], leader, True, rng.random()) == leader:
+    may_settle = plan.self_duels and not is_doubted(numbers)
+    if may_settle and toughest_rival(seen, numbers[RADIUS], leader, True, rng.random()) == leader:
         return leader, leader
     costs = rewards[leader] - rewards + 0.5 * numbers[ALLOWANCE]
     worth = pair_widths(seen.gram) ** 2 / (costs.reshape((-1, 1)) + costs)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from fairduel.agents import AGENTS, Agent
 from fairduel.agents.by_name import make, takes
+from fairduel.agents.sceptic import earlier_settings
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
 
@@ -258,6 +259,10 @@ def new_agent(
         settings = {"norm_bound": math.sqrt(dimension)} | settings  # for scores with a standard deviation of about 1
     if set(settings) & set(fixed):
         raise BadInputError(f"the study sets {', '.join(sorted(fixed))} of its agent itself.")
+    if name == "sceptic":  # the log of an older study must lead to the same duels
+        given = settings.get("norm_bound")
+        bound = given if isinstance(given, (int, float)) and given > 0 else math.sqrt(items)
+        settings = earlier_settings(bound) | settings
     agent = make("agent", usable[name], settings, fixed)
     agent.ask(np.eye(2, dimension or items))  # some settings only fail when they are used
     return make("agent", usable[name], settings, fixed)

@@ -17,7 +17,7 @@ from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
 from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
 from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
-from fairduel.core.estimators import EXCESS, EstimatorArrays, hessian, refit, tell_step
+from fairduel.core.estimators import EXCESS, UPSETS, EstimatorArrays, hessian, refit, tell_step
 from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, add_direction, replace_matrix
 from fairduel.core.likelihood import check_converged, converging
 from fairduel.core.links import probability
@@ -143,7 +143,10 @@ def _play(
             rewards = rewards_of(actions, world.parameter)
             best_reward = np.max(rewards)
             forget_gram(known)
-        duel = ask_step(plan, agent.schedule[t], information, local, theta, actions, t < agent.warmup, agent_rng)
+        numbers = agent.schedule[t]
+        if plan.counts_upsets:
+            numbers[-1] = estimator.marks[UPSETS]
+        duel = ask_step(plan, numbers, information, local, theta, actions, t < agent.warmup, agent_rng)
         first, second = duel.first, duel.second
         low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
         share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
