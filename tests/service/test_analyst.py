@@ -10,9 +10,10 @@ from dataclasses import asdict
 
 import pytest
 
-from fairduel.service import analyst, commands, demo
+from fairduel.service import analyst, commands
 from fairduel.service.analysis import analyse
 from fairduel.service.service import Service, subject
+from helpers.electorate import Electorate
 
 
 def wait_for(what, seconds=60.0):
@@ -29,14 +30,12 @@ def voted(tmp_path, monkeypatch):
     monkeypatch.setattr(analyst, "_FEW_VOTES", 0)
     monkeypatch.setattr(analyst, "_REST", 0.0)
     monkeypatch.setattr(analyst, "_RETRY_AFTER", 0.1)
-    monkeypatch.setattr(demo, "_PAUSE", 3600.0)
     service = Service(tmp_path)
-    simulated = demo.Demo(service, 0)
+    simulated = Electorate(service)
     service.ledger.run(lambda ledger: commands.invite(ledger, simulated.study, ["gpt-x"], are_models=True))
     for _ in range(60):
         simulated.vote()
     yield service, simulated
-    simulated.close()
     service.close()
 
 

@@ -1,6 +1,7 @@
 """What-if questions of operators: pure functions against the library's own results, and the jobs around them."""
 
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, demo, jobs, schema, voting, what_if
+from fairduel.service import commands, jobs, schema, voting, what_if
 from fairduel.service.analysis import recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.asking import asking
@@ -28,6 +29,7 @@ from fairduel.votes.manipulation import Limits as CampaignLimits
 from fairduel.votes.manipulation import cost_of_manipulation
 from fairduel.votes.ranking import rank
 from helpers.clusters import in_both
+from helpers.electorate import Electorate
 
 VOTES = 160
 AIMLESS = ("inverters", "random votes")
@@ -35,16 +37,12 @@ AIMLESS = ("inverters", "random votes")
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """A service whose demo study has some votes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "_PAUSE", 3600.0)
-        service = Service(tmp_path_factory.mktemp("jobs") / "store")
-        simulated = demo.Demo(service)
+    """A service whose study has some votes."""
+    with closing(Service(tmp_path_factory.mktemp("jobs") / "store")) as service:
+        electorate = Electorate(service)
         for _ in range(VOTES):
-            simulated.vote()
+            electorate.vote()
         yield service
-        simulated.close()
-        service.close()
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +240,7 @@ def test_limits_follow_the_study(new_booth):
     assert (given.voters, given.votes_each) == (3, 2)
 
 
-def test_the_demo_is_by_invitation_so_that_only_those_who_have_not_voted_can_cheat(service, study):
+def test_a_study_is_by_invitation_so_that_only_those_who_have_not_voted_can_cheat(service, study):
     state = service.ledger.state.studies[study]
     assert what_if.allowed(state).voters == sum(voter.votes == 0 for voter in state.voters.values())
 

@@ -21,6 +21,7 @@ from fairduel.service.subjects import Analysis, Subject
 _FEW_VOTES = 300  # their analysis takes less time than starting a process
 _REST = 3.0  # after an analysis, as a multiple of its time
 _RETRY_AFTER = 10.0  # seconds after one that failed
+_PATIENCE = 2.0  # seconds that an analysis here, which only reads but may be compiling, has to end
 
 
 class HelperError(FairduelError):
@@ -125,12 +126,12 @@ class Analyst:
             self._changed.notify()
 
     def close(self) -> None:
-        """Stop; an analysis in the other process is given up."""
+        """Stop; an analysis that takes long is given up."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._helper.stop()
-        self._thread.join()
+        self._thread.join(_PATIENCE)
         self._helper.end()
 
     def _next(self) -> str | None:
