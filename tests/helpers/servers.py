@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psutil
@@ -51,6 +52,12 @@ for line in sys.stdin:
 """
 
 
+def in_a_loop(coroutine):
+    """Run a coroutine on another thread, because a browser may have a loop on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
 class Launcher:
     """Starts one server after another without importing everything again."""
 
@@ -64,7 +71,9 @@ class Launcher:
         return json.loads(self.process.stdout.readline())
 
     def start(self, folder, port=None, *, new_key=True):
-        """Start a server; it may not be ready yet."""
+        """Start a server, after ending the one that a failed test may have left; it may not be ready yet."""
+        if self.server is not None:
+            self.server.end(signal.SIGKILL)
         if port is None:
             with socket.create_server(("127.0.0.1", 0)) as listener:
                 port = listener.getsockname()[1]

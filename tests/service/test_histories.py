@@ -8,7 +8,7 @@ import time
 from fairduel.service import maintenance
 from fairduel.service.store import read_events
 from helpers.history import Operation, check_history
-from helpers.servers import Link
+from helpers.servers import Link, in_a_loop
 from helpers.torture import torture
 
 VOTERS, CLIENTS = 8, 32
@@ -89,7 +89,7 @@ def record(launcher, folder, count):
         await asyncio.gather(*(client.run(count // CLIENTS, history) for client in clients))
         return made
 
-    study = asyncio.run(run())
+    study = in_a_loop(run())
     server.end()
     with maintenance.reading(folder) as connection:
         return list(read_events(connection, study=study)), history

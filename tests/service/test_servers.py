@@ -13,7 +13,7 @@ import pytest
 from fairduel.service import maintenance, voting
 from fairduel.service.ledger import Ledger
 from fairduel.service.store import read_events
-from helpers.servers import Link
+from helpers.servers import Link, in_a_loop
 from helpers.torture import torture
 
 
@@ -89,7 +89,7 @@ def test_no_acknowledged_vote_is_lost_by_sigkill(trial, stored, launcher):
         await asyncio.to_thread(running.end)
         return seconds
 
-    seconds = asyncio.run(run())
+    seconds = in_a_loop(run())
     votes = assert_all_there(booth.folder, voters, before)
     assert votes > 64
     assert np.median(seconds) <= 2.0 or not trial.is_full
@@ -131,7 +131,7 @@ def test_a_server_without_space_refuses_and_recovers(trial, stored, launcher):
         operator.close()
         return refused
 
-    refused = asyncio.run(run())
+    refused = in_a_loop(run())
     server.end()
     votes = assert_all_there(booth.folder, voters, 200)
     trial.found = f"{refused:,} requests refused with 503, {votes:,} votes acknowledged before and after: none lost"
@@ -155,7 +155,7 @@ def test_the_same_answer_a_hundred_times_at_once_counts_once(trial, stored, laun
         for link in links:
             link.close()
 
-    asyncio.run(run())
+    in_a_loop(run())
     server.end()
     assert [row["kind"] for row in _rows(booth.folder)].count("answered") == trial.size
     trial.found = f"{trial.size} votes, 100 identical replies each"
@@ -183,7 +183,7 @@ def test_a_second_answer_is_refused_and_kept(trial, stored, launcher):
                 assert (status, reply.get("code")) == expected
         link.close()
 
-    asyncio.run(run())
+    in_a_loop(run())
     server.end()
     kinds = [row["kind"] for row in _rows(booth.folder)]
     assert kinds.count("answered") == kinds.count("answer refused") == trial.size
@@ -204,6 +204,7 @@ def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path
             found = maintenance.backup(booth.folder, tmp_path / f"backup{number}")
             assert found.problems == ()
             yield found
+            time.sleep(0.2)  # votes go on
 
     async def run():
         stop = asyncio.Event()
@@ -213,7 +214,7 @@ def test_backups_under_load_are_exact_prefixes(trial, stored, launcher, tmp_path
         await asyncio.gather(*voting)
         return found
 
-    made = asyncio.run(run())
+    made = in_a_loop(run())
     server.end()
     whole = _rows(booth.folder)
     for number, found in enumerate(made):
@@ -255,8 +256,8 @@ def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stor
 
     for voter in voters:
         voter.link.pause = 1.0  # as Retry-After asks
-    rate, steady, _, _ = asyncio.run(run(32, max(1, trial.size // 6)))
-    overloaded, slow, refused, grown = asyncio.run(run(320, trial.size))
+    rate, steady, _, _ = in_a_loop(run(32, max(1, trial.size // 6)))
+    overloaded, slow, refused, grown = in_a_loop(run(320, trial.size))
     server.end()
     votes = assert_all_there(booth.folder, voters, 200)
     assert refused > 0 or not trial.is_full
