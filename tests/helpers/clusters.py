@@ -101,12 +101,3 @@ def new_database(url):
     name = f"store{next(_NUMBERS)}"
     execute(url, f"CREATE SCHEMA {name}")
     return f"{url}?options=-csearch_path%3D{name}"
-
-
-def wait_for(condition, seconds=20.0):
-    """Return what a condition finds once it finds something."""
-    give_up = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
-    return found

@@ -14,14 +14,7 @@ from fairduel.service import analyst, commands
 from fairduel.service.analysis import analyse
 from fairduel.service.service import Service, subject
 from helpers.electorate import Electorate
-
-
-def wait_for(what, seconds=60.0):
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.02)
-    return found
+from helpers.waiting import wait_for
 
 
 @pytest.fixture
@@ -42,7 +35,7 @@ def voted(tmp_path, monkeypatch):
 def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(voted):
     service, simulated = voted
     study, found = simulated.study, service.analyst
-    wait_for(lambda: found.latest(study).votes == 60 and not found.is_stale(study))
+    wait_for(lambda: found.latest(study).votes == 60 and not found.is_stale(study), 60.0)
     about, position = service.ledger.run(lambda ledger: (subject(ledger, study), ledger.state.position))
     with service.ledger.store.engine.connect() as connection:
         here = analyse(connection, about, position)
@@ -52,11 +45,11 @@ def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(vot
     assert os.getpriority(os.PRIO_PROCESS, process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
     process.send_signal(signal.SIGKILL)
     simulated.vote()
-    wait_for(lambda: found.latest(study).votes == 61 and not found.is_stale(study))
+    wait_for(lambda: found.latest(study).votes == 61 and not found.is_stale(study), 60.0)
     assert found._helper._process.pid != process.pid
     found._helper._process.send_signal(signal.SIGSTOP)
     simulated.vote()
-    wait_for(lambda: found._current == study)
+    wait_for(lambda: found._current == study, 60.0)
     began = time.monotonic()
     found.close()
     assert time.monotonic() - began < 2.0

@@ -15,6 +15,7 @@ from PIL import Image
 from fairduel.service import commands
 from fairduel.service.api.app import create_app
 from fairduel.service.service import Service
+from helpers.waiting import wait_for
 
 SIZES = [(1280, "light"), (390, "light"), (1280, "dark"), (390, "dark")]
 
@@ -57,14 +58,6 @@ def tab(browser, **settings):
         page.on("pageerror", lambda error: errors.append(str(error)))
         yield page
         assert errors == []
-
-
-def wait_for(condition, seconds=15.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-    return found
 
 
 def press(page, key):
@@ -215,7 +208,7 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
             expected = [each["item"] for each in found["ranking"]], str(found["counts"]["votes"])
             return found["ranking"] and not found["stale"] and shown == expected and found["sentence"]
 
-        page.get_by_text(wait_for(page_and_api_agree)).wait_for()
+        page.get_by_text(wait_for(page_and_api_agree, 15.0)).wait_for()
         set_aside(page, "Ann", "voter 1")
         page.click("text=Link for observers")
         page.get_by_role("heading", name="Link for observers").wait_for()
@@ -291,7 +284,7 @@ def test_an_operator_sets_up_gold_duels_items_and_a_model(server, browser, width
         page.fill("#model-names", "gpt-x")
         page.click("text=Add the model")
         key = page.locator("p.link").inner_text().removeprefix("gpt-x: ")
-        wait_for(lambda: operator.get(f"studies/{name}").json()["least_views"] == 2)
+        wait_for(lambda: operator.get(f"studies/{name}").json()["least_views"] == 2, 15.0)
         with tab(browser) as voter:
             voter.goto(f"{address}vote/{name}")
             voter.click("#start")

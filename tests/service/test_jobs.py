@@ -15,11 +15,11 @@ from fairduel.service import commands, jobs, schema, voting, what_if
 from fairduel.service.analysis import recorded_votes
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.asking import asking
-from fairduel.service.helpers import spelled
 from fairduel.service.imports import CastVote, Import, import_votes
 from fairduel.service.job_process import compute
 from fairduel.service.keys import Holder
 from fairduel.service.locations import reading
+from fairduel.service.processes import spelled
 from fairduel.service.red_team import ATTACKS, Fork, Plan, Truth, red_team, simulate
 from fairduel.service.service import Service, subject_of
 from fairduel.service.store import load_state

@@ -28,7 +28,8 @@ from fairduel.service.problems import Problem
 from fairduel.service.standby import CALLER, Standby, _is_true, _request
 from fairduel.service.store import read_events
 from helpers.booth import Booth, Clock
-from helpers.clusters import execute, wait_for
+from helpers.clusters import execute
+from helpers.waiting import wait_for
 
 STUDY = {"question": "Which?", "items": [{"name": f"item {n}"} for n in range(6)]}
 

@@ -17,7 +17,8 @@ from fairduel.service import maintenance
 from fairduel.service.client import Client
 from fairduel.service.locations import database
 from fairduel.service.postgres import Session
-from helpers.clusters import PASSWORD, execute, new_database, wait_for
+from helpers.clusters import PASSWORD, execute, new_database
+from helpers.waiting import wait_for
 
 
 def run(monkeypatch, capsys, *words):

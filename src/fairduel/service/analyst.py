@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from fairduel.errors import FairduelError
-from fairduel.service.helpers import Json, Tell, answer_requests, spelled, start_helper
 from fairduel.service.locations import Location, location, reading
 from fairduel.service.logs import log_failure
+from fairduel.service.processes import Json, Tell, answer_requests, spelled, start_process
 from fairduel.service.store import Store
 from fairduel.service.subjects import Analysis, Subject
 
@@ -84,7 +84,7 @@ class Helper:
             if self._is_stopped:
                 raise HelperError("the server is stopping.")
             if self._process is None:
-                self._process = start_helper(__name__)
+                self._process = start_process(__name__)
             return self._process
 
 

@@ -10,7 +10,7 @@ import httpx
 from pydantic import BaseModel
 
 from fairduel.errors import FairduelError
-from fairduel.service.api import bodies
+from fairduel.service.api import bodies, result_bodies
 from fairduel.service.problems import Problem
 from fairduel.service.study import GoldDuels, NewStudy
 
@@ -76,9 +76,9 @@ class Client:
         """Return a study with its items and settings."""
         return self._send(bodies.StudyReply, "GET", f"api/studies/{study}")
 
-    def results(self, study: str) -> bodies.Results:
+    def results(self, study: str) -> result_bodies.Results:
         """Return what the votes say."""
-        return self._send(bodies.Results, "GET", f"api/studies/{study}/results")
+        return self._send(result_bodies.Results, "GET", f"api/studies/{study}/results")
 
     def voters(self, study: str) -> list[bodies.VoterRow]:
         """Return all voters with the evidence on them."""

@@ -15,7 +15,7 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 class Stored(NamedTuple):
     """An image as it is stored."""
 
-    image: str
+    digest: str
     """SHA-256 of the content."""
     media_type: str
     content: bytes

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairduel.errors import FairduelError
-from fairduel.service.helpers import Tell, answer_requests
 from fairduel.service.locations import location, reading
+from fairduel.service.processes import Tell, answer_requests
 from fairduel.service.red_team import Plan, red_team
 from fairduel.service.service import subject_of
 from fairduel.service.store import load_state

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fairduel.service.helpers import Json, spelled, start_helper
 from fairduel.service.keys import new_id
 from fairduel.service.locations import Location
 from fairduel.service.logs import log
 from fairduel.service.problems import Problem, not_found
+from fairduel.service.processes import Json, spelled, start_process
 
 Kind = Literal["red-team", "cost", "effect"]
 State = Literal["waiting", "running", "done", "failed"]
@@ -183,7 +183,7 @@ class Jobs:
         if self._process is not None and self._process.poll() is not None:
             self._kill()  # it died meanwhile
         if self._process is None:
-            self._process = start_helper("fairduel.service.job_process")
+            self._process = start_process("fairduel.service.job_process")
         return self._process
 
     def _kill(self) -> None:

@@ -99,18 +99,20 @@ def _text(path: Path) -> str:
 
 
 def _image(service: Service, path: Path) -> str:
-    try:
-        stored = images.encode_again(_content(path, images.MOST_BYTES))
-    except Problem as problem:
-        raise BadInputError(f"{path}: {problem}") from problem
-    service.ledger.run(lambda ledger: commands.store_file(ledger, stored.image, stored.media_type, stored.content))
-    return stored.image
+    return _stored(service, path, images.MOST_BYTES, images.encode_again)
 
 
 def _sound(service: Service, path: Path) -> str:
+    return _stored(service, path, sounds.MOST_BYTES, sounds.without_metadata)
+
+
+def _stored(
+    service: Service, path: Path, most: int, prepare: Callable[[bytes], images.Stored | sounds.StoredSound]
+) -> str:
+    """Store a file for voters, and return its digest."""
     try:
-        stored = sounds.without_metadata(_content(path, sounds.MOST_BYTES))
+        stored = prepare(_content(path, most))
     except Problem as problem:
         raise BadInputError(f"{path}: {problem}") from problem
-    service.ledger.run(lambda ledger: commands.store_file(ledger, stored.audio, stored.media_type, stored.content))
-    return stored.audio
+    service.ledger.run(lambda ledger: commands.store_file(ledger, stored.digest, stored.media_type, stored.content))
+    return stored.digest

@@ -40,7 +40,7 @@ _SIGNATURES: list[tuple[Callable[[bytes], bool], tuple[type[mutagen.FileType], .
 class StoredSound(NamedTuple):
     """Audio as it is stored."""
 
-    audio: str
+    digest: str
     """SHA-256 of the content."""
     media_type: str
     content: bytes

@@ -77,8 +77,8 @@ class AudioReply(BaseModel):
 async def upload_image(request: Request, service: guard.Running, _: guard.Operator) -> Json:
     """Store an image; the body is the file."""
     stored = await asyncio.to_thread(images.encode_again, await request.body())
-    await call(service, lambda ledger: commands.store_file(ledger, stored.image, stored.media_type, stored.content))
-    return {"image": stored.image, "width": stored.width, "height": stored.height}
+    await call(service, lambda ledger: commands.store_file(ledger, stored.digest, stored.media_type, stored.content))
+    return {"image": stored.digest, "width": stored.width, "height": stored.height}
 
 
 @router.post("/audio", status_code=201, response_model=AudioReply)
@@ -88,8 +88,8 @@ async def upload_audio(request: Request, service: guard.Running, _: guard.Operat
     if len(content) > sounds.MOST_BYTES:
         raise Problem(413, "too-large", f"Audio may have at most {sounds.MOST_BYTES:,} bytes.")
     stored = await asyncio.to_thread(sounds.without_metadata, content)
-    await call(service, lambda ledger: commands.store_file(ledger, stored.audio, stored.media_type, stored.content))
-    return {"audio": stored.audio, "seconds": stored.seconds}
+    await call(service, lambda ledger: commands.store_file(ledger, stored.digest, stored.media_type, stored.content))
+    return {"audio": stored.digest, "seconds": stored.seconds}
 
 
 @router.get("/images/{image}", tags=["voters"], dependencies=[Depends(guard.anyone)], response_class=Response)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from fairduel.service import commands
-from fairduel.service.api import bodies, guard, jobs, replies
+from fairduel.service.api import bodies, guard, jobs, replies, result_bodies
 from fairduel.service.api.calls import call
 from fairduel.service.keys import Holder, key_hash
 from fairduel.service.problems import Problem, not_found
@@ -125,7 +125,7 @@ async def revoke_observers(service: guard.Running, _: guard.Operator, study: str
     await call(service, lambda ledger: commands.revoke_observers(ledger, study))
 
 
-@router.get("/studies/{study}/results", response_model=bodies.Results)
+@router.get("/studies/{study}/results", response_model=result_bodies.Results)
 async def get_results(service: guard.Running, _: guard.Reader, study: str) -> Json:
     """Return what the votes say."""
     stale, found = service.analyst.is_stale(study), service.analyst.latest(study)

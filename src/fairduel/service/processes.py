@@ -17,7 +17,7 @@ _NICE = 10
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 
 
-def start_helper(module: str) -> "subprocess.Popen[str]":
+def start_process(module: str) -> "subprocess.Popen[str]":
     """Start a process that runs a module, which calls :func:`answer_requests`."""
     return subprocess.Popen(  # noqa: S603  # its own arguments
         [sys.executable, "-P", "-m", module],
