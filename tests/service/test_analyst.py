@@ -55,7 +55,18 @@ def test_another_process_finds_the_same_and_another_one_follows_when_it_dies(vot
     assert time.monotonic() - began < 2.0
 
 
+def test_the_other_process_ends_with_the_server_even_while_it_computes():
+    code = "import time; from fairduel.service.processes import answer_requests\n"
+    code += "def answer(request, tell):\n    tell({'begun': True})\n    time.sleep(600)\nanswer_requests(answer)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == {"begun": True}
+        process.stdin.close()  # as when the server is killed
+        assert process.wait(20.0) == 0
+
+
 def test_a_server_starts_without_what_only_analyses_need():
-    slow = "{'httpx', 'matplotlib', 'PIL', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
+    slow = "{'httpx', 'matplotlib', 'PIL', 'polars', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
     code = f"import sys, fairduel.cli.live, fairduel.cli.serving; print(sorted({slow} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

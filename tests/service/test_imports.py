@@ -23,6 +23,7 @@ from fairduel.service.keys import Holder
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service, subject
 from fairduel.service.study import NewStudy
+from fairduel.service.vote_files import read_import
 
 NAMES = ["tea", "=1+1", "-2", "milk, hot", 'the "best"', "first", "01"]
 CONTEXTS = [
@@ -92,7 +93,7 @@ def test_an_export_comes_back_with_the_same_ranking(service, tmp_path, form, tab
     path = tmp_path / f"{table}.{form}"
     path.write_bytes(exported(service, study, table, form))
     about = service.ledger.state.studies[study].about
-    read = imports.read_import(path, about)
+    read = read_import(path, about)
     again, refold = run(service, imports.create_with_votes, about, read)
     assert refold
     old, new = ranking(service, study), ranking(service, again.study)
@@ -170,7 +171,7 @@ def test_known_answers_and_language_models_stay_what_they_are(service, tmp_path)
     rows = pl.read_csv(path)
     assert rows["gold"].sum() >= 6
     about = service.ledger.state.studies[study].about
-    read, _ = run(service, imports.create_with_votes, about, imports.read_import(path, about))
+    read, _ = run(service, imports.create_with_votes, about, read_import(path, about))
     copy, _ = run(service, imports.clone_study, study, None, votes=True)
     for again in (read, copy):
         assert [voter.model for voter in again.models] == ["gpt-x"]
@@ -241,7 +242,7 @@ def test_votes_without_voters_or_sides(service, tmp_path):
     path = tmp_path / "games.csv"
     path.write_text("winner,loser\n" + "01,tea\n" * 40)
     about = NewStudy.model_validate(ABOUT)
-    study, _ = run(service, imports.create_with_votes, about, imports.read_import(path, about))
+    study, _ = run(service, imports.create_with_votes, about, read_import(path, about))
     rows = duels(service, study)
     assert len({row.voter for row in rows}) == len(study.voters) == 40
     winners = {(row.first if (row.answer == "left") == row.first_is_left else row.second) for row in rows}
@@ -260,10 +261,10 @@ def test_a_context_without_an_answer_is_refused(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("first,second,winner,context\ntea,01,first,second\ntea,01,first,+prompt\n")
     with pytest.raises(BadInputError, match="row 2: '01' has no answer in context 'second'"):
-        imports.read_import(path, about)
+        read_import(path, about)
     path.write_text(FOREIGN)
     with pytest.raises(BadInputError, match="in which context"):
-        imports.read_import(path, about)
+        read_import(path, about)
 
 
 def test_a_large_parquet_file_is_refused_before_it_is_read(tmp_path):
@@ -272,7 +273,7 @@ def test_a_large_parquet_file_is_refused_before_it_is_read(tmp_path):
         pl.all().repeat_by(3_000_000).list.explode(keep_nulls=True, empty_as_null=True)
     ).write_parquet(path)
     with pytest.raises(BadInputError, match="3,000,000 votes"):
-        imports.read_import(path, NewStudy.model_validate(ABOUT))
+        read_import(path, NewStudy.model_validate(ABOUT))
 
 
 def test_an_import_with_too_many_or_no_votes_is_refused(service):
@@ -303,7 +304,7 @@ def test_any_names_come_back(service, tmp_path, items, seed):
         path = tmp_path / f"votes.{form}"
         path.write_bytes(exported(service, study.study, "votes", form))
         assert (
-            imports.read_import(path, about).votes
+            read_import(path, about).votes
             == expected.votes
             == [vote._replace(voter=f"voter {1 + int(vote.voter[1:])}") for vote in cast]
         )

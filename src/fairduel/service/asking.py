@@ -7,12 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, exists, select
 
 from fairduel.service import schema
+from fairduel.service.imports import IMPORT_KEY
 from fairduel.votes.ranking import Ranking
 from fairduel.votes.words import counted_noun, listed, shortened
 
 _LATELY = 50  # duels
-IMPORT_KEY = "import-"
-"""How the idempotency keys of imported votes begin."""
 _MOST_SHOWN, _MOST_NAMED = 8, 3  # pairs
 Json = dict[str, Any]
 

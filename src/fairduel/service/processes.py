@@ -2,11 +2,13 @@
 
 import json
 import os
+import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fairduel.core import compiling
 from fairduel.service.locations import Location
@@ -34,8 +36,8 @@ def spelled(where: Location) -> str:
     return str(where) if isinstance(where, Path) else where.render_as_string(hide_password=False)
 
 
-def answer_requests(answer: Callable[[Json, Tell], Json]) -> None:
-    """Answer requests at low priority until the server is gone; ``{"error": …}`` if that fails.
+def answer_requests(answer: Callable[[Json, Tell], Json]) -> NoReturn:
+    """Answer requests at low priority; ``{"error": …}`` if that fails. When the server is gone, so is this process.
 
     Args:
         answer: Returns the reply to a request; it may tell other things before.
@@ -44,14 +46,23 @@ def answer_requests(answer: Callable[[Json, Tell], Json]) -> None:
     compiling.skip_compile_notice()
     replies, sys.stdout = sys.stdout, sys.stderr
 
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)  # a killed server is started again, and needs the processor
+
     def tell(message: Json) -> None:
         try:
             replies.write(json.dumps(message) + "\n")
             replies.flush()
-        except BrokenPipeError:  # the server was killed
+        except BrokenPipeError:
             os._exit(0)
 
-    for line in sys.stdin:
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        line = requests.get()
         try:
             reply = answer(json.loads(line), tell)
         except Exception as error:  # noqa: BLE001  # the server logs it

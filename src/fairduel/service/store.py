@@ -3,11 +3,11 @@
 import fcntl
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, Row, func, insert, select
 
 from fairduel.errors import BadInputError
 from fairduel.service import learner as learners
@@ -203,6 +203,9 @@ def read_events(
 
 def load_state(connection: Connection) -> State:
     """Read the state from the tables, with new learners."""
+    duels = _read_duels(
+        connection
+    )  # first: the agents of the studies wait for compiled code, which is loaded meanwhile
     state, events = State(), schema.events
     query = select(events).where(events.c.kind.in_([kind.value for kind in Kind if kind not in ABOUT_DUELS]))
     for row in connection.execute(query.order_by(events.c.position)):
@@ -210,44 +213,70 @@ def load_state(connection: Connection) -> State:
     last = connection.execute(select(events).order_by(events.c.position.desc()).limit(1)).one_or_none()
     if last is not None:
         state.position, state.hash, state.at = last.position, last.hash, last.at
-    for study in state.studies.values():
-        _load_duels(connection, study)
-        _load_participants(connection, study)
+    _add_duels(state.studies, duels)
+    _load_seen(connection, state.studies)
+    _load_participants(connection, state.studies)
     return state
 
 
-def _load_duels(connection: Connection, study: StudyState) -> None:
+class _Duels(NamedTuple):
+    """What the state knows about the duels of all studies."""
+
+    tally: Sequence[Sequence[Any]]
+    pairs: Sequence[Sequence[Any]]
+    tests: Sequence[Sequence[Any]]
+    current: Sequence[Row[Any]]
+
+
+def _read_duels(connection: Connection) -> _Duels:
+    """Read the duels of all studies at once, each query in the table's order on disk, which is fast."""
     duels = schema.duels.c
-    here = duels.study == study.study
-    tally = select(duels.voter, duels.status, func.count(), func.count(duels.repeats)).where(here)
-    for voter, status, count, repeats in connection.execute(tally.group_by(duels.voter, duels.status)):
-        study.voters[voter].issued += count - repeats
+    tally = select(duels.study, duels.voter, duels.status, func.count(), func.count(duels.repeats))
+    pairs = select(duels.study, duels.first, duels.second, func.count())
+    pairs = pairs.where(duels.repeats.is_(None), duels.weight > 0.0)
+    tests = select(duels.study, duels.voter, duels.context, duels.first, duels.second)
+    current = select(schema.duels).where(duels.status.in_(["open", "voted", "skipped"]), ~duels.settled)
+    queries = (
+        tally.group_by(duels.voter, duels.status, duels.study),
+        pairs.group_by(duels.first, duels.second, duels.study),
+        tests.where(duels.weight == GOLD_WEIGHT),
+        current.order_by(duels.issued),
+    )
+    return _Duels(*(connection.execute(query).all() for query in queries))
+
+
+def _add_duels(studies: Mapping[str, StudyState], duels: _Duels) -> None:
+    for study, voter, status, count, repeats in duels.tally:
+        found = studies[study].voters[voter]
+        found.issued += count - repeats
         if status != "open":
-            study.counts[status] += count
+            studies[study].counts[status] += count
         if status in {"voted", "skipped"}:
-            setattr(study.voters[voter], "votes" if status == "voted" else "skips", count)
-    tests = select(duels.voter, duels.context, duels.first, duels.second).where(here, duels.weight == GOLD_WEIGHT)
-    for voter, *pair in connection.execute(tests):
-        study.voters[voter].tests.add(compared(*pair))
-    pairs = select(duels.first, duels.second, func.count()).where(here, duels.repeats.is_(None), duels.weight > 0.0)
-    for first, second, count in connection.execute(pairs.group_by(duels.first, duels.second)):
-        study.shown[first] += count
-        study.shown[second] += count
-    if not study.about.repeat_pairs:
-        for voter, *pair in connection.execute(
-            select(duels.voter, duels.context, duels.first, duels.second).where(here)
-        ):
-            study.voters[voter].seen.add(compared(*pair))
-    current = select(schema.duels).where(here, duels.status.in_(["open", "voted", "skipped"]), ~duels.settled)
-    for row in connection.execute(current.order_by(duels.issued)):
+            setattr(found, "votes" if status == "voted" else "skips", count)
+    for study, first, second, count in duels.pairs:
+        studies[study].shown[first] += count
+        studies[study].shown[second] += count
+    for study, voter, *pair in duels.tests:
+        studies[study].voters[voter].tests.add(compared(*pair))
+    for row in duels.current:
         duel = OpenDuel(row.duel, row.voter, row.context, row.first, row.second, row.first_is_left, row.deadline)
         if row.status == "open":
-            add_open(study, duel)
+            add_open(studies[row.study], duel)
         else:
-            study.voters[row.voter].last = LastAnswer(duel, row.answer, row.answered_at)
+            studies[row.study].voters[row.voter].last = LastAnswer(duel, row.answer, row.answered_at)
 
 
-def _load_participants(connection: Connection, study: StudyState) -> None:
+def _load_seen(connection: Connection, studies: Mapping[str, StudyState]) -> None:
+    """Read what voters have compared where nobody may get the same pair twice."""
+    duels = schema.duels.c
+    once = [study.study for study in studies.values() if not study.about.repeat_pairs]
+    query = select(duels.study, duels.voter, duels.context, duels.first, duels.second).where(duels.study.in_(once))
+    for study, voter, *pair in connection.execute(query):
+        studies[study].voters[voter].seen.add(compared(*pair))
+
+
+def _load_participants(connection: Connection, studies: Mapping[str, StudyState]) -> None:
     personal = schema.personal.c
-    query = select(personal.text, personal.voter).where(personal.study == study.study, personal.field == "participant")
-    study.participants = {row.text: row.voter for row in connection.execute(query)}
+    query = select(personal.study, personal.text, personal.voter).where(personal.field == "participant")
+    for study, participant, voter in connection.execute(query):
+        studies[study].participants[participant] = voter

@@ -163,10 +163,12 @@ async def add_votes(request: Request, service: guard.Running, _: guard.Operator,
 
 
 def _read_votes(name: str, content: bytes, about: NewStudy) -> imports.Import:
+    from fairduel.service.vote_files import read_import  # noqa: PLC0415  # slow: a server should be ready soon
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"votes{Path(name).suffix.lower()}"
         path.write_bytes(content)
-        return imports.read_import(path, about)
+        return read_import(path, about)
 
 
 async def _reply(service: Service, study: str, *, refold: bool) -> Json:
