@@ -22,7 +22,7 @@ from fairduel.errors import FairduelError
 from fairduel.service import learner as learners
 from fairduel.service.log import Body, Event, Kind, next_event, sealed
 from fairduel.service.logs import log_failure
-from fairduel.service.problems import Problem, storage_failed, unconfirmed
+from fairduel.service.problems import Problem, overloaded, storage_failed, unconfirmed
 from fairduel.service.projection import Changes, Writer, project
 from fairduel.service.state import State, StudyState
 from fairduel.service.store import FolderStore, Store
@@ -33,10 +33,11 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_LONGEST_WAIT = 0.05  # seconds from when on, if many wait, new commands are refused, so that others are answered soon
-_MANY_WAITING = 64
+_LONGEST_WAIT = 0.03  # seconds: a command that had to wait longer is refused, so that others are answered soon,
+_FEW_WAITING = 32  # unless few wait,
+_SHORT_WAIT = 0.01  # or the server had little to do so far, and they came all at once
 _SWEEP_SECONDS = 1.0
-_SAVE_SECONDS = 2.0  # between two files of a study's learner
+_SAVE_SECONDS = 1.0  # between two files of a study's learner
 
 
 class Ledger:
@@ -57,7 +58,7 @@ class Ledger:
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
         self._pending = Changes()
         self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
-        self._waited = 0.0  # seconds, the first command of the last batch
+        self._pace, self._waited = 0.0, 0.0  # seconds per command lately, and of the first one of the last batch
         self._swept, self._is_closing = 0.0, False
         self._saved: dict[str, float] = {}  # when a study's learner was last written
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
@@ -81,9 +82,8 @@ class Ledger:
         Raises:
             Problem: There is too much to do.
         """
-        waiting = self._queue.qsize()
-        if waiting >= _MOST_WAITING or (waiting >= _MANY_WAITING and self._waited > _LONGEST_WAIT):
-            raise Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
+        if self.is_overloaded:
+            raise overloaded()
         return self._put(command)
 
     def run(self, command: Command[Result]) -> Result:
@@ -105,6 +105,13 @@ class Ledger:
     def is_ready(self) -> bool:
         """Whether the log can be read and written."""
         return self._state is not None and self._thread.is_alive()
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether requests are refused because too many wait."""
+        waiting = self._queue.qsize()
+        is_behind = waiting > _FEW_WAITING and self._waited > _SHORT_WAIT
+        return waiting >= _MOST_WAITING or (is_behind and waiting * self._pace > _LONGEST_WAIT)
 
     def close(self) -> None:
         """Finish what is queued, then close the log."""
@@ -198,14 +205,18 @@ class Ledger:
 
     def _run(self, batch: Iterator[_Entry]) -> None:
         futures, done = list[Future[Any]](), list[tuple[Any, FairduelError | None]]()
+        began = 0.0
         try:
             for command, future, _ in batch:
+                began = began or time.monotonic()
                 if self._state is None:
                     self._reload()
                 if future.set_running_or_notify_cancel():
                     futures.append(future)
                     done.append(self._try(command))
             changed = self._commit()
+            if futures:
+                self._pace += 0.2 * ((time.monotonic() - began) / len(futures) - self._pace)
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()

@@ -48,6 +48,11 @@ def not_found(what: str) -> Problem:
     return Problem(404, "not-found", f"There is no such {what}.")
 
 
+def overloaded() -> Problem:
+    """Return the refusal of a request for which there is no time."""
+    return Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
+
+
 def storage_failed() -> Problem:
     """Return the refusal of a request whose events could not be stored."""
     return Problem(503, "storage", "The server cannot write to its disk; nothing was recorded. Try again.", 2)

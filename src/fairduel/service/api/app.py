@@ -18,8 +18,9 @@ from fairduel.service import pages
 from fairduel.service.api import content, jobs, operators, voters
 from fairduel.service.api.guard import RateLimit
 from fairduel.service.images import MOST_BYTES
+from fairduel.service.ledger import Ledger
 from fairduel.service.logs import log
-from fairduel.service.problems import Problem, not_found
+from fairduel.service.problems import Problem, not_found, overloaded
 from fairduel.service.service import Service
 
 Scope = MutableMapping[str, Any]
@@ -92,7 +93,7 @@ def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
     app.add_exception_handler(HTTPException, _refuse_http)
     _add_machine_routes(app, service)
     pages.mount(app)
-    app.add_middleware(Gate, limits=limits)
+    app.add_middleware(Gate, limits=limits, ledger=service.ledger)
     app.add_middleware(Watch, registry=app.state.registry)
     return app
 
@@ -158,8 +159,10 @@ async def _refuse_http(_: Request, error: Exception) -> JSONResponse:
 class Gate:
     """Refuses wrong hosts, other sites, wrong types and bodies that are too large; adds security headers."""
 
-    def __init__(self, app: Any, limits: Limits) -> None:
-        self._app, self._limits = app, limits
+    def __init__(self, app: Any, limits: Limits, ledger: Ledger) -> None:
+        self._app, self._limits, self._ledger = app, limits, ledger
+        response = problem_response(overloaded())
+        self._overloaded = {"status": response.status_code, "headers": response.raw_headers}, bytes(response.body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -172,10 +175,16 @@ class Gate:
                 message["headers"] = [*message.get("headers", []), *_RAW_HEADERS, *_caching(message)]
             await send(message)
 
+        changes = scope["method"] not in {"GET", "HEAD"}
+        if changes and self._ledger.is_overloaded:  # without looking at it, so that there is time for those accepted
+            head, body = self._overloaded
+            await send_safely({"type": "http.response.start", **head})
+            await send({"type": "http.response.body", "body": body})
+            return
         response: Response | None = None
         try:
             self._check(scope)
-            if scope["method"] not in {"GET", "HEAD"}:
+            if changes:
                 content = await self._whole_body(scope, receive)
                 response = await voters.shortcut(scope, content)
                 receive = _replaying(content, receive)
