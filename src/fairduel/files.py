@@ -8,7 +8,7 @@ from pathlib import Path
 from fairduel.errors import BadInputError
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that a reader or a crash never sees a part of the new content.
 
     An existing file keeps its mode.

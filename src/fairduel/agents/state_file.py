@@ -22,7 +22,7 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     write_atomically(path, pack_state(state))
 
 
-def pack_state(state: dict[str, Any]) -> bytes:
+def pack_state(state: dict[str, Any]) -> memoryview:
     """Return a nested dictionary of JSON values and arrays as the bytes of a file."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(state, "", arrays)
@@ -31,8 +31,9 @@ def pack_state(state: dict[str, Any]) -> bytes:
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy's stub reads ** as allow_pickle
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = _SEAL + bytes(_DIGEST_LENGTH)
-    content = buffer.getvalue()[:-_DIGEST_LENGTH]
-    return content + _digest(content)
+    content = buffer.getbuffer()  # not copied: a million votes take many megabytes
+    content[-_DIGEST_LENGTH:] = _digest(content[:-_DIGEST_LENGTH])
+    return content
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def unpack_state(file: bytes, source: str) -> dict[str, Any]:
     return plain
 
 
-def _digest(content: bytes) -> bytes:
+def _digest(content: bytes | memoryview) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 

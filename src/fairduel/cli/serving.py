@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 
 from fairduel.cli import output
 from fairduel.core import compiling
@@ -65,6 +66,7 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         here = f"{_origin(place, port)}{place.root_path}/"
         lead = _Lead(place, here, prepare, new_key)
         compiling.skip_compile_notice()
+        threadpool_limits(1)  # of BLAS: votes are learned one at a time, and a second thread would wait for a busy core
         with output.notices.status("Starting (compiles on first use) …"):
             app, running = _start(place, port, lead)
         try:

@@ -7,6 +7,7 @@ state is read from disk again.
 """
 
 import contextlib
+import math
 import queue
 import threading
 import time
@@ -37,7 +38,7 @@ _LONGEST_WAIT = 0.03  # seconds: a command that had to wait longer is refused, s
 _FEW_WAITING = 32  # unless few wait,
 _SHORT_WAIT = 0.01  # or the server had little to do so far, and they came all at once
 _SWEEP_SECONDS = 1.0
-_SAVE_SECONDS = 1.0  # between two files of a study's learner
+_SAVE_SECONDS, _SAVE_REST = 1.0, 20.0  # between two files of a study's learner: seconds, and times the last one took
 
 
 class Ledger:
@@ -60,7 +61,7 @@ class Ledger:
         self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._pace, self._waited = 0.0, 0.0  # seconds per command lately, and of the first one of the last batch
         self._swept, self._is_closing = 0.0, False
-        self._saved: dict[str, float] = {}  # when a study's learner was last written
+        self._save_after: dict[str, float] = {}  # when a study's learner may be written again
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
         try:
             self._connection: Connection = self.store.writer()
@@ -253,16 +254,25 @@ class Ledger:
     def _announce(self, changed: frozenset[str]) -> None:
         """Save the learners that are due, and tell the listeners."""
         for name in changed & self.state.studies.keys():
-            learner, now = self.state.studies[name].learner, time.monotonic()
-            if learner.saved is not None and now - self._saved.get(name, -_SAVE_SECONDS) >= _SAVE_SECONDS:
-                self._saved[name] = now
-                self._saver.submit(self.store.save_learner, name, learner.saved)
+            learner = self.state.studies[name].learner
+            if learner.saved is not None and time.monotonic() >= self._save_after.get(name, 0.0):
+                self._save_after[name] = math.inf
+                self._saver.submit(self._save, name, learner.saved)
                 learner.saved = None
         for listener in self._listeners:
             try:
                 listener(self.state.position, changed)
             except Exception as error:  # noqa: BLE001  # what is on disk does not depend on it
                 log_failure("listener failed", error)
+
+    def _save(self, study: str, learner: dict[str, Any]) -> None:
+        """Save a learner; a large one seldom."""
+        began = time.monotonic()
+        try:
+            self.store.save_learner(study, learner)
+        finally:
+            now = time.monotonic()
+            self._save_after[study] = began + max(_SAVE_SECONDS, _SAVE_REST * (now - began))
 
     def _flush(self) -> None:
         """Write the pending rows, without committing."""
