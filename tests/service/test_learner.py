@@ -10,18 +10,34 @@ from fairduel.service.learner import DivergedError, Learner
 from fairduel.service.log import Kind
 from fairduel.service.store import read_events
 from fairduel.service.study import new_agent
+from helpers.booth import about
 from helpers.clusters import in_both
 from helpers.torture import torture
 
 AGENTS = {"sceptic": {}, "rcdb": {"flip_budget": 5}}
 
 
+@pytest.mark.parametrize(
+    ("items", "given", "recorded"),
+    [
+        (5, {}, {"allowance": 2.0}),
+        (5, {"agent_settings": {"allowance": 0.5, "growth": 1.0}}, {"allowance": 0.5, "growth": 1.0}),
+        (5, {"agent": "rcdb", "agent_settings": {"flip_budget": 5}}, {"flip_budget": 5}),
+        (201, {}, {"allowance": 2.0, "estimator": "lazy"}),
+    ],
+)
+def test_a_new_study_records_what_its_agent_does_in_live_voting(booth, items, given, recorded):
+    study = booth.run(commands.create_study, about(items, **given))
+    assert study.about.agent_settings == recorded
+    assert {name: study.learner.agent.settings[name] for name in recorded} == recorded
+
+
 def events(booth):
     return booth.run(lambda ledger: list(read_events(ledger.connection(), study=booth.study)))
 
 
-def folded(about, log, start=None):
-    found = start or Learner(about)
+def folded(study, log, start=None):
+    found = start or Learner(study)
     for event in log:
         found.fold(event)
     return found

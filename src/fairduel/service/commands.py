@@ -12,7 +12,7 @@ from fairduel.service.ledger import Ledger
 from fairduel.service.log import Kind, read_event, read_receipt
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.state import StudyState, Voter
-from fairduel.service.study import GoldDuels, NewStudy
+from fairduel.service.study import GoldDuels, NewStudy, settings_to_record
 
 MOST_STUDIES, MOST_VOTERS = 1000, 200_000
 
@@ -66,7 +66,8 @@ def create_study(ledger: Ledger, about: NewStudy) -> StudyState:
         if missing:
             raise Problem(422, "invalid", f"The {kind} {min(missing)} was not uploaded; upload it first.")
     study = new_id()
-    ledger.append(Kind.STUDY_CREATED, study, about.model_dump(exclude={"gold"}))
+    recorded = about.model_dump(exclude={"gold"}) | {"agent_settings": settings_to_record(about)}
+    ledger.append(Kind.STUDY_CREATED, study, recorded)
     found = ledger.state.studies[study]
     if about.gold.answers:
         change_gold(ledger, study, about.gold)

@@ -17,6 +17,9 @@ from fairduel.errors import BadInputError, unknown_name
 MOST_ITEMS, MOST_CONTEXTS, MOST_GOLD = 1000, 2000, 1000
 LONGEST_TEXT = 20_000
 MOST_FEATURES = 256
+_ALLOWANCE = 2.0
+"""Regret in log-odds that a live study takes for none; chosen among 0.001 to 10, see ``benchmarks.live_liars``."""
+_MANY_ITEMS = 200
 
 
 def _shown(text: str) -> str:
@@ -50,6 +53,7 @@ UndoSeconds = Annotated[Number, Field(ge=0, le=3600)]
 DuelSeconds = Annotated[Number, Field(ge=1, le=30 * 86_400)]
 LeastViews = Annotated[Number, Field(ge=0, le=100_000)]
 Models = Literal["apart", "counted"]
+AgentSettings = dict[str, bool | int | float | str | None]
 
 
 class Strict(BaseModel):
@@ -126,7 +130,7 @@ class NewStudy(Settings):
     models: Models = "apart"
     gold: GoldDuels = GoldDuels()
     agent: Annotated[str, Field(max_length=100)] = "sceptic"
-    agent_settings: dict[str, bool | int | float | str | None] = {}
+    agent_settings: AgentSettings = {}
     seed: Annotated[Number, Field(ge=0, lt=2**31)] = 0
 
     @model_validator(mode="after")
@@ -229,6 +233,19 @@ def _unique(kind: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"there are two {kind}s named {twice!r}")
+
+
+def settings_to_record(about: NewStudy) -> AgentSettings:
+    """Return the agent's settings that a new study records: its own, and ours for live voting where it has none.
+
+    Liars who push one item can reverse a close pair, but not how its items fare against all others; so Sceptic compares
+    the leaders with others too. Without features, each of many items is a feature, and only a lazy estimate is quick.
+    """
+    if about.agent != "sceptic":
+        return about.agent_settings
+    is_large = about.dimension is None and len(about.items) > _MANY_ITEMS
+    ours: AgentSettings = {"allowance": _ALLOWANCE} | ({"estimator": "lazy"} if is_large else {})
+    return ours | about.agent_settings
 
 
 def new_agent(
