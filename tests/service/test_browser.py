@@ -77,7 +77,7 @@ def assert_accessible(page):
 
 def set_aside(page, name, label):
     """Set a voter aside after seeing what that would do; it is shown afterwards too."""
-    page.locator("tr", has_text=name).get_by_role("button").click()
+    page.locator("tr", has_text=name).get_by_role("button", name="Set aside").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_text(f"Without {label}").wait_for(timeout=60_000)
     assert_accessible(page)
@@ -85,6 +85,16 @@ def set_aside(page, name, label):
     page.get_by_role("button", name="Count again").wait_for()
     page.get_by_text(f"{name} ({label}) is set aside.").wait_for()
     page.get_by_text(f"Without {label}").wait_for()
+
+
+def erase(page, name, label):
+    """Erase what is personal about a voter."""
+    page.get_by_role("button", name=f"Erase personal data of {name} ({label})").click()
+    assert_accessible(page)
+    page.get_by_role("dialog").get_by_role("button", name="Erase personal data").click()
+    page.get_by_text("Their personal data are erased").wait_for()
+    page.locator("tr", has_text=label).wait_for()
+    assert page.locator("tr", has_text=name).count() == 0
 
 
 def test_a_voter_votes_by_keyboard_with_ties_skips_and_undo(server, browser):
@@ -210,6 +220,7 @@ def test_an_operator_polls_with_pictures_invites_and_sees_what_the_api_says(serv
 
         page.get_by_text(wait_for(page_and_api_agree, 15.0)).wait_for()
         set_aside(page, "Ann", "voter 1")
+        erase(page, "Ann", "voter 1")
         page.click("text=Link for observers")
         page.get_by_role("heading", name="Link for observers").wait_for()
         observers = page.locator("p.link").inner_text()

@@ -8,7 +8,7 @@ import { modelForm } from "./models.js";
 import { newStudy } from "./newstudy.js";
 import { redTeam } from "./redteam.js";
 import { drawResults, downloads, fetchResults, folded, follow, paragraphs, redraw, section, table } from "./results.js";
-import { askSetAside } from "./setaside.js";
+import { askErase, askSetAside } from "./voterdialogs.js";
 
 const view = byId("view"), notice = byId("notice");
 const say = (text) => { notice.textContent = text; };
@@ -102,7 +102,9 @@ async function showStudy(id) {
       row.seconds_per_vote == null ? null : row.seconds_per_vote.toFixed(1),
       row.gold ? `${row.gold}${row.learned || row.set_aside || row.kind === "model" ? "" : "; the agent does not learn these votes now"}` : null,
       row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || (row.flagged == null ? "not tested" : "not flagged"),
-      button(row.set_aside ? "Count again" : "Set aside", () => askSetAside(id, row.voter, who(row), row.set_aside, async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, aftermath), { "data-voter": row.voter })]);
+      make("span", { class: "row" },
+        button(row.set_aside ? "Count again" : "Set aside", () => askSetAside(id, row.voter, who(row), row.set_aside, async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, aftermath), { "data-voter": row.voter }),
+        ...(row.kind === "model" ? [] : [button("Erase …", () => askErase(who(row), async () => { await call("DELETE", `studies/${id}/voters/${row.voter}/personal`); await drawVoters(); }, aftermath), { "aria-label": `Erase personal data of ${who(row)}` })]))]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
     const list = (from, to) => table(columns, cells.slice(from, to), (place) => (rows[from + place].set_aside ? "aside" : rows[from + place].flagged ? "marked" : ""));
     const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
