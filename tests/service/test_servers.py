@@ -95,7 +95,7 @@ def test_no_acknowledged_vote_is_lost_by_sigkill(trial, stored, launcher):
     assert np.median(seconds) <= 2.0 or not trial.is_full
     trial.found = (
         f"{votes:,} acknowledged votes, 0 lost, 0 twice; at {before:,} votes ready in "
-        f"{np.median(seconds):.1f} s (median), {max(seconds):.1f} s (longest)"
+        f"{np.median(seconds):.1f} s (median), {max(seconds):.1f} s (longest), once Python has loaded its code"
     )
 
 
@@ -256,6 +256,8 @@ def test_an_overloaded_server_refuses_quickly_and_keeps_its_promises(trial, stor
 
     for voter in voters:
         voter.link.pause = 1.0  # as Retry-After asks
+    if trial.is_full:
+        in_a_loop(run(32, 4))  # the start is not the steady state: the first analysis still loads its code
     rate, steady, _, _ = in_a_loop(run(32, max(1, trial.size // 6)))
     overloaded, slow, refused, grown = in_a_loop(run(320, trial.size))
     server.end()
