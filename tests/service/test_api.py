@@ -18,6 +18,7 @@ from fairduel.service import commands
 from fairduel.service.api import voters
 from fairduel.service.api.app import Limits, create_app
 from fairduel.service.api.guard import RateLimit
+from fairduel.service.ledger import Ledger
 from fairduel.service.local import local_server, serving
 from fairduel.service.service import Service
 from helpers.torture import torture
@@ -529,3 +530,15 @@ def test_a_callers_word_on_their_address_is_not_taken(service, key):
         join = f"{url}/api/studies/{study}/voters"
         spoofed = [httpx.post(join, json={}, headers={"X-Forwarded-For": f"10.0.0.{n}"}) for n in range(4)]
     assert [reply.status_code for reply in spoofed] == [201, 201, 429, 429]
+
+
+def test_an_overloaded_server_refuses_before_it_reads(voter, study, monkeypatch):
+    path, _ = vote(voter, study)
+    monkeypatch.setattr(Ledger, "is_overloaded", True)
+    reply = voter.post(f"{path}/undo", content=b"not read", headers={"Content-Type": "application/json"})
+    assert problem(reply) == (503, "overloaded")
+    assert reply.headers["retry-after"] == "1"
+    assert "content-security-policy" in reply.headers
+    assert voter.get("/healthz").status_code == 200
+    monkeypatch.undo()
+    assert voter.post(f"{path}/undo", json={}).status_code == 200
