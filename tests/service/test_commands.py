@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -29,6 +30,7 @@ from fairduel.service.service import Service, subject
 from fairduel.service.store import FolderStore
 from fairduel.votes.ranking import rank
 from helpers.torture import torture
+from helpers.waiting import wait_for
 
 
 def run(monkeypatch, capsys, *words):
@@ -163,6 +165,28 @@ def test_a_killed_server_has_every_vote_that_it_acknowledged(tmp_path):
     again.send_signal(signal.SIGTERM)
     again.communicate(timeout=20)
     assert again.returncode == 143
+
+
+@pytest.mark.parametrize("options", [[], ["--no-open"]])
+def test_the_operators_page_opens_for_someone_at_a_terminal(tmp_path, options):
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part\nmv {opened}.part {opened}\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "fairduel", "serve", "--port", "0", "--folder", str(tmp_path / "store"), *options]
+    screen, terminal = pty.openpty()
+    environment = os.environ | {"BROWSER": str(browser), "DISPLAY": ":0"}
+    with subprocess.Popen(command, stdout=terminal, env=environment) as process:
+        os.close(terminal)
+        shown = b""
+        while (found := re.search(rb"(http://\S+/)#fdo_\S+\s", shown)) is None:
+            shown += os.read(screen, 1000)
+        assert httpx.get(found[1].decode(), timeout=30.0).status_code == 200
+        if not options:
+            wait_for(opened.exists, 20.0)
+            assert opened.read_text().strip() == found[0].decode().strip()
+        process.send_signal(signal.SIGINT)
+    os.close(screen)
+    assert opened.exists() == (options == [])
 
 
 STORES = sorted((Path(__file__).parent / "stores").iterdir())

@@ -40,6 +40,7 @@ def poll(
     root_path: serving.RootPath = "",
     proxy: serving.Proxies = [],  # noqa: B006
     log_requests: serving.LogRequests = False,
+    opens_page: serving.Opens = True,
 ) -> None:
     """Start a poll on some items and print the link to share.
 
@@ -58,4 +59,4 @@ def poll(
         return f"Voters: {here}vote/{study}"
 
     store = serving.store(folder, database)
-    run(Place(store, port, address, host_name, root_path, proxy, log_requests), prepare)
+    run(Place(store, port, address, host_name, root_path, proxy, log_requests, opens_page), prepare)

@@ -52,6 +52,9 @@ Proxies = Annotated[
     ),
 ]
 LogRequests = Annotated[bool, typer.Option("--log-requests", help="Log every request on stderr, as JSON lines.")]
+Opens = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the operator's page in a browser, if run in a terminal.")
+]
 _DEFAULT_FOLDER = Path("fairduel-votes")
 
 
@@ -75,6 +78,7 @@ def serve(
     root_path: RootPath = "",
     proxy: Proxies = [],  # noqa: B006
     log_requests: LogRequests = False,
+    opens_page: Opens = True,
     demo: Annotated[bool, typer.Option("--demo", help="Add a study with simulated voters, a fifth of them liars.")] = (
         False
     ),
@@ -97,5 +101,5 @@ def serve(
     def simulate(service: "Service", _: str) -> str:
         return f"Simulated voters, a fifth of them liars, vote in study {Demo(service).study}."
 
-    place = Place(store(folder, database), port, address, host_name, root_path, proxy, log_requests)
+    place = Place(store(folder, database), port, address, host_name, root_path, proxy, log_requests, opens_page)
     run(place, simulate if demo else None, new_key=new_key)

@@ -1,8 +1,10 @@
 """Run a server for ``fairduel serve`` and ``fairduel poll``; needs the serve extra."""
 
 import logging
+import os
 import socket
 import sys
+import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,7 @@ class Place:
         root_path: Subpath behind a proxy.
         proxies: Addresses of trusted proxies.
         log_requests: Whether to log every request, not only failures.
+        opens_page: Whether to open the operator's page in a browser, if there is one and someone to look at it.
     """
 
     store: Location
@@ -46,6 +49,7 @@ class Place:
     root_path: str
     proxies: list[str]
     log_requests: bool
+    opens_page: bool
 
 
 Prepare = Callable[[Service, str], str]
@@ -72,6 +76,8 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         try:
             output.say(*lead.sentences)
             lead.say = output.say
+            if lead.page is not None and place.opens_page and _is_looked_at():
+                webbrowser.open(lead.page)  # it waits until the server is open
             tune_process()
             _serve(app, listener, place)
         except KeyboardInterrupt:
@@ -86,6 +92,7 @@ class _Lead:
     def __init__(self, place: Place, here: str, prepare: Prepare | None, new_key: bool) -> None:
         self._place, self._here, self._prepare, self._new_key = place, here, prepare, new_key
         self.sentences = list[str]()
+        self.page: str | None = None  # the operator's, once this server leads
         self.say: Callable[..., None] = lambda *sentences: self.sentences.extend(sentences)
 
     def __call__(self, service: Service) -> App:
@@ -94,8 +101,9 @@ class _Lead:
             self.say(self._prepare(service, self._here))
         key: str | None = service.ledger.run(commands.replace_operator if self._new_key else commands.ensure_operator)
         self._prepare, self._new_key = None, False
+        self.page = self._here if key is None else f"{self._here}#{key}"
         if key is not None:
-            self.say(f"Operator: {self._here}#{key}", "Keep this link: its key is stored only as a hash.")
+            self.say(f"Operator: {self.page}", "Keep this link: its key is stored only as a hash.")
         else:
             self.say(f"Operator: {self._here} (with the key of the first start; --new-key replaces it)")
         known = Limits().hosts | {self._place.address, *(name.lower() for name in self._place.host_names)}
@@ -130,6 +138,12 @@ def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Service | Member]
     return Standby(member), member
 
 
+def _is_looked_at() -> bool:
+    """Whether someone sits before this terminal, and has more than a browser for terminals."""
+    has_windows = sys.platform in {"darwin", "win32"} or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    return sys.stdout.isatty() and bool(has_windows)
+
+
 def _origin(place: Place, port: int) -> str:
     """Where people reach the server: a proxy is taken to offer https on its usual port."""
     name = place.host_names[0] if place.host_names else "127.0.0.1"
@@ -157,6 +171,7 @@ def _listen(address: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address, port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise BadInputError(
