@@ -124,7 +124,7 @@ def test_an_operator_makes_studies_from_files_renames_copies_and_imports(server,
         page.locator("dt", has_text="Imported votes").wait_for()
         page.get_by_text("Ann (voter 1) (imported)").wait_for()
         page.set_input_files("#import", tmp_path / "votes.csv")
-        page.get_by_role("button", name="Import").click()
+        page.get_by_role("button", name="Import", exact=True).click()
         page.get_by_text("already in the study").wait_for()
         page.select_option("#clone", "votes")
         page.get_by_role("button", name="Copy", exact=True).click()
