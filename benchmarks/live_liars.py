@@ -35,8 +35,8 @@ class Found:
     flagged_others: int
 
 
-def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES) -> Found:
-    """Run one study, and return whether the best item is named."""
+def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES, **settings: object) -> Found:
+    """Run one study of an agent with settings, and return whether the best item is named."""
     from fairduel.service import commands, voting  # noqa: PLC0415  # only this file needs the serve extra
     from fairduel.service.analysis import analyse, recorded_votes  # noqa: PLC0415
     from fairduel.service.keys import Holder  # noqa: PLC0415
@@ -50,8 +50,16 @@ def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES) -> 
     truth[order] = -STEP * np.arange(ITEMS) + (STEP - gap) * (np.arange(ITEMS) > 0)
     best, target = order[:2]
     other = rng.permutation(truth)  # what the minority likes
-    settings = {"repeat_pairs": True, "undo_seconds": 0, "show_names": True, "agent": agent, "seed": seed}
-    about = NewStudy(question="Which?", items=[{"name": f"item {n}"} for n in range(ITEMS)], **settings)
+    about = NewStudy(
+        question="Which?",
+        items=[{"name": f"item {n}"} for n in range(ITEMS)],
+        repeat_pairs=True,
+        undo_seconds=0,
+        show_names=True,
+        agent=agent,
+        agent_settings=settings,
+        seed=seed,
+    )
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder))
         name = ledger.run(lambda ledger: commands.create_study(ledger, about)).study
@@ -96,7 +104,7 @@ def win_rates(votes):
     return wins / np.maximum(games, 1)
 
 
-def main(seeds=20):
+def main(runs=20):
     names = ["10 of 50 voters", "who asks", "who names the best item", *(f"gap {gap}" for gap in GAPS)]
     print(*names, sep=" | ")
     cells = [*(("liars", agent) for agent in AGENTS), ("tastes", "sceptic")]
@@ -104,14 +112,13 @@ def main(seeds=20):
     for crowd, agent in cells:
         found = {
             gap: [
-                study(agent, crowd, gap, FIRST_SEED + run)
-                for run in track(range(seeds), f"{crowd}, {agent}, gap {gap}")
+                study(agent, crowd, gap, FIRST_SEED + run) for run in track(range(runs), f"{crowd}, {agent}, gap {gap}")
             ]
             for gap in GAPS
         }
         minority = "lie" if crowd == "liars" else "have another taste"
         for way, named in WAYS.items():
-            row = [_counted(sum(getattr(each, way) for each in found[gap]), seeds) for gap in GAPS]
+            row = [_counted(sum(getattr(each, way) for each in found[gap]), runs) for gap in GAPS]
             rows.append([minority, AGENTS[agent], named, *row])
             print(*rows[-1], sep=" | ")
         flags = [each for gap in GAPS for each in found[gap]]

@@ -170,7 +170,7 @@ def test_a_killed_server_has_every_vote_that_it_acknowledged(tmp_path):
 @pytest.mark.parametrize("options", [[], ["--no-open"]])
 def test_the_operators_page_opens_for_someone_at_a_terminal(tmp_path, options):
     browser, opened = tmp_path / "browser", tmp_path / "opened"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part\nmv {opened}.part {opened}\n')
+    browser.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {opened}.part\nmv {opened}.part {opened}\n')
     browser.chmod(0o755)
     command = [sys.executable, "-m", "fairduel", "serve", "--port", "0", "--folder", str(tmp_path / "store"), *options]
     screen, terminal = pty.openpty()
@@ -183,10 +183,12 @@ def test_the_operators_page_opens_for_someone_at_a_terminal(tmp_path, options):
         assert httpx.get(found[1].decode(), timeout=30.0).status_code == 200
         if not options:
             wait_for(opened.exists, 20.0)
-            assert opened.read_text().strip() == found[0].decode().strip()
+            assert f'url={found[0].decode().strip()}"' in opened.read_text()
+            assert (tmp_path / "store" / "operator.html").stat().st_mode & 0o777 == 0o600
         process.send_signal(signal.SIGINT)
     os.close(screen)
     assert opened.exists() == (options == [])
+    assert not (tmp_path / "store" / "operator.html").exists()  # it holds the key
 
 
 STORES = sorted((Path(__file__).parent / "stores").iterdir())

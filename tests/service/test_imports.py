@@ -146,6 +146,11 @@ def test_copies_have_the_settings_items_and_perhaps_the_votes(service, operator)
     plain = operator.post(f"/api/studies/{study}/clone", json={}).json()
     assert (plain["title"], plain["state"], plain["counts"]["votes"]) == ("Copy of Tea", "open", 0)
     assert [item["enabled"] for item in plain["items"]] == [n != 2 for n in range(len(NAMES))]
+    assert plain["agent_settings"] == {"allowance": 2.0}
+    older = service.ledger.run(
+        lambda ledger: commands.create_study(ledger, NewStudy.model_validate(ABOUT), is_copy=True)
+    )
+    assert operator.post(f"/api/studies/{older.study}/clone", json={}).json()["agent_settings"] == {}
     assert plain["contexts"] == operator.get(f"/api/studies/{study}").json()["contexts"]
     full = operator.post(f"/api/studies/{study}/clone", json={"votes": True, "title": "More tea"}).json()
     assert full["title"] == "More tea"

@@ -87,7 +87,7 @@ def serve(
     """Collect votes live: choose duels, learn robustly, show results.
 
     Prints the link for the operator, who creates studies and sees the
-    results. It contains a key, which is stored only as a hash, so keep it;
+    results, and opens it if run in a terminal. It contains a key, which is stored only as a hash, so keep it;
     --new-key makes another one.
 
     Everything is in DIR, or in a database, which several servers can share:

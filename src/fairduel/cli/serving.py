@@ -1,9 +1,12 @@
 """Run a server for ``fairduel serve`` and ``fairduel poll``; needs the serve extra."""
 
+import html
 import logging
 import os
 import socket
 import sys
+import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from fairduel.service.members import App, Member
 from fairduel.service.postgres import Leader
 from fairduel.service.service import Service, tune_process
 
+_DOOR_SECONDS = 30.0  # that a browser has to start
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
 
 
@@ -70,19 +74,25 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         here = f"{_origin(place, port)}{place.root_path}/"
         lead = _Lead(place, here, prepare, new_key)
         compiling.skip_compile_notice()
-        threadpool_limits(1)  # of BLAS: votes are learned one at a time, and a second thread would wait for a busy core
+        threadpool_limits(
+            1
+        )  # of BLAS: for the same bits on any machine, and a second thread would wait for a busy core
+        door: Path | None = None
         with output.notices.status("Starting (compiles on first use) …"):
             app, running = _start(place, port, lead)
         try:
             output.say(*lead.sentences)
             lead.say = output.say
-            if lead.page is not None and place.opens_page and _is_looked_at():
-                webbrowser.open(lead.page)  # it waits until the server is open
+            listener.listen()
+            if lead.page is not None and place.opens_page and isinstance(place.store, Path) and _is_looked_at():
+                door = _open_page(lead.page, place.store)
             tune_process()
             _serve(app, listener, place)
         except KeyboardInterrupt:
             raise output.StoppedError(_STOPPED) from None
         finally:
+            if door is not None:
+                door.unlink(missing_ok=True)
             running.close()
 
 
@@ -139,9 +149,30 @@ def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Service | Member]
 
 
 def _is_looked_at() -> bool:
-    """Whether someone sits before this terminal, and has more than a browser for terminals."""
-    has_windows = sys.platform in {"darwin", "win32"} or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    """Whether someone sits at this terminal, and has more than a browser for terminals."""
+    has_windows = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return sys.stdout.isatty() and bool(has_windows)
+
+
+def _open_page(page: str, folder: Path) -> Path:
+    """Open a page by way of a file that leads to it, because everyone on this machine can read a program's arguments.
+
+    The file is readable by its owner only, and soon gone.
+    """
+    door = folder / "operator.html"
+    door.unlink(missing_ok=True)
+    door.touch(mode=0o600)
+    door.write_text(
+        f'<!doctype html><title>fairduel</title><meta http-equiv="refresh" content="0; url={html.escape(page)}">'
+    )
+
+    def show() -> None:
+        webbrowser.open(door.resolve().as_uri())
+        time.sleep(_DOOR_SECONDS)
+        door.unlink(missing_ok=True)
+
+    threading.Thread(target=show, daemon=True).start()
+    return door
 
 
 def _origin(place: Place, port: int) -> str:
@@ -171,7 +202,6 @@ def _listen(address: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address, port))
-        listener.listen()
     except OSError as error:
         listener.close()
         raise BadInputError(

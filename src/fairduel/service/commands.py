@@ -54,8 +54,8 @@ def add_key(ledger: Ledger, holder: Holder) -> str:
     return key
 
 
-def create_study(ledger: Ledger, about: NewStudy) -> StudyState:
-    """Create a study."""
+def create_study(ledger: Ledger, about: NewStudy, *, is_copy: bool = False) -> StudyState:
+    """Create a study; the agent of a copy has no other settings than those copied."""
     if len(ledger.state.studies) >= MOST_STUDIES:
         raise Problem(409, "too-many", f"This server has {MOST_STUDIES:,} studies; start another one.")
     for kind in ("image", "audio"):
@@ -66,8 +66,8 @@ def create_study(ledger: Ledger, about: NewStudy) -> StudyState:
         if missing:
             raise Problem(422, "invalid", f"The {kind} {min(missing)} was not uploaded; upload it first.")
     study = new_id()
-    recorded = about.model_dump(exclude={"gold"}) | {"agent_settings": settings_to_record(about)}
-    ledger.append(Kind.STUDY_CREATED, study, recorded)
+    settings = about.agent_settings if is_copy else settings_to_record(about)
+    ledger.append(Kind.STUDY_CREATED, study, about.model_dump(exclude={"gold"}) | {"agent_settings": settings})
     found = ledger.state.studies[study]
     if about.gold.answers:
         change_gold(ledger, study, about.gold)

@@ -114,12 +114,14 @@ def _check_size(imported: Import) -> None:
         raise Problem(422, "invalid", f"1 to {MOST_VOTES:,} votes can be imported; these are {len(imported.votes):,}.")
 
 
-def create_with_votes(ledger: Ledger, about: NewStudy, imported: Import | None) -> tuple[StudyState, bool]:
+def create_with_votes(
+    ledger: Ledger, about: NewStudy, imported: Import | None, *, is_copy: bool = False
+) -> tuple[StudyState, bool]:
     """Create a study, perhaps with votes to begin with; see :func:`import_votes`."""
-    if imported is None:
-        return create_study(ledger, about), False
-    _check_size(imported)
-    return import_votes(ledger, create_study(ledger, about).study, imported)
+    if imported is not None:
+        _check_size(imported)
+    made = create_study(ledger, about, is_copy=is_copy)
+    return (made, False) if imported is None else import_votes(ledger, made.study, imported)
 
 
 def _record(ledger: Ledger, study: StudyState, voter: str, vote: CastVote, key: str, *, sides_known: bool) -> None:
@@ -165,7 +167,7 @@ def clone_study(ledger: Ledger, study: str, title: str | None, *, votes: bool) -
     found = find_study(ledger, study)
     name = title if title is not None else f"Copy of {found.about.title or found.about.question}"[:200]
     about = found.about.model_copy(update={"title": name, "state": "open"})
-    made, refold = create_with_votes(ledger, about, votes_of_study(ledger, found) if votes else None)
+    made, refold = create_with_votes(ledger, about, votes_of_study(ledger, found) if votes else None, is_copy=True)
     for item in range(len(found.enabled)):
         change_item(ledger, made.study, item, found.item_settings(item))
     if found.gold.answers:

@@ -34,11 +34,12 @@ _Entry = tuple[Command[Any], Future[Any], float]  # the last is when it was queu
 _MOST_AT_ONCE = 128  # commands in one commit
 _LONGEST_AT_ONCE = 0.025  # seconds of commands in one commit
 _MOST_WAITING = 4096  # commands
-_LONGEST_WAIT = 0.03  # seconds: a command that had to wait longer is refused, so that others are answered soon,
+_LONGEST_WAIT = 0.03  # seconds: a command that would wait longer is refused, so that others are answered soon,
 _FEW_WAITING = 32  # unless few wait,
 _SHORT_WAIT = 0.01  # or the server had little to do so far, and they came all at once
 _SWEEP_SECONDS = 1.0
-_SAVE_SECONDS, _SAVE_REST = 1.0, 20.0  # between two files of a study's learner: seconds, and times the last one took
+_SAVE_SECONDS = 1.0  # between two saves of a study's learner, at least,
+_SAVE_REST, _LONGEST_REST = 20.0, 60.0  # and so many times as long as the last one took, up to so many seconds
 
 
 class Ledger:
@@ -59,7 +60,8 @@ class Ledger:
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
         self._pending = Changes()
         self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
-        self._pace, self._waited = 0.0, 0.0  # seconds per command lately, and of the first one of the last batch
+        self._pace = 0.0  # seconds per command, lately
+        self._waited = 0.0  # seconds, the first command of the last batch
         self._swept, self._is_closing = 0.0, False
         self._save_after: dict[str, float] = {}  # when a study's learner may be written again
         self._saver = ThreadPoolExecutor(1, "fairduel-saver")
@@ -109,7 +111,7 @@ class Ledger:
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether requests are refused because too many wait."""
+        """Whether requests are refused because a new one would wait for too long."""
         waiting = self._queue.qsize()
         is_behind = waiting > _FEW_WAITING and self._waited > _SHORT_WAIT
         return waiting >= _MOST_WAITING or (is_behind and waiting * self._pace > _LONGEST_WAIT)
@@ -188,6 +190,7 @@ class Ledger:
     def _next_batch(self) -> Iterator[_Entry]:
         """Wait for a command; yield those that are queued by then, as far as one commit has time for them."""
         with contextlib.suppress(queue.Empty):
+            self._waited = 0.0
             entry = self._queue.get(timeout=_SWEEP_SECONDS)
             began = time.monotonic()
             self._waited = 0.0 if entry is None else began - entry[2]
@@ -217,7 +220,8 @@ class Ledger:
                     done.append(self._try(command))
             changed = self._commit()
             if futures:
-                self._pace += 0.2 * ((time.monotonic() - began) / len(futures) - self._pace)
+                share = 0.2 * min(1.0, len(futures) / _FEW_WAITING)  # a commit for few says little about one for many
+                self._pace += share * ((time.monotonic() - began) / len(futures) - self._pace)
         except Exception as error:  # noqa: BLE001  # the disk is full or gone, or a command failed halfway
             log_failure("storage failed", error)
             self._reload()
@@ -270,9 +274,10 @@ class Ledger:
         began = time.monotonic()
         try:
             self.store.save_learner(study, learner)
-        finally:
-            now = time.monotonic()
-            self._save_after[study] = began + max(_SAVE_SECONDS, _SAVE_REST * (now - began))
+        except Exception as error:  # noqa: BLE001  # without it a restart only takes longer
+            log_failure("learner not saved", error)
+        rest = min(_SAVE_REST * (time.monotonic() - began), _LONGEST_REST)
+        self._save_after[study] = began + max(_SAVE_SECONDS, rest)
 
     def _flush(self) -> None:
         """Write the pending rows, without committing."""

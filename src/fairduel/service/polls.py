@@ -9,7 +9,6 @@ from fairduel.service import commands, images, imports, sounds, study_files
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
 from fairduel.service.study import NewStudy
-from fairduel.service.vote_files import read_import
 
 _IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".gif"}
 _AUDIO = {".wav", ".mp3", ".ogg", ".opus", ".flac", ".m4a"}
@@ -48,7 +47,11 @@ def create_poll(
     else:
         items = [item for word in words for item in _items(service, word)]
         about = study_files.checked(NewStudy, {"question": _QUESTION, "items": items} | settings, "the study")
-    begin = None if votes is None else read_import(votes, about)
+    begin = None
+    if votes is not None:
+        from fairduel.service.vote_files import read_import  # noqa: PLC0415  # slow, and few need it
+
+        begin = read_import(votes, about)
     study, refold = service.ledger.run(lambda ledger: imports.create_with_votes(ledger, about, begin))
     if refold:
         service.refold(study.study)

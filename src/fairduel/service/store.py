@@ -203,9 +203,8 @@ def read_events(
 
 def load_state(connection: Connection) -> State:
     """Read the state from the tables, with new learners."""
-    duels = _read_duels(
-        connection
-    )  # first: the agents of the studies wait for compiled code, which is loaded meanwhile
+    # First the duels: the studies' agents wait for compiled code, which another thread loads meanwhile.
+    duels = _read_duels(connection)
     state, events = State(), schema.events
     query = select(events).where(events.c.kind.in_([kind.value for kind in Kind if kind not in ABOUT_DUELS]))
     for row in connection.execute(query.order_by(events.c.position)):

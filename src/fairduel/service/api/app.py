@@ -157,7 +157,7 @@ async def _refuse_http(_: Request, error: Exception) -> JSONResponse:
 
 
 class Gate:
-    """Refuses wrong hosts, other sites, wrong types and bodies that are too large; adds security headers."""
+    """Refuses overload, wrong hosts, other sites, wrong types and bodies that are too large; adds security headers."""
 
     def __init__(self, app: Any, limits: Limits, ledger: Ledger) -> None:
         self._app, self._limits, self._ledger = app, limits, ledger

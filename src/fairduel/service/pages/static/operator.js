@@ -104,7 +104,7 @@ async function showStudy(id) {
       row.flagged ? make("span", {}, make("strong", { class: "bad" }, "Unusual: "), row.why) : row.why || (row.flagged == null ? "not tested" : "not flagged"),
       make("span", { class: "row" },
         button(row.set_aside ? "Count again" : "Set aside", () => askSetAside(id, row.voter, who(row), row.set_aside, async () => { await call("PATCH", `studies/${id}/voters/${row.voter}`, { set_aside: !row.set_aside }); await drawVoters(); }, aftermath), { "data-voter": row.voter }),
-        ...(row.kind === "model" ? [] : [button("Erase …", () => askErase(who(row), async () => { await call("DELETE", `studies/${id}/voters/${row.voter}/personal`); await drawVoters(); }, aftermath), { "aria-label": `Erase personal data of ${who(row)}` })]))]);
+        ...(row.kind === "model" ? [] : [button("Erase …", () => askErase(who(row), async () => { await call("DELETE", `studies/${id}/voters/${row.voter}/personal`); await drawVoters(); }, aftermath), { "aria-label": `Erase personal data of ${who(row)}`, "data-voter": `erase ${row.voter}` })]))]);
     const more = rows.length > 200 ? [`${rows.length - 200} more voters are in the download.`] : [];
     const list = (from, to) => table(columns, cells.slice(from, to), (place) => (rows[from + place].set_aside ? "aside" : rows[from + place].flagged ? "marked" : ""));
     const focused = voters.contains(document.activeElement) ? document.activeElement.dataset.voter : null;
