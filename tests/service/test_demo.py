@@ -1,5 +1,8 @@
 """A study with liars: the agent asks, people vote, and the results name the best item."""
 
+import random
+import secrets
+
 import numpy as np
 import pytest
 from scipy import special
@@ -13,6 +16,9 @@ from fairduel.service.service import Service, subject
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_fifth_of_liars_does_not_change_who_is_first(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(demo, "_PAUSE", 3600.0)
+    monkeypatch.setattr(
+        secrets, "token_bytes", random.Random(seed).randbytes
+    )  # who gets which gold duel depends on ids
     service = Service(tmp_path)
     simulated = demo.Demo(service, seed)
     try:
