@@ -120,9 +120,11 @@ def test_an_operator_makes_studies_from_files_renames_copies_and_imports(server,
         page.click("text=Rename")
         page.get_by_role("heading", name="Sounds and sights").wait_for()
         page.set_input_files("#import", tmp_path / "votes.csv")
-        page.click("text=Import")
+        page.get_by_role("button", name="Import", exact=True).click()
+        page.get_by_text("2 of 2 votes are imported now.").wait_for()
         page.locator("dt", has_text="Imported votes").wait_for()
         page.get_by_text("Ann (voter 1) (imported)").wait_for()
+        assert page.get_by_text("2 of 2 votes are imported now.").is_visible(), "an update took the answer back"
         page.set_input_files("#import", tmp_path / "votes.csv")
         page.get_by_role("button", name="Import", exact=True).click()
         page.get_by_text("already in the study").wait_for()

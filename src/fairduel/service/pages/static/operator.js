@@ -132,6 +132,7 @@ async function showStudy(id) {
   drawHead();
   drawSettings(study);
   let drawnAt = "";
+  let lost = false; // only what was said here is taken back, not the answer to a button
   events = follow(id, async () => {
     try {
       const found = await fetchResults(id);
@@ -140,8 +141,12 @@ async function showStudy(id) {
       const at = `${found.position} ${found.computed}`;
       if (at !== drawnAt) await drawVoters();
       drawnAt = at;
-      say("");
-    } catch (error) { say(explain(error)); }
+      if (lost) say("");
+      lost = false;
+    } catch (error) {
+      lost = true;
+      say(explain(error));
+    }
   });
 }
 
