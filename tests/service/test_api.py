@@ -534,11 +534,11 @@ def test_a_callers_word_on_their_address_is_not_taken(service, key):
 
 def test_an_overloaded_server_refuses_before_it_reads(voter, study, monkeypatch):
     path, _ = vote(voter, study)
-    monkeypatch.setattr(Ledger, "is_overloaded", True)
-    reply = voter.post(f"{path}/undo", content=b"not read", headers={"Content-Type": "application/json"})
-    assert problem(reply) == (503, "overloaded")
-    assert reply.headers["retry-after"] == "1"
-    assert "content-security-policy" in reply.headers
-    assert voter.get("/healthz").status_code == 200
-    monkeypatch.undo()
+    with monkeypatch.context() as overload:
+        overload.setattr(Ledger, "is_overloaded", True)
+        reply = voter.post(f"{path}/undo", content=b"not read", headers={"Content-Type": "application/json"})
+        assert problem(reply) == (503, "overloaded")
+        assert reply.headers["retry-after"] == "1"
+        assert "content-security-policy" in reply.headers
+        assert voter.get("/healthz").status_code == 200
     assert voter.post(f"{path}/undo", json={}).status_code == 200
