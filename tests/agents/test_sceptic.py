@@ -21,7 +21,7 @@ def test_a_hundred_rounds_under_flips_are_the_algorithm_box(radius, self_duels, 
     """Every line of the docstring, computed the obvious way; fresh actions in every round."""
     agent = made(radius=radius, flip_budget=5, self_duels=self_duels, patience=3)
     ridge, trust, rng = 320 / (3 * 4), 16 * math.sqrt(3) / 5, np.random.default_rng(1)
-    allowance = 0.002 if self_duels else 2 * 5 / 400
+    allowance = 0.002 if self_duels else 4 * 5 / 400
     phis, weights, outcomes, alone, upsets, doubted = np.empty((0, 3)), [], [], 0, 0, 0
     for t in range(1, 101):
         information = ridge * np.eye(3) + 0.25 * (phis.T * weights) @ phis
@@ -151,7 +151,7 @@ def test_an_agent_saved_before_there_was_an_allowance_asks_as_it_did():
     state["settings"] = {name: v for name, v in state["settings"].items() if name not in {"patience", "allowance"}}
     del state["estimator"]["upsets"]
     again = Sceptic.from_state(state)
-    assert (again.settings["patience"], again.settings["allowance"], agent._allowance) == (0, 0.002, 0.2)
+    assert (again.settings["patience"], again.settings["allowance"], agent._allowance) == (0, 0.002, 0.4)
 
 
 def test_at_most_one_honest_vote_in_eight_is_doubted_if_the_estimate_is_right_and_far_more_than_one_in_sixteen():
@@ -193,8 +193,8 @@ def test_people_are_asked_pairs_that_lies_at_the_told_rate_cannot_reverse():
 
 
 def test_the_allowance_is_for_people_and_a_told_number_of_lies():
-    assert made(flip_budget=40, self_duels=False)._allowance == 2 * 40 / 400
-    assert made(flip_budget=40, self_duels=False, horizon=None)._allowance == 2 * 40 / 2000
+    assert made(flip_budget=40, self_duels=False)._allowance == 4 * 40 / 400
+    assert made(flip_budget=40, self_duels=False, horizon=None)._allowance == 4 * 40 / 2000
     assert made(flip_budget=0, self_duels=False)._allowance == 0.002
     assert made(self_duels=False)._allowance == made(flip_budget=40)._allowance == 0.002
     assert made(allowance=0.5)._allowance == 0.5
@@ -271,7 +271,7 @@ def test_an_implicit_hypercube_is_searched_like_a_listed_one(self_duels):
         rewards = actions @ theta
         width = np.array([[math.sqrt((x - y) @ inverse @ (x - y)) for y in actions] for x in actions])
         ahead = np.delete(rewards.max() - rewards - radius * width[rewards.argmax()], rewards.argmax())
-        allowance = 0.002 if self_duels else 0.01
+        allowance = 0.002 if self_duels else 0.02
         thrift = width / (2 * rewards.max() - rewards[:, None] - rewards[None, :] + allowance)
         in_doubt = 3 <= upsets < 3 + 2
         duel = agent.ask(HypercubeSet(4))

@@ -95,7 +95,7 @@ class Sceptic(FlipTolerant):
             unbroken run of lies is heard three times. It costs at most one honest vote in eight if the estimate is
             right, and about 3% more regret elsewhere.
         allowance: ε, the regret that counts as none. ``None`` uses B/1000 or, if C is told and there are no self-duels,
-            2C/T if that is more: lies at rate C/T can reverse the majority of a pair whose rewards are closer.
+            C/(sT) if that is more: lies at rate C/T can reverse the majority of a pair whose rewards are closer.
         ridge: λ; ``None`` uses 320/(dB²).
 
     >>> from fairduel import Outcome
@@ -146,8 +146,8 @@ class Sceptic(FlipTolerant):
     def _allowance(self) -> float:
         if self.allowance is not None:
             return self.allowance
-        expected = 0.0 if self.self_duels else (self.flip_budget or 0) / (self.horizon or USUAL_HORIZON)
-        return max(_ALLOWANCE * self.norm_bound, 2.0 * expected)
+        rate = 0.0 if self.self_duels else (self.flip_budget or 0) / (self.horizon or USUAL_HORIZON)
+        return max(_ALLOWANCE * self.norm_bound, rate / self._design_slope)
 
     @classmethod
     def _from_settings(cls, settings: dict[str, Any]) -> Self:
