@@ -117,7 +117,9 @@ def test_limits_are_per_caller_whom_the_proxy_names(proxied):
     address, study, _ = proxied
     join, accepted, began = f"api/studies/{study}/voters", 0, time.monotonic()
     with httpx.Client(base_url=address, verify=False) as anyone:
-        while (status := anyone.post(join, json={}, headers={"X-Forwarded-For": f"10.0.0.{accepted}"}).status_code) == 201:
+        while (
+            status := anyone.post(join, json={}, headers={"X-Forwarded-For": f"10.0.0.{accepted}"}).status_code
+        ) == 201:
             accepted += 1
             assert accepted < 1000
     assert status == 429

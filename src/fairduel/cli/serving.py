@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from threadpoolctl import threadpool_limits
 
 from fairduel.cli import output
 from fairduel.core import compiling
+from fairduel.core.blas import one_thread
 from fairduel.errors import BadInputError
 from fairduel.service import commands
 from fairduel.service.api.app import Limits, create_app
@@ -74,9 +74,7 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         here = f"{_origin(place, port)}{place.root_path}/"
         lead = _Lead(place, here, prepare, new_key)
         compiling.skip_compile_notice()
-        threadpool_limits(
-            1
-        )  # of BLAS: for the same bits on any machine, and a second thread would wait for a busy core
+        one_thread()  # for the same bits on any machine; a second thread would wait for a busy core
         door: Path | None = None
         with output.notices.status("Starting (compiles on first use) …"):
             app, running = _start(place, port, lead)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, exists, insert, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from threadpoolctl import threadpool_limits
 
+from fairduel.core.blas import one_thread
 from fairduel.errors import BadInputError
 from fairduel.service import schema
 from fairduel.service.learner import DivergedError
@@ -167,7 +167,7 @@ class Replay:
 
 def replay(where: Location) -> Iterator[Replay]:
     """Fold the log of each study from its start, and compare with the learner that a restart would use."""
-    with reading(where) as connection, threadpool_limits(1):  # as the server does
+    with reading(where) as connection, one_thread():  # as the server does
         for study in load_state(connection).studies.values():
             refolded = last_refold(connection, study.study)
             saved = saved_learner(where, connection, study)

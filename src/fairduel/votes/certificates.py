@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fairduel.checks import integer
+from fairduel.core.blas import one_thread
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, ridge_scores
 from fairduel.votes.fragile import CHANGED, Fitting, Taken, predict_size, search_pair, votes_inside
 from fairduel.votes.lower_bound import Proof
 from fairduel.votes.ranking import Ranking, Standing
-from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import VoteCounts, count_votes, standard_gaps
 from fairduel.votes.votes import Votes
 from fairduel.votes.words import counted_noun, ordinal

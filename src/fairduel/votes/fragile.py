@@ -18,12 +18,12 @@ import polars as pl
 from scipy.special import expit
 
 from fairduel.checks import integer
+from fairduel.core.blas import one_thread
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.lower_bound import lower_bound
 from fairduel.votes.results import Result
-from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.vote_counts import How, VoteCounts, count_votes, standard_gaps
 from fairduel.votes.votes import Indices, Ties, Votes, connected
 

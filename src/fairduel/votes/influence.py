@@ -21,13 +21,13 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
+from fairduel.core.blas import one_thread
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import Scores, fit_scores, moved_scores
 from fairduel.votes.fragile import Fitting, votes_inside
 from fairduel.votes.ranking import Ranking, Standing, rank
 from fairduel.votes.results import Result
-from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, connected, pair_sums, sums
 from fairduel.votes.words import counted_noun, listed, shortened
 

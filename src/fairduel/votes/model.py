@@ -14,11 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from fairduel.checks import positive
+from fairduel.core.blas import one_thread
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.bradley_terry import TINY_RIDGE
 from fairduel.votes.design import Pairs, Rows, with_features
-from fairduel.votes.robust_fit import Weights, one_thread, trust_for, vote_weights
+from fairduel.votes.robust_fit import Weights, trust_for, vote_weights
 from fairduel.votes.uncertainty import shrunken_fit
 from fairduel.votes.votes import Indices, Mask, Ties, counted, ensure_some_count
 from fairduel.votes.winners import FIRST_WORDS, SECOND_WORDS

@@ -11,6 +11,7 @@ import polars as pl
 from scipy import special
 
 from fairduel.checks import at_least_zero, integer
+from fairduel.core.blas import one_thread
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.bradley_terry import Scores, fit_scores, wins
@@ -24,7 +25,7 @@ from fairduel.votes.intervals import (
     score_reach,
 )
 from fairduel.votes.results import Result
-from fairduel.votes.robust_fit import Weights, one_thread
+from fairduel.votes.robust_fit import Weights
 from fairduel.votes.score_fit import Effect, fitted_scores
 from fairduel.votes.uncertainty import FOR_FEATURES, Uncertainty
 from fairduel.votes.votes import Codes, Mask, Ties, Votes, ensure_some_count, sums

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from fairduel.core.blas import one_thread
 from fairduel.votes.certificates import with_certificates
 from fairduel.votes.coverage import Coverage, review_coverage
 from fairduel.votes.cycles import Cycles, count_cycles
@@ -15,7 +16,6 @@ from fairduel.votes.planning import NEXT_VOTES, POWER, Plan, plan_votes
 from fairduel.votes.position import BAND, Position, position_bias
 from fairduel.votes.ranking import Ranking, rank, verdicts
 from fairduel.votes.results import Result
-from fairduel.votes.robust_fit import one_thread
 from fairduel.votes.tie_models import TieReview, review_ties
 from fairduel.votes.votes import Ties, Votes
 

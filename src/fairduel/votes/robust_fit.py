@@ -17,13 +17,12 @@ of the widths when all weights are 1 (Σ_i ‖φ_i‖²_Σ⁻¹ ≤ d), and vote
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from fairduel.core.blas import one_thread
 from fairduel.core.radius import rcdb_trust
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, ConvergenceError, unknown_name
@@ -80,11 +79,6 @@ def robust_fit(
     with one_thread():
         fit = shrunken_fit(differences, row, won, counts, weight, ridge=ridge, groups=groups)
     return Fit(**vars(fit), weights=weight, trust=trust, residual=residual)
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """Limit BLAS to one thread: on matrices this small, threads only wait for each other."""
-    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def vote_weights(
