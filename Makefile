@@ -2,8 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests that touch every dependency, but compile few agents.
-CORE := tests/test_package.py tests/simulation/test_store.py \
-	tests/simulation/test_query.py \
+CORE := tests/test_package.py tests/core/test_blas.py tests/simulation/test_query.py \
 	tests/cli/test_cli.py::test_simulate_writes_report_figures_and_tables \
 	tests/cli/test_sweep_command.py::test_a_dead_address_is_one_sentence_and_writes_nothing \
 	tests/votes/test_reading.py tests/votes/test_sources.py tests/votes/test_model.py \
@@ -18,8 +17,8 @@ NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 demo: .venv/with-bench      ## Figure 1 and its report, from nothing
 	$(BIN)/fairduel reproduce figure1
 
-test: .venv/with-dev        ## all tests, by three processes at a time, because many wait for servers and browsers
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal --durations 25
+test: .venv/with-dev        ## all tests, by four processes at a time, because many wait for servers and browsers
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --durations 25
 
 test-lowest: .venv-lowest/made  ## the core of the tests, with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pytest -o filterwarnings=ignore::DeprecationWarning $(CORE)
