@@ -17,8 +17,8 @@ NEWEST := $(shell for p in python3.15 python3.14 python3.13 python3.12 \
 demo: .venv/with-bench      ## Figure 1 and its report, from nothing
 	$(BIN)/fairduel reproduce figure1
 
-test: .venv/with-dev        ## all tests, by four processes at a time, because many wait for servers and browsers
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --durations 25
+test: .venv/with-dev        ## all tests, by three processes at a time, because many wait for servers and browsers
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal --durations 25
 
 test-lowest: .venv-lowest/made  ## the core of the tests, with the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pytest -o filterwarnings=ignore::DeprecationWarning $(CORE)
@@ -59,6 +59,8 @@ clean:
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct --editable '.[dev]'
 	@touch $@
+
+.venv/with-docs: | .venv/with-dev  # not both at once into one environment
 
 .venv/with-%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fairduel needs Python 3.11 or later: make PYTHON=python3.12"; exit 1; }

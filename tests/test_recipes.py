@@ -93,7 +93,7 @@ def test_an_agent_an_attack_and_a_world_added_so_are_played_alike_by_both_driver
         touched |= {file, listing}
     assert len(touched) == 5  # two files for an agent, two for a world, one for an attack
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment["PYTHONPATH"] = str(tmp_path)
+    environment |= {"PYTHONPATH": str(tmp_path), "NUMBA_OPT": "0"}  # compiled anew, so quickly
     command = [sys.executable, "-c", CHECK]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "played", done.stderr
