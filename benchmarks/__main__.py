@@ -23,9 +23,9 @@ from benchmarks.recorded_votes import recorded_votes
 from fairduel import RCDB, LockInWarning, Outcome, Sceptic
 from fairduel.action_sets import BallSet, HypercubeSet, hypercube
 from fairduel.core.selection import symmetric_pair, view_by
-from fairduel.experiments.inference import line
 from fairduel.experiments.paper_setup import ADVERSARIAL, BUDGET, GREEDY, HORIZON, RANDOM, RARE_RANDOM, paper_cell
 from fairduel.simulation import Cell, Store, run_cells, versions
+from fairduel.stats import line
 from fairduel.worlds.base import random_parameter
 
 RESULTS = Path(__file__).parent / "results"

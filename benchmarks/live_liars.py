@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from fairduel.experiments.inference import share
+from fairduel.stats import exact_share
+from fairduel.votes.attacking.liars import Liar
 
 ITEMS, VOTERS, MINORITY, VOTES, STEP = 12, 50, 10, 2000, 0.4
 GAPS = (1.2, 0.8, 0.4)
@@ -37,18 +38,19 @@ class Found:
 
 def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES, **settings: object) -> Found:
     """Run one study of an agent with settings, and return whether the best item is named."""
-    from fairduel.service import commands, voting  # noqa: PLC0415  # only this file needs the serve extra
-    from fairduel.service.analysis import analyse, recorded_votes  # noqa: PLC0415
+    from fairduel.service.analysis.analyse import analyse, recorded_votes  # noqa: PLC0415
+    from fairduel.service.analysis.inputs import Subject  # noqa: PLC0415
+    from fairduel.service.commands import operating, voting  # noqa: PLC0415  # only this file needs the serve extra
+    from fairduel.service.events.ledger import Ledger  # noqa: PLC0415
     from fairduel.service.keys import Holder  # noqa: PLC0415
-    from fairduel.service.ledger import Ledger  # noqa: PLC0415
-    from fairduel.service.service import subject  # noqa: PLC0415
-    from fairduel.service.study import NewStudy  # noqa: PLC0415
+    from fairduel.service.study.study import NewStudy  # noqa: PLC0415
 
     rng = np.random.default_rng(seed)
     order = rng.permutation(ITEMS)  # best first
     truth = np.empty(ITEMS)
     truth[order] = -STEP * np.arange(ITEMS) + (STEP - gap) * (np.arange(ITEMS) > 0)
     best, target = order[:2]
+    liar = Liar("promote", int(target))
     other = rng.permutation(truth)  # what the minority likes
     about = NewStudy(
         question="Which?",
@@ -62,8 +64,8 @@ def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES, **s
     )
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder))
-        name = ledger.run(lambda ledger: commands.create_study(ledger, about)).study
-        joined = ledger.run(lambda ledger: [voting.join(ledger, name, None, None)[0] for _ in range(VOTERS)])
+        name = ledger.run(lambda ledger: operating.create_study(ledger, about)).study
+        joined = ledger.run(lambda ledger: [voting.join(ledger, name, voting.Newcomer())[0] for _ in range(VOTERS)])
         voters = [Holder("voter", name, voter) for voter in joined]
 
         def vote(ledger: Ledger, number: int) -> None:
@@ -73,16 +75,17 @@ def study(agent: str, crowd: str, gap: float, seed: int, votes: int = VOTES, **s
             shown = voting.ask(ledger, voters[place], 1)["duels"][0]
             left, right = (int(shown[side]["name"].split()[1]) for side in ("left", "right"))
             low, high = sorted((left, right))
-            winner = low if rng.random() < 1 / (1 + np.exp(scores[high] - scores[low])) else high
-            if is_minority and crowd == "liars" and target in (left, right):
-                winner = target
+            chance = 1 / (1 + np.exp(scores[high] - scores[low]))
+            if is_minority and crowd == "liars":
+                chance = liar.chance(low, high, chance)
+            winner = low if rng.random() < chance else high
             answer = "left" if winner == left else "right"
-            voting.answer(ledger, voters[place], shown["duel"], str(number), answer, None, None)
+            voting.answer(ledger, voters[place], voting.Given(shown["duel"], str(number), answer))
 
         for begin in range(0, votes, 100):
             some = range(begin, min(begin + 100, votes))
             ledger.run(lambda ledger, some=some: [vote(ledger, number) for number in some])
-        about_it, position = ledger.run(lambda ledger: (subject(ledger, name), ledger.state.position))
+        about_it, position = ledger.run(lambda ledger: (Subject.of(ledger.state.studies[name]), ledger.state.position))
         with ledger.store.engine.connect() as connection:
             found, recorded = analyse(connection, about_it, position), recorded_votes(connection, about_it)
         own = int(np.argmax(ledger.state.studies[name].learner.agent.estimate))
@@ -132,7 +135,7 @@ def main(runs=20):
 
 
 def _counted(successes, count):
-    interval = share(successes, count)
+    interval = exact_share(successes, count)
     return f"{successes} of {count} ({100 * interval.low:.0f} to {100 * interval.high:.0f} %)"
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,9 @@ from rich.progress import track
 from rich.table import Table
 
 SERVER = """
-import functools, sys
-from fairduel.cli import main, serving
-from fairduel.service.api.guard import RateLimit
-free = RateLimit(1e9, 1e9)
-serving.Limits = functools.partial(serving.Limits, address=free, joins=free, voter=free)
-sys.argv = ["fairduel", "serve", "--port", "0", "--new-key", *sys.argv[1:]]
+import sys
+from fairduel.cli import main
+sys.argv = ["fairduel", "serve", "--port", "0", "--new-key", "--limits", "none", *sys.argv[1:]]
 main()
 """  # as people run it, but without limits per address and per voter: all of them are on this machine
 CLIENTS = 32
@@ -175,7 +173,7 @@ async def vote(one, duel, study, tally, is_over, pause, seed):
 
 
 def load(server, study=None, *, clients=CLIENTS, seconds=None, votes=None, pause=0.1):
-    """Let clients vote for some time, or until there are so many votes; return what they saw, and the study's id."""
+    """Let clients vote for some time, or up to a number of votes; return what they saw, and the study's id."""
 
     async def run():
         found = study
@@ -199,10 +197,10 @@ def load(server, study=None, *, clients=CLIENTS, seconds=None, votes=None, pause
 
 def check_durable(where, *tallies):
     """Every acknowledged vote is in the log, once."""
-    from fairduel.service import maintenance  # noqa: PLC0415  # only this file needs the serve extra
+    from fairduel.service.events import backup  # noqa: PLC0415  # only this file needs the serve extra
 
-    with maintenance.reading(where) as connection:
-        known = {event.receipt for event in maintenance.read_events(connection)}
+    with backup.reading(where) as connection:
+        known = {event.receipt for event in backup.read_events(connection)}
     receipts = [receipt for tally in tallies for receipt in tally.receipts]
     assert set(receipts) <= known
     assert len(set(receipts)) == len(receipts)
@@ -210,24 +208,26 @@ def check_durable(where, *tallies):
 
 def fill(where, votes, count, features):
     """Make a store with votes, in this process; return the study's id."""
-    from fairduel.service import commands, voting  # noqa: PLC0415
+    from fairduel.service.cluster.postgres import PostgresStore  # noqa: PLC0415
+    from fairduel.service.commands import operating, voting  # noqa: PLC0415
+    from fairduel.service.events.ledger import Ledger  # noqa: PLC0415
     from fairduel.service.keys import Holder  # noqa: PLC0415
-    from fairduel.service.ledger import Ledger  # noqa: PLC0415
-    from fairduel.service.postgres import PostgresStore  # noqa: PLC0415
-    from fairduel.service.study import NewStudy  # noqa: PLC0415
+    from fairduel.service.study.study import NewStudy  # noqa: PLC0415
 
     about = NewStudy(question="Which?", items=items_of(count, features), repeat_pairs=True)
     store = where if isinstance(where, Path) else PostgresStore.alone(where)
     ledger, rng = Ledger(store, sweep=voting.sweep), np.random.default_rng(0)
-    study = ledger.run(lambda ledger: commands.create_study(ledger, about)).study
-    voters = [Holder("voter", study, ledger.run(lambda it: voting.join(it, study, None, None))[0]) for _ in range(16)]
+    study = ledger.run(lambda ledger: operating.create_study(ledger, about)).study
+    voters = [
+        Holder("voter", study, ledger.run(lambda it: voting.join(it, study, voting.Newcomer()))[0]) for _ in range(16)
+    ]
     replies = [ledger.run(lambda it, voter=voter: voting.ask(it, voter, 1)) for voter in voters]
     for _ in track(range(votes // len(voters)), f"{votes:,} votes on {count:,} items", console=NOISE):
         futures = []
         for voter, reply in zip(voters, replies, strict=True):
             duel = reply["duels"][0]
-            given = (voter, duel["duel"], "key", "left" if prefers_left(duel, rng) else "right", None, None, 1)
-            futures.append(ledger.submit(lambda it, given=given: voting.answer_and_ask(it, *given)))
+            given = voting.Given(duel["duel"], "key", "left" if prefers_left(duel, rng) else "right")
+            futures.append(ledger.submit(partial(voting.answer_and_ask, holder=voter, given=given, count=1)))
         replies = [future.result() for future in futures]
     ledger.close()
     return study
@@ -250,7 +250,7 @@ def measure_load(where, scale):
 
 def measure_duels(where, scale):
     """How long the next duel of many items takes after many votes."""
-    from fairduel.service.study import Item  # noqa: PLC0415
+    from fairduel.service.study.study import Item  # noqa: PLC0415
 
     features, votes = FEATURES if "features" in Item.model_fields else 0, int(100_000 * scale)
     study = fill(where, votes, MANY, features)
@@ -343,7 +343,7 @@ def shown(rows):
 
 
 def _where(database, folder):
-    from fairduel.service.locations import location  # noqa: PLC0415
+    from fairduel.service.events.database import location  # noqa: PLC0415
 
     return location(database or folder)
 

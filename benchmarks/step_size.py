@@ -15,12 +15,12 @@ from rich.table import Table
 from fairduel import LockInWarning
 from fairduel.core import estimators
 from fairduel.duel import Matrix, Vector
-from fairduel.experiments.inference import jackknife
 from fairduel.experiments.paper_setup import ADVERSARIAL, GREEDY, MISLEADING, NO_ATTACK, paper_cell
 from fairduel.experiments.tuning import tuning_seeds
-from fairduel.report.tables import with_error
+from fairduel.report.research.research_tables import error_text
 from fairduel.simulation import Cell
 from fairduel.simulation.play import play
+from fairduel.stats import jackknife
 
 ANALYSIS = 0.5 * math.log(2.0) + 2 * 2.0 + 1.0  # at B = 2
 STEPS = (0.5, 1.0, 2.0, 3.0, 4.0, ANALYSIS, 8.0)
@@ -66,7 +66,7 @@ def main() -> None:
     for name, means in zip(problems(), regrets.mean(axis=2), strict=True):
         table.add_row(name, *(f"{mean:,.0f}" for mean in means))
     ratios = [jackknife(lambda runs, i=i: float(relative_regret(runs)[i]), regrets) for i in range(len(STEPS))]
-    table.add_row("geometric mean, relative to the current η", *(with_error(ratio, digits=2) for ratio in ratios))
+    table.add_row("geometric mean, relative to the current η", *(error_text(ratio, digits=2) for ratio in ratios))
     Console(width=140).print(table)
 
 

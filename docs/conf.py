@@ -29,7 +29,7 @@ napoleon_numpy_docstring = False
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
-html_title = "fairduel"
+html_title = f"fairduel {version}"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_math_renderer = "mathml"
@@ -37,6 +37,9 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
+    "source_repository": "https://github.com/fairduel/fairduel/",  # "Edit this page"
+    "source_branch": "main",
+    "source_directory": "docs/",
     "light_css_variables": {"color-brand-primary": "#a33c00", "color-brand-content": "#a33c00"},
     "dark_css_variables": {"color-brand-primary": "#ff9b61", "color-brand-content": "#ff9b61"},
 }

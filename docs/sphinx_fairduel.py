@@ -1,4 +1,4 @@
-"""Small additions to Sphinx: formulas as MathML, tables of settings, notebooks, links of pictures and names."""
+"""Small additions to Sphinx: formulas as MathML, tables of settings and columns, notebooks, links of pictures."""
 # ruff: noqa: INP001  # loaded by conf.py
 
 import dataclasses
@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -31,6 +31,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the additions with Sphinx."""
     app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))
     app.add_directive("agent-settings", SettingsTable)
+    app.add_directive("columns", ColumnsTable)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)
     app.connect("doctree-read", _link_pictures)
@@ -61,24 +62,39 @@ def _mathml(node: nodes.Element, display: str) -> str:
 
 
 class SettingsTable(SphinxDirective):
-    r"""The settings of an agent (attack, world, estimator) as a table: name, default, meaning.
+    """The settings of an agent (attack, world, estimator) as a table: name, default, meaning.
 
-    ``:without: ContextualAgent`` leaves out the settings of that base class whose default is the same.
+    ``:without:`` names a class whose settings the reader knows already.
     """
 
     required_arguments = 1
-    option_spec = {"without": directives.unchanged}  # noqa: RUF012  # docutils declares it so
+    option_spec: ClassVar = {"without": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Build the table as Markdown and let MyST parse it."""
-        shown = _settings(_find(self.arguments[0]))
-        left_out = _settings(_find(self.options["without"])) if "without" in self.options else {}
+        known = _settings(_find(self.options["without"])) if "without" in self.options else {}
         rows = [
             f"| `{name}` | {default} | {meaning} |"
-            for name, (default, meaning) in shown.items()
-            if name not in left_out or left_out[name][0] != default
+            for name, (default, meaning) in _settings(_find(self.arguments[0])).items()
+            if name not in known
         ]
         table = ["| setting | default | meaning |", "|---|---|---|", *rows]
+        return self.parse_text_to_nodes("\n".join(table))
+
+
+class ColumnsTable(SphinxDirective):
+    """The columns of a table, such as ``fairduel.votes.ranking.standings.RANKING``: heading, name in files, meaning."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Build the table as Markdown and let MyST parse it."""
+        module, name = self.arguments[0].rsplit(".", 1)
+        rows = [
+            f"| {each.heading if each.cell else ''} | {f'`{each.name}`' if each.values else ''} | {each.meaning} |"
+            for each in getattr(importlib.import_module(module), name)
+        ]
+        table = ["| column | in files | meaning |", "|---|---|---|", *rows]
         return self.parse_text_to_nodes("\n".join(table))
 
 
@@ -169,7 +185,7 @@ def _link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _resolve_reexport(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:
-    """Link a name to the page where it is documented, whichever module it was imported from."""
+    """Link a name to the page where it is documented, regardless of the module it was imported from."""
     module, _, name = node.get("reftarget", "").rpartition(".")
     if node.get("refdomain") != "py" or not module.startswith("fairduel"):
         return None

@@ -3,6 +3,7 @@
 $ python docs/tables.py results/table1/table1.json
 $ python docs/tables.py results/leaderboard/leaderboard.json
 $ python docs/tables.py results/coverage/coverage.json
+$ python docs/tables.py results/nonlinear/runs.parquet
 """
 # ruff: noqa: INP001  # a script
 
@@ -13,14 +14,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairduel.experiments.inference import Mean
-from fairduel.report.tables import interval_text, share_text, with_error
+import polars as pl
+
+from fairduel.experiments.nonlinear import WORLDS
+from fairduel.experiments.sentences import title_of, whole
+from fairduel.report.research.research_tables import error_text, interval_text, share_text
+from fairduel.stats import Mean, mean
 
 DATA = Path(__file__).parent / "data"
 TABLE1 = ["algorithm", "adversary", "told", "bound", "in T", "in C", "per unit of C", "regret", "as published"]
 LEADERBOARD = [
     *("agent, untuned", "worst ratio", "where", "geometric mean", "worst, held-out", "mean, held-out"),
-    *("best recommended", "loss"),
+    *("best recommended", "loss", "worst attack"),
 ]
 COVERAGE = ["votes are", "items", "votes"]
 _LOWERED = str.maketrans("imnt", "ᵢₘₙₜ")
@@ -59,6 +64,7 @@ def leaderboard(record: dict[str, Any]) -> list[list[str]]:
         advice = [
             share_text(_mean(standing["recommended_best"])),
             interval_text(_mean(standing["recommendation_regret"])),
+            whole(_mean(standing["worst_attack"])) if standing["worst_attack"] else "–",
         ]
         rows.append([standing["title"], texts[0], standing["worst"]["scenario"], *texts[1:], *advice])
     return rows
@@ -72,13 +78,29 @@ def coverage(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         row = rows.setdefault((cell["kind"], str(cell["items"]), f"{cell['votes']:,}"), {})
         covered, count = f"{cell['ranks']['value']:.0%}", cell["voters"]
         if cell["spread"] == 1.0:
-            widths = f"{cell['width']['value']:.2f} ({cell['width_before']:.2f})"
-            covered += f" / {row[count]}, {widths}" if count in row else f", {widths}"
+            width = f"{cell['width']['value']:.2f}"
+            covered += f" / {row[count]}, {width}" if count in row else f", {width}"
         row[count] = covered
     header = [*COVERAGE, *(f"{count} voters" for count in voters)]
     order = list(dict.fromkeys(cell["kind"] for cell in record["cells"]))
     places = sorted(rows, key=lambda place: order.index(place[0]))
     return header, [[*place, *(rows[place][count] for count in voters)] for place in places]
+
+
+def nonlinear(runs: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return one row per world; each agent's regret without attack / with 45 flips."""
+    agents = runs.select("agent", linear=~pl.col("agent_given").str.contains("map")).unique(maintain_order=True).rows()
+    header = ["world", *(title_of(agent) + (", linear" if linear else "") for agent, linear in agents)]
+    rows = []
+    for name, (world, settings) in WORLDS.items():
+        here = runs.filter(world=world, world_settings=json.dumps(dict(settings), sort_keys=True))
+        row = [name]
+        for agent, linear in agents:
+            own = here.filter(pl.col("agent") == agent, ~pl.col("agent_given").str.contains("map") == linear)
+            both = (mean(own.filter(attack=attack)["regret"].to_numpy()) for attack in ("none", "adversarial"))
+            row.append(" / ".join(error_text(each).replace(" ± ", "±") for each in both))
+        rows.append(row)
+    return header, rows
 
 
 def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
@@ -88,7 +110,7 @@ def write(path: Path, header: list[str], rows: list[list[str]]) -> None:
 
 
 def _text(mean: dict[str, float | None], digits: int = 0) -> str:
-    return with_error(_mean(mean), digits).replace(" ± ", "±")  # one word, so that no cell breaks there
+    return error_text(_mean(mean), digits).replace(" ± ", "±")  # one word, so that no cell breaks there
 
 
 def _mean(record: dict[str, float | None]) -> Mean:
@@ -96,6 +118,9 @@ def _mean(record: dict[str, float | None]) -> Mean:
 
 
 if __name__ == "__main__":
+    if sys.argv[1].endswith(".parquet"):
+        write(DATA / "nonlinear.csv", *nonlinear(pl.read_parquet(sys.argv[1])))
+        sys.exit()
     record = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if "standings" in record:
         write(DATA / "leaderboard.csv", LEADERBOARD, leaderboard(record))

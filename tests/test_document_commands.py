@@ -11,13 +11,14 @@ import pytest
 import typer
 
 from fairduel.cli import main
-from fairduel.cli.app import app
-from fairduel.experiments import claims, coverage, leaderboard, replay, table1, tuning, vote_attacks
+from fairduel.cli.app import app_for
+from fairduel.experiments import claims, competition, replayed_votes, table1_growth, tuning
 from helpers.clusters import new_database
 from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_name, write_files
 
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…")
 CHEAP = {
+    "attack": {"--search": "1", "--runs": "2", "--jobs": "1", "--horizon": "100"},
     "cost": {"--runs": "1", "--voters": "3", "--votes-per-day": "2", "--days": "1"},
     "leaderboard": {"--runs": "1", "--jobs": "1"},
     "poll": {"--port": "0"},
@@ -34,23 +35,21 @@ CHEAP = {
 @pytest.fixture
 def small_experiments(monkeypatch):
     """Shrink what no option can: fewer scenarios, claims, problems and shorter horizons, through the same code."""
-    monkeypatch.setattr(leaderboard, "SCENARIOS", (dataclasses.replace(leaderboard.SCENARIOS[0], horizon=300),))
-    monkeypatch.setattr(leaderboard, "CANDIDATES", leaderboard.CANDIDATES[:2])
-    monkeypatch.setattr(leaderboard, "RUNGS", (leaderboard.Rung(1, 2),))
-    monkeypatch.setattr(coverage, "GRID", coverage.GRID[:2])
-    monkeypatch.setattr(vote_attacks, "SHARES", vote_attacks.SHARES[:1])
-    monkeypatch.setattr(vote_attacks, "ATTACKS", {"promote": vote_attacks.ATTACKS["promote"]})
-    monkeypatch.setattr(replay, "HORIZON", 100)
-    monkeypatch.setattr(replay, "RADII", replay.RADII[:1])
-    monkeypatch.setattr(replay, "FOLDS", 2)
-    monkeypatch.setattr(table1, "HORIZONS", (100, 200, 400))
-    monkeypatch.setattr(table1, "REFERENCE_HORIZON", 200)
-    monkeypatch.setattr(table1, "BUDGETS", (5, 10, 20))
-    monkeypatch.setattr(table1, "REFERENCE_BUDGET", 10)
-    monkeypatch.setattr("fairduel.cli.serving._serve", lambda *_: None)  # it would run until it is stopped
+    monkeypatch.setattr(competition, "SCENARIOS", (dataclasses.replace(competition.SCENARIOS[0], horizon=300),))
+    monkeypatch.setattr(competition, "CANDIDATES", competition.CANDIDATES[:2])
+    monkeypatch.setattr(competition, "RUNGS", (competition.Rung(1, 2),))
+    monkeypatch.setattr(replayed_votes, "HORIZON", 100)
+    monkeypatch.setattr(replayed_votes, "RADII", replayed_votes.RADII[:1])
+    monkeypatch.setattr(replayed_votes, "FOLDS", 2)
+    monkeypatch.setattr(table1_growth, "HORIZONS", (100, 200, 400))
+    monkeypatch.setattr(table1_growth, "REFERENCE_HORIZON", 200)
+    monkeypatch.setattr(table1_growth, "BUDGETS", (5, 10, 20))
+    monkeypatch.setattr(table1_growth, "REFERENCE_BUDGET", 10)
+    monkeypatch.setattr("fairduel.cli.live.serving._serve", lambda *_: None)  # it would run until it is stopped
     some_claims, some_problems = claims.all_claims()[:2], tuning.paper_problems()[:1]
     monkeypatch.setattr(claims, "all_claims", lambda: some_claims)
-    monkeypatch.setattr("fairduel.cli.tune.paper_problems", lambda: some_problems)
+    monkeypatch.setattr("fairduel.cli.research.tune.paper_problems", lambda: some_problems)
+    monkeypatch.setattr("fairduel.cli.research.tune.to_ship", lambda _: "")  # which needs all of them
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +112,8 @@ def check_other(words):
         assert set(filter(None, (wanted[1] or "").split(","))) <= set(extras)
     else:
         assert words[0] == "python", f"no check for {shlex.join(words)}"
-        assert (ROOT / words[1]).is_file()
+        place = ROOT / (words[2].replace(".", "/") if words[1] == "-m" else words[1])
+        assert place.is_file() or (place / "__main__.py").is_file()
 
 
 PAGES_WITH_COMMANDS = [path for path in DOCUMENTS if commands(path)]
@@ -135,9 +135,9 @@ def test_commands_run(path, folder, done, monkeypatch, request):
 
 
 def inline_cases():
-    """Return each inline command that is complete, once, with a page that has it."""
+    """Return each inline command that is complete, once after it is made cheap, with a page that has it."""
     found = {
-        shlex.join(words[1:]): path
+        shlex.join(cheaper(words[1:])): path
         for path in DOCUMENTS
         for words in inline_commands(path)
         if len(words) > 2 and not PLACEHOLDER.search(" ".join(words))
@@ -157,7 +157,7 @@ def test_complete_inline_commands_run(words, path, folder, done, monkeypatch, da
 @pytest.mark.parametrize("path", DOCUMENTS, ids=page_name)
 def test_inline_commands_and_options_exist(path):
     for words in inline_commands(path):
-        command, names = typer.main.get_command(app), words[1:]
+        command, names = typer.main.get_command(app_for()), words[1:]
         while names and not names[0].startswith("-") and hasattr(command, "commands"):
             command = command.commands[names.pop(0)]
         known = {option for parameter in command.params for option in parameter.opts}

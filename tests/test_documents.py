@@ -14,7 +14,7 @@ import fairduel
 from helpers.documents import DOCUMENTS, ROOT, blocks, page_name, write_files
 
 PACKAGE = Path(fairduel.__file__).parent
-MOST_WORDS = 24_000
+MOST_WORDS = 29_700  # with an example, and when to use it, on each page of an algorithm
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if "```python" in path.read_text()], ids=page_name)
@@ -50,7 +50,8 @@ PARENTS = [
     "fairduel.agents",
     "fairduel.core",
     "fairduel.experiments",
-    *(f"fairduel.agents.{name}" for name in ("base", "contextual", "robust", "rcdb", "rcdbs")),
+    "fairduel.agents.parts",
+    *(f"fairduel.agents.{name}" for name in ("parts.base", "parts.contextual", "rcdb", "rcdbs")),
 ]
 
 
@@ -107,14 +108,15 @@ def test_the_citation_names_this_version():
 
 
 def test_the_documents_are_short():
-    """Words with a letter or a digit, code included; the API reference is generated."""
-    pages = [path.read_text(encoding="utf-8") for path in DOCUMENTS if path.parent.name != "api"]
+    """Words with a letter or a digit, code included; the API reference is generated, and recipes are run by tests."""
+    readers = [path for path in DOCUMENTS if path.parent.name != "api" and path.name != "CONTRIBUTING.md"]
+    pages = [path.read_text(encoding="utf-8") for path in readers]
     assert sum(len(re.findall(r"\S*\w\S*", page)) for page in pages) <= MOST_WORDS
 
 
 def test_people_are_they():
     sources = [*DOCUMENTS, *PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]
-    gendered = re.compile(r"\b(he|him|his|himself|she|her|hers|herself)\b(?!, Gu)(?! 20\d\d)", re.IGNORECASE)
+    gendered = re.compile(r"\b(he|him|his|himself|she|her|hers|herself)\b(?!, (Gu|Zhou))(?! 20\d\d)", re.IGNORECASE)
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in sources

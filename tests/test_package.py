@@ -1,17 +1,33 @@
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+import fairduel
+from fairduel.cli.app import app_for
 
 
 def test_importing_the_library_brings_no_plotting_and_no_command():
     code = "import sys, fairduel; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert loaded.isdisjoint({"matplotlib", "polars", "rich", "typer", "joblib", "jinja2"})
+    assert loaded.isdisjoint({"matplotlib", "polars", "rich", "typer", "joblib", "jinja2", "numba", "scipy", "numpy"})
+
+
+def test_help_imports_no_numerical_library_and_is_that_of_all_commands():
+    code = (
+        "import sys; sys.argv = ['fairduel', '--help']\nfrom fairduel.cli import main\n"
+        "try: main()\nfinally: assert not {'numba', 'numpy', 'polars'} & {name.split('.')[0] for name in sys.modules}"
+    )
+    quick = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    whole = CliRunner().invoke(app_for(), ["--help"], prog_name="fairduel").output
+    assert quick.split() == whole.split()
 
 
 def test_importing_the_library_compiles_nothing():
@@ -21,6 +37,58 @@ def test_importing_the_library_compiles_nothing():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] []"
+
+
+@pytest.mark.parametrize("ending", ["js", "css", "html"])
+def test_no_line_of_a_page_is_longer_than_120_characters(ending):
+    files = list(Path(fairduel.__file__).parent.rglob(f"*.{ending}"))
+    lines = {file.name: file.read_text(encoding="utf-8").splitlines() for file in files}
+    found = [f"{name}:{n}" for name in lines for n, line in enumerate(lines[name], 1) if len(line) > 120]
+    assert files
+    assert found == []
+
+
+NAMED_TWICE = {"Evidence", "Limits", "Results", "Store", "Verdict"}
+"""In packages of which neither imports the other: on a claim or a voter, in memory or in a database, and so on."""
+
+
+def test_no_other_class_has_the_name_of_another():
+    files = Path(fairduel.__file__).parent.rglob("*.py")
+    names = Counter(
+        name for file in files for name in re.findall(r"^class (\w+)", file.read_text("utf-8"), re.MULTILINE)
+    )
+    assert {name for name, count in names.items() if count > 1 and not name.startswith("_")} == NAMED_TWICE
+
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil, sys, fairduel
+from fairduel import agents, votes
+for module in agents.AGENTS.modules:
+    importlib.import_module(module)
+for name in fairduel.__all__:
+    getattr(fairduel, name)
+print("torch" in sys.modules)
+"""
+
+
+@pytest.mark.torch
+def test_importing_every_agent_does_not_import_pytorch():
+    """So `import fairduel` takes the same time with and without it."""
+    done = subprocess.run([sys.executable, "-c", IMPORT_EVERYTHING], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("selected", "status"),
+    [([], 0), (["-m", "torch"], 1)],
+    ids=["among other tests", "when asked for"],
+)
+def test_a_test_without_pytorch_is_skipped_in_ci_unless_asked_for(selected, status, tmp_path):
+    shutil.copy(Path(__file__).parent / "conftest.py", tmp_path)
+    (tmp_path / "test_skipped.py").write_text("import pytest\n\n@pytest.mark.torch\ndef test(): pytest.skip('none')\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", tmp_path, *selected, tmp_path]
+    done = subprocess.run(command, env=os.environ | {"CI": "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout
 
 
 @pytest.mark.parametrize(("ci", "status"), [("", 0), ("1", 1)])

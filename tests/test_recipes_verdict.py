@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fairduel.cli.app import app
+from fairduel.cli.app import app_for
 from fairduel.experiments import claims
 from fairduel.experiments.claims import beyond
 from fairduel.simulation import Store
@@ -28,7 +28,7 @@ def new_claim(monkeypatch):
     exec(FUNCTION, names)
     listed = re.sub(r"return \[.*\]", f"return [{line}]", inspect.getsource(beyond.beyond_claims), flags=re.DOTALL)
     exec(listed, names)
-    for name in ("figure_claims", "proof_claims", "theorem_claims", "lower_bound_claims"):
+    for name in ("figure_claims", "proof_claims", "theorem_claims", "lower_bound_claims", "our_claims"):
         monkeypatch.setattr(claims, name, list)
     monkeypatch.setattr(claims, "beyond_claims", names["beyond_claims"])
     [claim] = claims.all_claims()
@@ -54,5 +54,5 @@ def test_the_new_verdict_is_measured_and_reported(new_claim, tmp_path):
     attacked, clean = (store.records(cell, range(4))["regret"].to_numpy() for cell in new_claim.cells)
     assert verdict.numbers["value"] == pytest.approx((attacked - clean).mean())
     assert verdict.claim == "the greedy attack costs RCDB regret"
-    result = CliRunner().invoke(app, ["verify", "--runs", "4", "--json", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app_for(), ["verify", "--runs", "4", "--json", "--out", str(tmp_path)])
     assert [verdict["claim"] for verdict in json.loads(result.stdout)["verdicts"]] == [verdict.claim]

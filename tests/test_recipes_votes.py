@@ -5,12 +5,15 @@ import pytest
 
 from fairduel.cli import main
 from fairduel.errors import BadInputError
-from fairduel.report import audit_page, votes_page
-from fairduel.report.votes_page import Section
-from fairduel.report.votes_tables import TextTable, fragility_cells, standing_cells
-from fairduel.votes import file_readers, read_votes, shapes
-from fairduel.votes.records import FAULT, LINE
-from fairduel.votes.shapes import Shape, Shaped
+from fairduel.report.text_table import TextTable, tabulate
+from fairduel.report.votes import audit_page, ranking_page
+from fairduel.report.votes.ranking_page import Section
+from fairduel.report.votes.votes_tables import fragility_cells
+from fairduel.votes import read_votes
+from fairduel.votes.ranking.standings import RANKING
+from fairduel.votes.reading import file_readers, shapes
+from fairduel.votes.reading.records import FAULT, LINE
+from fairduel.votes.reading.shapes import Shape, Shaped
 
 LINES = ["tea > milk (Ann)", "milk > tea (Bob)", "tea > juice (Ann)", "juice or tea?", "juice > milk (Bob)"]
 
@@ -86,11 +89,10 @@ def test_a_shape_is_a_function_and_an_entry(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("reader", "blank_figures")
 def test_a_section_of_a_ranking_is_a_function_and_an_entry(monkeypatch, votes_file, tmp_path):
     def lower_half(ranking, votes):
-        last = ranking.standings[len(votes.items) // 2 :]
-        cells = [standing_cells(standing, digits=1) for standing in last]
-        return Section("The lower half", [f"{len(last)} items."], [TextTable.of(cells, ["item", "won"])])
+        last = ranking.records()[len(votes.items) // 2 :]
+        return Section("The lower half", [f"{len(last)} items."], [tabulate(RANKING, last, "report")])
 
-    monkeypatch.setattr(votes_page, "RANKING_SECTIONS", [lower_half, *votes_page.RANKING_SECTIONS])
+    monkeypatch.setattr(ranking_page, "RANKING_SECTIONS", [lower_half, *ranking_page.RANKING_SECTIONS])
     assert fairduel(monkeypatch, "rank", votes_file, "--out", tmp_path) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.index("<h2>The lower half</h2>") < page.index("<h2>Ranking</h2>")

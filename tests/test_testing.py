@@ -280,7 +280,7 @@ def test_each_fault_is_caught_by_its_check(agent, finding):
         check_agent(agent)
 
 
-def test_pending_must_be_what_was_not_told():
+def test_pending_must_be_the_unanswered_duels():
     class Lists(RCDB):
         @property
         def pending(self):

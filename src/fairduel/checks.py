@@ -27,13 +27,13 @@ def integer(name: str, value: Any, least: int = 0) -> int:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float above 0.
+    """Return ``value`` as a finite float above 0, whose square is one too.
 
     >>> positive("ridge", 1)
     1.0
     """
     number = _float(value)
-    if not 0 < number < math.inf:
+    if not (0 < number < math.inf and 0 < number * number < math.inf):
         raise BadInputError(f"{name} must be a positive number, not {value!r}.")
     return number
 
@@ -63,6 +63,18 @@ def fraction(name: str, value: Any) -> float:
     number = _float(value)
     if not 0 < number < 1:
         raise BadInputError(f"{name} must be between 0 and 1, not {value!r}.")
+    return number
+
+
+def share(name: str, value: Any) -> float:
+    """Return ``value`` as a float from 0 to 1.
+
+    >>> share("pace", 1)
+    1.0
+    """
+    number = _float(value)
+    if not 0 <= number <= 1:
+        raise BadInputError(f"{name} must be a number from 0 to 1, not {value!r}.")
     return number
 
 

@@ -26,6 +26,10 @@ class LockInWarning(UserWarning):
     """An agent keeps dueling an action against itself and so learns nothing."""
 
 
+class SuspectInputWarning(UserWarning):
+    """An input is valid but looks as if something else was meant."""
+
+
 class DamageWarning(UserWarning):
     """A file of stored runs was damaged; its runs will be repeated."""
 

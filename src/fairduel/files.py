@@ -1,7 +1,9 @@
 """Atomic file writes."""
 
+import contextlib
 import functools
 import os
+import secrets
 import stat
 from pathlib import Path
 
@@ -9,22 +11,30 @@ from fairduel.errors import BadInputError
 
 
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that a reader or a crash never sees a part of the new content.
+    """Write a file so that neither a reader nor a crash ever sees a part of the new content.
 
-    An existing file keeps its mode.
+    Any number of threads and processes may write the same file; the last one wins. An existing file keeps its mode, and
+    a link stays a link to the file.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    if not path.name:
+        raise BadInputError(f"cannot write {path}: it is a folder; name a file in it.")
     try:
+        path = path.resolve() if path.is_symlink() else path
+        temporary = path.with_name(f".{secrets.token_hex(6)}.part")
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         # Created with that mode, so that it is never readable by others in between.
         make = functools.partial(os.open, mode=0o666 if mode is None else mode)
-        with open(temporary, "wb", opener=make) as file:
-            if mode is not None:
-                temporary.chmod(mode)  # the umask may have narrowed it
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        try:
+            with open(temporary, "xb", opener=make) as file:
+                if mode is not None:
+                    temporary.chmod(mode)  # the umask may have narrowed it
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise BadInputError(f"cannot write {path}: {error.strerror}.") from error

@@ -1,4 +1,4 @@
-"""Checks for agents, fairduel's and your own: :func:`check_agent`."""
+"""Checks for agents and feature maps, fairduel's and your own: :func:`check_agent` and :func:`check_map`."""
 
 import inspect
 import math
@@ -14,8 +14,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairduel.core.links import LOGISTIC
 from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import LockInWarning, unknown_name
+from fairduel.features import FeatureMap, Network, TrainingVotes
 
 Kind = Literal["duel", "reward"]
 ACTIONS: Matrix = np.array([[0.9, 0.0, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9], [-0.6, 0.3, 0.5], [0.1, -0.2, 0.3]])
@@ -66,6 +68,61 @@ def check_agent(
             with _named(name):
                 check(game)
     return skipped
+
+
+def check_map(made: FeatureMap, *, dimension: int, actions: ArrayLike | None = None) -> None:
+    """Run all checks on a feature map: it is deterministic, its norms are at most 1, and saving loses nothing.
+
+    A network must also begin at 0, treat every action alone, and learn.
+
+    Args:
+        made: The map, not fitted yet.
+        dimension: d, the number of features that it gets.
+        actions: Actions to fit it to, shape (n, d), if it needs some.
+
+    Raises:
+        AssertionError: The map fails a check.
+
+    >>> from fairduel.features import Quadratic
+    >>> check_map(Quadratic(), dimension=3)
+    """
+    known = None if actions is None else np.array(actions, dtype=np.float64)
+    rows = np.random.default_rng(0).standard_normal((20, dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True) * 1.001
+    fitted, again = made.fit(dimension, known, seed=1), made.fit(dimension, known, seed=1)
+    assert not made.is_fitted, "fit: it changed the map instead of returning a new one."
+    first = fitted(rows)
+    assert first.shape == (20, fitted.size), f"shape: size is {fitted.size}, but features have shape {first.shape}."
+    assert np.isfinite(first).all(), "finite: some features are not finite."
+    longest = float(np.linalg.norm(first, axis=1).max())
+    assert longest <= 1.0 + 1e-6, (
+        f"norm: a new action has features of norm {longest:.6g}; norms of at most 1 are needed."
+    )
+    assert np.array_equal(first, fitted(rows)), "determinism: the same actions have other features the second time."
+    assert np.array_equal(first, again(rows)), "determinism: fitted anew with the same seed, it has other features."
+    loaded = FeatureMap.from_state(fitted.state())
+    assert np.array_equal(first, loaded(rows)), "state: after saving and loading, the features differ."
+    assert np.array_equal(fitted.reference, loaded.reference), "state: its reference was not saved."
+    if isinstance(fitted, Network):
+        _check_network(fitted, rows)
+
+
+def _check_network(network: Network, rows: Matrix) -> None:
+    """Check what only a network must do: begin at 0, treat every action alone, learn, and lose nothing when saved."""
+    assert not network.rewards(rows).any(), "start: the rewards of a network that was not trained are not 0."
+    alone = np.concatenate([network(row[None]) for row in rows])
+    assert np.allclose(alone, network(rows), atol=1e-5), (
+        "alone: an action's features depend on the other actions; use no batch normalisation."
+    )
+    votes = TrainingVotes(rows[:10], rows[10:], np.ones(10), np.ones(10))
+    trained, again = (network.trained(votes, link=LOGISTIC, ridge=0.01, actions=rows) for _ in range(2))
+    assert not network.rewards(rows).any(), "training: it changed the network instead of returning a new one."
+    leads = trained.rewards(rows[:10]) - trained.rewards(rows[10:])
+    assert leads.mean() > 0.0, "training: after ten wins, the winners are not ahead."
+    assert np.array_equal(trained(rows), again(rows)), "determinism: trained anew on the same votes, it differs."
+    loaded = FeatureMap.from_state(trained.state())
+    assert isinstance(loaded, Network)
+    assert np.array_equal(trained.rewards(rows), loaded.rewards(rows)), "state: saving a trained network changes it."
 
 
 class _Game:

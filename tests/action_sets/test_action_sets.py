@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet, ProductSet, hypercube
-from fairduel.action_sets.sign_search import climb, diagonal_over, prove, sign_score
+from fairduel.action_sets.hypercube import climb, diagonal_over, prove, sign_score
 from fairduel.agents import GINOP, HCW, RandomPairs
 
 
@@ -235,9 +235,9 @@ def test_a_set_that_is_not_listed_is_asked_like_its_list():
     for t in range(40):
         duel = described.ask(HypercubeSet(4))
         twin = score(
-            cube[duel.first], cube[duel.second], described._estimator.theta, described.information.inverse, 0.0
+            cube[duel.first], cube[duel.second], described.belief.estimator.theta, described.information.inverse, 0.0
         )
-        assert twin == pytest.approx(duel.features.sum(axis=0) @ described._estimator.theta)
+        assert twin == pytest.approx(duel.features.sum(axis=0) @ described.belief.estimator.theta)
         described.tell(duel, Outcome.FIRST if duel.difference @ theta > 0 else Outcome.SECOND)
         other = listed.ask(cube)
         listed.tell(other, Outcome.FIRST if other.difference @ theta > 0 else Outcome.SECOND)

@@ -16,7 +16,7 @@ from fairduel import (
     Outcome,
     clipped_linear,
 )
-from fairduel.agents import AGENTS
+from fairduel.agents import AGENTS, GINOP
 from helpers.agents import ACTIONS, FIVE, TRUTH, answer, made, played, same, sphere, sums
 
 
@@ -34,7 +34,8 @@ def test_a_duel_names_two_of_the_actions_and_their_difference(kind):
 def test_the_width_is_taken_before_the_duel_is_counted(kind):
     agent, rng = made(kind), np.random.default_rng(0)
     for _ in range(30):
-        before = getattr(agent, "hessian", agent.information).matrix.copy()
+        matrix = agent.steering if kind is GINOP else agent.information  # RCDB-S weighs by Σ, too
+        before = matrix.matrix.copy()
         duel = agent.ask(sphere(rng))
         phi = duel.difference
         assert duel.width == pytest.approx(math.sqrt(phi @ np.linalg.solve(before, phi)), rel=1e-9, abs=1e-12)
@@ -160,7 +161,7 @@ def test_bad_actions_are_refused_and_change_nothing(kind, actions):
     told, _ = agent.ask_many(ACTIONS, 2)
     agent.tell(told, Outcome.FIRST)
     before = agent.state()
-    assert before["estimator"]["stale"]
+    assert before["belief"]["estimator"]["stale"]
     for ask in (agent.ask, lambda table: agent.ask_many(table, 3)):
         with pytest.raises(BadInputError):
             ask(actions)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, CoLSTIM, Outcome
-from fairduel.agents.colstim import choose
+from fairduel.agents.parts.rules import perturbed_leader
 from fairduel.core.selection import perturbations, view_by
 
 TRUTH = np.array([1.5, -1.0, 0.6])
@@ -92,12 +92,12 @@ def test_the_mixing_probability_decides_between_own_and_shared(coupling, share, 
         seen.append(own)
         return perturbations(draws, own, gaussian, threshold)
 
-    monkeypatch.setattr("fairduel.agents.colstim.perturbations", recorded)
+    monkeypatch.setattr("fairduel.agents.parts.rules.perturbations", recorded)
     for seed in range(400):  # d = 1, T = 2: p_1 = log 2
         agent = CoLSTIM(dimension=1, norm_bound=2.0, horizon=2, seed=seed, coupling=coupling)
-        plan, numbers, information, _, theta = agent._now()
         actions = np.array([[1.0], [-1.0]])
-        choose.py_func(plan, numbers, view_by(information.inverse, actions, theta), agent._rng)
+        seen_by_rule = view_by(agent.information.inverse, actions, agent.estimate)
+        perturbed_leader.py_func(*agent._turn(0).known, seen_by_rule, agent._rng)
     assert stats.binomtest(sum(seen), 400, share).pvalue > 0.01
 
 
@@ -117,7 +117,7 @@ def test_perturbations_are_gumbel_by_default_and_gaussian_for_the_probit_link():
     assert CoLSTIM(dimension=2, norm_bound=1.0, horizon=10, link=PROBIT).gaussian
 
 
-def test_perturbations_are_clipped_and_shared_as_told():
+def test_perturbations_are_clipped_and_shared_as_set():
     draws = np.array([0.0, 0.2, 0.5, 0.9, math.nextafter(1.0, 0.0)])
     own = perturbations(draws, True, False, 1.5)
     assert own[0] == -1.5

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from fairduel.agents import AGENTS, RCDB, loaded_class
-from fairduel.experiments.experiment import title_of
-from fairduel.report.figures import _styles
+from fairduel.experiments.sentences import title_of
+from fairduel.report.research.curves import _styles
 
 PAPERS = {  # as figures have always shown them
     "rcdb": ("RCDB", "#D55E00"),

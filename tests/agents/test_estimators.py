@@ -47,7 +47,7 @@ def test_one_pass_keeps_no_outcomes():
     for _ in range(5):
         for _ in range(100):
             teach(agent, unit_rows(rng, 8, 3), np.ones(3), 1, rng)
-        sizes.add(sum(np.asarray(value).nbytes for value in agent.state()["estimator"]["told"].values()))
+        sizes.add(sum(np.asarray(value).nbytes for value in agent.state()["belief"]["estimator"]["told"].values()))
     assert sizes == {0}
 
 
@@ -58,14 +58,14 @@ def test_lazy_fits_seldom_and_then_exactly():
     lazy = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, estimator="lazy", self_duels=False)
     for _ in range(1000):
         teach(lazy, actions, theta, 1, rng)
-        fits.add(lazy.state()["estimator"]["fitted_outcomes"])
+        fits.add(lazy.state()["belief"]["estimator"]["fitted_outcomes"])
     assert 5 < len(fits) < 120
     exact = MaxPairUCB(dimension=4, norm_bound=3.0, horizon=1000, self_duels=False)
-    lazy._estimator.arrays.marks[_FITTED_OUTCOMES] = 0
-    lazy._estimator.fitted(np.inf)  # as if det Σ had grown
-    told = lazy._estimator.told
+    lazy.belief.estimator.arrays.marks[_FITTED_OUTCOMES] = 0
+    lazy.belief.estimator.fitted(np.inf)  # as if det Σ had grown
+    told = lazy.belief.estimator.told
     for row, weight, wins in zip(told.differences, told.weights, told.wins, strict=True):
-        exact._estimator.tell((0, 1), row, weight=float(weight), share=float(wins / weight))
+        exact.belief.estimator.tell((0, 1), row, weight=float(weight), share=float(wins / weight))
     np.testing.assert_allclose(lazy.estimate, exact.estimate, atol=1e-6)
 
 
@@ -180,7 +180,7 @@ def test_the_lazy_estimate_waits_until_the_determinant_has_doubled(kind, score_e
 def test_the_one_pass_estimate_keeps_no_outcomes_and_stays_within_the_bound(kind):
     agent = made(kind, estimator="one-pass", horizon=600)
     played(agent, 300)
-    assert len(agent.state()["estimator"]["told"]["weights"]) == 0
+    assert len(agent.state()["belief"]["estimator"]["told"]["weights"]) == 0
     played(agent, 300, seed=1)
     assert np.linalg.norm(agent.estimate) <= 2.0 * (1 + 1e-9)
     cosine = agent.estimate @ TRUTH / np.linalg.norm(agent.estimate) / np.linalg.norm(TRUTH)
@@ -205,7 +205,7 @@ def test_an_unknown_estimator_is_answered_with_the_nearest(kind):
 
 def test_the_inverse_curvature_is_computed_afresh_after_1024_outcomes(kind):
     agent = made(kind, estimator="one-pass")
-    arrays = agent._estimator.arrays
+    arrays = agent.belief.estimator.arrays
     arrays.marks[UPDATES] = 1022
     arrays.matrices[1] *= 1 + 1e-6
     for is_fresh in (False, True):

@@ -124,13 +124,13 @@ def test_each_chain_puts_up_its_best_action():
     assert not any(duel.is_self_duel for duel in without.ask_many(ACTIONS, 60))
 
 
-def test_before_anything_is_told_the_chains_are_draws_from_the_prior():
+def test_before_any_outcome_the_chains_are_draws_from_the_prior():
     chains = np.array([made(seed=seed, prior_scale=1.5).chains for seed in range(500)])
     assert chains.std() == pytest.approx(1.5, rel=0.06)
     assert np.abs(chains.mean(axis=0)).max() < 0.25
 
 
-def test_the_feel_good_term_is_small_by_default_and_told_in_the_settings():
+def test_the_feel_good_term_is_small_by_default_and_listed_in_the_settings():
     assert made().settings["feel_good"] == pytest.approx(0.1 * math.sqrt(2 / 200))
     assert made(feel_good="theory").settings["feel_good"] == pytest.approx(math.sqrt(2 / 200))
     assert made(feel_good=0.0).settings["feel_good"] == 0.0
@@ -195,7 +195,7 @@ def test_bad_settings_are_refused(settings):
         made(**settings)
 
 
-def test_what_a_duel_holds_is_enough_after_a_restart(tmp_path):
+def test_a_duel_holds_enough_for_a_restart(tmp_path):
     agent = made()
     duel = agent.ask(ACTIONS)
     agent.save(tmp_path / "agent.npz")
@@ -207,7 +207,7 @@ def test_what_a_duel_holds_is_enough_after_a_restart(tmp_path):
     np.testing.assert_array_equal(agent.posterior()(point)[0], again.posterior()(point)[0])
 
 
-def test_single_precision_is_learned_as_what_it_is():
+def test_single_precision_is_learned_exactly():
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(7, 64)) / 20).astype(np.float32)
     agents = [FGTS(dimension=64, norm_bound=2.0, horizon=50, seed=1) for _ in range(2)]

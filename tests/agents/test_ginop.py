@@ -26,7 +26,7 @@ def test_sixty_rounds_under_flips_are_the_symmetric_rule_in_the_norm_of_the_hess
         theta = slow_estimate(phis, np.ones(t), outcomes, 0.25, link)
         np.testing.assert_allclose(agent.estimate, theta, atol=1e-6)
         hessian = slow_hessian(phis, agent.estimate, link)
-        np.testing.assert_allclose(agent.hessian.matrix, hessian, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(agent.steering.matrix, hessian, rtol=1e-9, atol=1e-12)
         inverse = np.linalg.inv(hessian)
         actions = sphere(rng)
         score = {
@@ -61,13 +61,13 @@ def test_pending_duels_count_by_their_slope_when_asked_until_told_or_cancelled()
         return sum(duels[i].slope * np.outer(duels[i].difference, duels[i].difference) for i in which)
 
     found = slow_hessian(told, agent.estimate) + pending(0, 3)
-    np.testing.assert_allclose(agent.hessian.matrix, found, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(agent.hessian.inverse @ found, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(agent.steering.matrix, found, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(agent.steering.inverse @ found, np.eye(3), atol=1e-9)
     agent.cancel(duels[0])
-    np.testing.assert_allclose(agent.hessian.matrix, found - pending(0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(agent.steering.matrix, found - pending(0), rtol=1e-9, atol=1e-12)
     agent.tell(duels[3], Outcome.SECOND)
     told.append(duels[3].difference)
-    np.testing.assert_allclose(agent.hessian.matrix, slow_hessian(told, agent.estimate), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(agent.steering.matrix, slow_hessian(told, agent.estimate), rtol=1e-9, atol=1e-12)
 
 
 def test_it_asks_something_else_while_it_waits():
@@ -95,7 +95,7 @@ def test_a_fixed_set_is_asked_as_if_it_were_new_each_time(dimension):
         batch = fixed.ask_many(actions, 2)
         others = []
         for _ in batch:
-            renewed._local_information.set_actions(None)
+            renewed.belief.steering.set_actions(None)
             others.append(renewed.ask(actions))
         for duel, other in zip(batch, others, strict=True):
             assert (duel.first, duel.second) == (other.first, other.second)

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from fairduel import LOGISTIC, PROBIT, BadInputError, Outcome
 from fairduel.agents import HCW
-from fairduel.core.mirror_descent import STEP
+from fairduel.core.estimators import STEP
 from helpers.agents import ACTIONS, TRUTH, made, played, sphere
 
 BOUND = 0.8  # short enough that the estimate is projected now and then
@@ -37,8 +37,8 @@ def test_sixty_rounds_under_flips_are_the_algorithm(link):
     for t in range(60):
         np.testing.assert_allclose(agent.estimate, theta, atol=1e-6)
         theta = agent.estimate  # so that the optimiser's errors do not add up
-        np.testing.assert_allclose(agent.hessian.matrix, hessian, rtol=1e-5, atol=1e-6)
-        hessian = agent.hessian.matrix.copy()
+        np.testing.assert_allclose(agent.steering.matrix, hessian, rtol=1e-5, atol=1e-6)
+        hessian = agent.steering.matrix.copy()
         inverse = np.linalg.inv(hessian)
         actions = sphere(rng)
         score = {
@@ -85,7 +85,7 @@ def test_there_is_no_theory_radius():
         HCW(dimension=5, norm_bound=2.0, flip_budget=1, radius="theory")
 
 
-def test_the_weight_bounds_what_one_duel_can_do():
+def test_the_weight_bounds_the_effect_of_one_duel():
     """‖H⁻¹wφ‖_H ≤ α: C flips move a first-order estimate by at most αC in the norm of H."""
     agent = made(HCW, flip_budget=20)
     for duel, _ in played(agent, 100):
@@ -95,22 +95,22 @@ def test_the_weight_bounds_what_one_duel_can_do():
 def test_pending_duels_count_by_their_slope_when_asked():
     agent = made(HCW, flip_budget=5, self_duels=False)
     played(agent, 20)
-    before = agent.hessian.matrix.copy()
+    before = agent.steering.matrix.copy()
     duels = agent.ask_many(ACTIONS, 3)
     for duel in duels:
         before += duel.weight * duel.slope * np.outer(duel.difference, duel.difference)
-    np.testing.assert_allclose(agent.hessian.matrix, before, rtol=1e-9)
+    np.testing.assert_allclose(agent.steering.matrix, before, rtol=1e-9)
     agent.cancel(duels[1])
     agent.tell(duels[0], Outcome.FIRST)
     phi, last = duels[0].difference, duels[2]
-    expected = agent.state()["estimator"]["curvature"]["matrix"].copy()
+    expected = agent.state()["belief"]["estimator"]["curvature"]["matrix"].copy()
     expected += last.weight * last.slope * np.outer(last.difference, last.difference)
-    np.testing.assert_allclose(agent.hessian.matrix, expected, rtol=1e-9)
-    assert agent.hessian.width(phi) < duels[0].width
+    np.testing.assert_allclose(agent.steering.matrix, expected, rtol=1e-9)
+    assert agent.steering.width(phi) < duels[0].width
 
 
 def test_it_keeps_no_outcomes():
     agent = made(HCW, flip_budget=5)
     played(agent, 50)
-    assert agent.state()["estimator"]["told"]["weights"].size == 0
+    assert agent.state()["belief"]["estimator"]["told"]["weights"].size == 0
     assert np.linalg.norm(agent.estimate) <= 2.0 * (1 + 1e-9)

@@ -30,7 +30,7 @@ def test_the_estimate_is_the_plain_mle_and_is_recommended(slow_estimate):
 
 
 @pytest.mark.parametrize("settings", [{"radius": 5.0}, {"warmup": 10}, {"self_duels": False}, {"radius_scale": 3.0}])
-def test_nothing_about_exploring_changes_what_is_asked(settings):
+def test_settings_of_exploration_do_not_change_the_duels(settings):
     plain, other = made(RandomPairs), made(RandomPairs, **settings)
     assert played(plain, 40) == played(other, 40)
 

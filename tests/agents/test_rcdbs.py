@@ -71,7 +71,7 @@ def test_sixty_rounds_under_flips_are_algorithm_2(settings, ridge, alpha, design
         slope_beta, beta = radii(t)
         theta = agent.estimate
         np.testing.assert_allclose(theta, slow_estimate(phis, weights, outcomes, ridge, LOGISTIC), atol=1e-6)
-        np.testing.assert_allclose(agent.local_information.matrix, local, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(agent.steering.matrix, local, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(agent.information.matrix, sigma, rtol=1e-9, atol=1e-12)
         actions = sphere(rng)
         score = {
@@ -106,7 +106,7 @@ def test_by_the_theorem_every_slope_is_kappa_and_both_matrices_are_one():
         duel = agent.ask(sphere(rng))
         assert duel.slope == agent.settings["kappa"]
         agent.tell(duel, Outcome.FIRST)
-    np.testing.assert_array_equal(agent.local_information.matrix, agent.information.matrix)
+    np.testing.assert_array_equal(agent.steering.matrix, agent.information.matrix)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.01])
@@ -117,7 +117,7 @@ def test_the_plain_design_with_ridge_over_kappa_is_the_theorem(scale):
         RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=60, seed=1, design=design, **by_theorem)
         for design in ("kappa", "plain")
     )
-    plain._information = Information(3, 1.5 / KAPPA)
+    plain.belief.information = Information(3, 1.5 / KAPPA)
     rng, weights = np.random.default_rng(2), []
     for _ in range(60):
         actions = sphere(rng)
@@ -144,7 +144,7 @@ def test_the_theorems_radii_follow_the_round():
     agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=10**6, radius="theory", slope_radius="theory")
     rng = np.random.default_rng(0)
     for t in range(1, 6):
-        assert (agent.current_slope_radius, agent.current_radius) == pytest.approx(theory(t), rel=1e-12)
+        assert (agent.slope_radius_at(t), agent.current_radius) == pytest.approx(theory(t), rel=1e-12)
         agent.ask(sphere(rng))
 
 
@@ -152,9 +152,9 @@ def test_cancel_takes_the_duel_out_of_both_matrices():
     agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=60)
     rng = np.random.default_rng(0)
     agent.ask_many(sphere(rng), 5)
-    before = agent.local_information.inverse.copy(), agent.information.inverse.copy()
+    before = agent.steering.inverse.copy(), agent.information.inverse.copy()
     agent.cancel(agent.ask(sphere(rng)))
-    np.testing.assert_allclose(agent.local_information.inverse, before[0], atol=1e-10)
+    np.testing.assert_allclose(agent.steering.inverse, before[0], atol=1e-10)
     np.testing.assert_allclose(agent.information.inverse, before[1], atol=1e-10)
 
 
@@ -168,7 +168,7 @@ def test_without_flips_every_weight_is_one_and_nothing_is_nan(radius):
         assert KAPPA * (1 - 1e-12) <= duel.slope <= 0.25
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.7 else Outcome.SECOND)
         assert math.isfinite(agent.current_radius)
-        assert math.isfinite(agent.current_slope_radius)
+        assert math.isfinite(agent.slope_radius_at(agent.asked + 1))
         assert np.isfinite(agent.estimate).all()
 
 

@@ -1,5 +1,7 @@
 """Recommendations by recorded votes: a burst of lies at any time, what is said about it, and when there is none."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -79,17 +81,6 @@ def test_conclusions_survive_saving_and_follow_new_votes(tmp_path):
     np.testing.assert_allclose(agent.conclude().theta, again.conclude().theta, rtol=1e-9)
 
 
-def test_a_file_without_the_order_of_votes_loads_and_recommends_by_the_own_estimate():
-    state = taught(RCDB, lies=range(150, 200), flip_budget=5).state()
-    del state["estimator"]["told"]["votes"]
-    agent = Agent.from_state(state)
-    assert agent.explain_recommendation().endswith("because it was loaded from a file that lacks the order of votes.")
-    tell(agent, 100)  # of which it knows the order, but not of all
-    assert agent.conclude() is None
-    assert agent.recommend(ACTIONS) == np.argmax(ACTIONS @ agent.estimate)
-    assert Agent.from_state(agent.state()).conclude() is None
-
-
 @pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 @pytest.mark.parametrize("world", ["hypercube", "fresh"])
 @pytest.mark.parametrize("settings", [{}, {"estimator": "lazy"}, {"estimator": "one-pass"}], ids=str)
@@ -104,3 +95,66 @@ def test_both_drivers_recommend_alike(world, settings):
     np.testing.assert_array_equal(found[0][2], found[1][2])
     assert found[0][:2] == found[1][:2]
     assert ("one-pass" in settings.values()) == (found[0][1] is None)
+
+
+def accepted():
+    """All contextual agents with all estimators that they accept."""
+    for name, kind in AGENTS.items():
+        for estimator in ("exact", "lazy", "one-pass") if issubclass(kind, ContextualAgent) else ():
+            with contextlib.suppress(BadInputError):
+                kind(dimension=2, norm_bound=2.0, horizon=150, estimator=estimator)
+                yield name, estimator
+
+
+@pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
+@pytest.mark.parametrize("dimension", [5, 64])
+@pytest.mark.parametrize(("name", "estimator"), [*accepted()])
+def test_looking_between_a_question_and_its_answer_changes_no_duel(name, estimator, dimension):
+    """Above 63 features, a recommendation is by the agent's own estimate."""
+    rng = np.random.default_rng(0)
+    actions = rng.normal(size=(12, dimension))
+    actions /= 1.01 * np.linalg.norm(actions, axis=1, keepdims=True)
+    watched, alone = (
+        AGENTS[name](
+            dimension=dimension, norm_bound=2.0, horizon=150, estimator=estimator, radius_scale=0.2, self_duels=False
+        )
+        for _ in range(2)
+    )
+    for _ in range(150):
+        duel, twin = watched.ask(actions), alone.ask(actions)
+        assert (duel.first, duel.second, duel.weight) == (twin.first, twin.second, twin.weight)
+        assert np.isfinite(watched.estimate).all()
+        watched.recommend(actions)
+        getattr(watched, "hessian", None)
+        answer = Outcome.FIRST if rng.random() < 0.5 + 0.4 * np.sign(duel.second - duel.first) else Outcome.SECOND
+        watched.tell(duel, answer)
+        alone.tell(twin, answer)
+
+
+@pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
+@pytest.mark.parametrize("attack", ["none", "contradict", "promote"])
+@pytest.mark.parametrize("name", [name for name in WITH_VOTES if name != "random-pairs"])  # its play says nothing
+def test_a_conclusion_is_not_worse_than_the_play_it_came_from(name, attack):
+    """30 items and 45 early lies; play is the item shown most often in the last hundred duels."""
+    shortfall = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        theta = rng.normal(size=30)
+        theta *= 2.0 / np.linalg.norm(theta)
+        agent, shown, lies = AGENTS[name](dimension=30, norm_bound=2.0, horizon=1500, self_duels=True), [], 45
+        for _ in range(1500):
+            duel = agent.ask(np.eye(30))
+            gap = theta[duel.first] - theta[duel.second]
+            wins = rng.random() < 1.0 / (1.0 + np.exp(-gap))
+            false = wins
+            if attack == "contradict":
+                false = gap < 0.0
+            elif attack == "promote" and np.argmin(theta) in (duel.first, duel.second):
+                false = duel.first == np.argmin(theta)
+            if lies and gap and false != wins:
+                wins, lies = false, lies - 1
+            agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
+            shown += [duel.first, duel.second]
+        played = np.bincount(shown[-200:]).argmax()
+        shortfall.append(theta[played] - theta[agent.recommend(np.eye(30))])
+    assert np.mean(shortfall) < 0.1

@@ -31,7 +31,7 @@ def interrupted(agent):
     agent.self_duels = True
 
 
-def test_a_lock_in_is_said_once_and_not_before_a_hundred_rounds(kind):
+def test_a_lock_in_is_reported_once_and_not_before_a_hundred_rounds(kind):
     agent = locked(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

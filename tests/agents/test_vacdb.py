@@ -95,8 +95,8 @@ def test_levels_weights_and_choices_are_those_of_the_pseudocode(accuracy, radius
                 column.append(value)
         seen.add(duel.level)
     for level in range(1, books.levels + 1):
-        np.testing.assert_allclose(agent.estimate_at(level), books.theta(level), atol=1e-5)
-        np.testing.assert_allclose(agent.information_at(level).matrix, books.sigma(level), atol=1e-9)
+        np.testing.assert_allclose(agent._levels[level - 1].theta, books.theta(level), atol=1e-5)
+        np.testing.assert_allclose(agent._levels[level - 1].information.matrix, books.sigma(level), atol=1e-9)
     assert len(seen) > 1
 
 
@@ -115,7 +115,7 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
         if history[level]:
             phis, weights, outcomes = (np.array(column) for column in zip(*history[level], strict=True))
             ridge = 4.0**-level * kappa
-            residual = score_equation(agent.estimate_at(level), phis, weights**2, outcomes, ridge, link)
+            residual = score_equation(agent._levels[level - 1].theta, phis, weights**2, outcomes, ridge, link)
             assert np.abs(residual).max() <= 1e-8 * (1 + np.sum(weights**2))
 
 
@@ -141,7 +141,7 @@ def test_the_theory_radius_is_the_printed_one(ties):
         kinds.add(by_variance)
         variance = len(history[level])
         if by_variance:
-            theta = agent.estimate_at(level)
+            theta = agent._levels[level - 1].theta
             chances = [float(LOGISTIC.probability(duel.difference @ theta)) for duel, _ in history[level]]
             pairs = zip(history[level], chances, strict=True)
             variance = sum(duel.weight**2 * (share - p) ** 2 for (duel, share), p in pairs)
@@ -151,7 +151,7 @@ def test_the_theory_radius_is_the_printed_one(ties):
     assert kinds == {True, False}
 
 
-def test_theory_has_so_many_levels_that_the_last_is_finer_than_the_horizon():
+def test_theory_has_enough_levels_for_the_last_to_be_finer_than_the_horizon():
     agent = made(radius="theory", horizon=2000)
     assert agent.settings["accuracy"] == 2000**-1.5
     assert agent.levels == 17
@@ -163,16 +163,16 @@ def test_theory_has_so_many_levels_that_the_last_is_finer_than_the_horizon():
 def test_cancel_takes_the_duel_out_of_its_level():
     agent, rng = made(), np.random.default_rng(0)
     actions = sphere(rng)
-    before = [agent.information_at(level).matrix.copy() for level in range(1, 6)]
+    before = [agent._levels[level - 1].information.matrix.copy() for level in range(1, 6)]
     duels = agent.ask_many(actions, 12)
-    assert any(not np.allclose(agent.information_at(level).matrix, before[level - 1]) for level in range(1, 6))
+    assert any(not np.allclose(agent._levels[level - 1].information.matrix, before[level - 1]) for level in range(1, 6))
     for duel in rng.permutation(len(duels)):
         agent.cancel(duels[duel])
     for level in range(1, 6):
-        np.testing.assert_allclose(agent.information_at(level).matrix, before[level - 1], atol=1e-9)
+        np.testing.assert_allclose(agent._levels[level - 1].information.matrix, before[level - 1], atol=1e-9)
 
 
-def test_it_spreads_what_it_asks_while_it_waits():
+def test_it_spreads_its_duels_while_it_waits():
     pairs = [frozenset((duel.first, duel.second)) for duel in made().ask_many(sphere(np.random.default_rng(0)), 12)]
     assert len(set(pairs)) > 3
 
@@ -197,7 +197,7 @@ def test_it_recommends_the_best():
     assert agent.recommend(actions) == np.argmax(actions @ TRUTH)
 
 
-def test_a_level_that_was_told_nothing_recommends_nothing():
+def test_a_level_without_outcomes_recommends_nothing():
     agent, rng, actions = made(radius=100.0), np.random.default_rng(2), hypercube(3)
     duel = agent.ask(actions)
     while duel.level == 1:
@@ -205,7 +205,7 @@ def test_a_level_that_was_told_nothing_recommends_nothing():
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
         duel = agent.ask(actions)
     assert duel.level == 2
-    assert agent.recommend(actions) == np.argmax(actions @ agent.estimate_at(1)) != 0
+    assert agent.recommend(actions) == np.argmax(actions @ agent._levels[0].theta) != 0
 
 
 def test_its_regret_is_far_below_that_of_random_play():
@@ -224,7 +224,7 @@ def test_bad_settings_are_refused(settings):
         made(**settings)
 
 
-def test_a_level_that_is_not_there_is_refused():
+def test_an_unknown_level_is_refused():
     for level in (0, 6):
         with pytest.raises(BadInputError, match="levels 1 to 5"):
-            made().estimate_at(level)
+            made().radius_at(level)

@@ -1,23 +1,26 @@
 """fairduel audit, stress and demo, as a user types them."""
 
+import html
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from fairduel.votes.stress_tests import inject
-from fairduel.votes.synthetic import arena
+from fairduel.votes import audit, read_votes
+from fairduel.votes.attacking.injection import inject
+from fairduel.votes.attacking.liars import arena
 
 
 @pytest.fixture(scope="module")
 def votes_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("votes")
-    votes, _ = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
+    votes, _ = arena(voters=60, votes_each=20, liars={"promote": 2}, target="Oak", seed=2)
     votes.to_frame().write_csv(folder / "votes.csv")
     return folder / "votes.csv"
 
@@ -35,7 +38,7 @@ def test_audit_names_the_liars_and_writes_everything(votes_file, audited):
     assert audited.returncode == 0, audited.stderr
     out = votes_file.parent / "results" / "audit" / "votes"
     voters = pl.read_csv(out / "voters.csv")
-    _, liars = arena(voters=60, votes_each=20, liars={"promotes": 2}, target="Oak", seed=2)
+    _, liars = arena(voters=60, votes_each=20, liars={"promote": 2}, target="Oak", seed=2)
     assert set(voters.filter("flagged")["voter"]) == set(liars)
     assert len(voters) == 60
     for name in liars:
@@ -59,7 +62,7 @@ def test_the_terminal_ranks_with_and_without_the_flagged(votes_file, audited):
     for row in ranks:
         shown = re.search(rf"^{row['item']} +(\d+) +[\d–]+ +(\d+) +[\d–]+$", audited.stdout, re.MULTILINE)
         assert (int(shown[1]), int(shown[2])) == (row["without_flagged"], row["all_votes"])
-    assert "Votes that change the ranking (all votes, flagged voters included)\n" in audited.stdout
+    assert "Votes that change the ranking (all votes, each counted fully)\n" in audited.stdout
 
 
 def test_the_report_of_an_audit_is_one_page_with_every_setting(votes_file, audited):
@@ -77,7 +80,7 @@ def test_a_file_without_voters_still_has_its_fragility(here, votes_file, tmp_pat
     done = here("audit", str(votes_file), "--voter", "none", "--top", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "does not say who voted" in done.stdout
-    assert "changes the leader (" in done.stdout
+    assert "changes first place (" in done.stdout
     assert (tmp_path / "results" / "audit" / "votes" / "audit.json").exists()
     assert not (tmp_path / "results" / "audit" / "votes" / "voters.csv").exists()
 
@@ -157,7 +160,10 @@ def test_cost_names_the_cheapest_campaign_and_writes_a_plot(here, votes_file, tm
     record = json.loads((out / "cost.json").read_text(encoding="utf-8"))
     assert record["settings"]["seeds"] == [0]
     assert record["rows"] == frame.to_dicts()
-    assert record["summary"][0] in done.stdout
+    page = html.unescape((out / "report.html").read_text(encoding="utf-8"))
+    for sentence in record["summary"]:
+        assert sentence in done.stdout
+        assert sentence in page
     assert "votes allowed per voter" in done.stdout
 
 
@@ -166,7 +172,7 @@ def test_cost_names_the_cheapest_campaign_and_writes_a_plot(here, votes_file, tm
 def test_flips_need_no_target(here, votes_file, tmp_path, attack):
     done = here("stress", str(votes_file), "--attack", attack, "--votes", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Flagged: \d+ voters?; after the audit|No voter is flagged.", done.stdout)
+    assert re.search(r"gets \d+ voters? flagged; after the audit|gets no voter flagged.", done.stdout)
     record = json.loads((tmp_path / "results" / "stress" / "votes" / "stress.json").read_text())
     assert record["settings"]["attack_voters"] is None
 
@@ -199,27 +205,65 @@ def test_a_wrong_option_is_explained_without_jargon(here, votes_file, tmp_path):
     assert re.search(r"stress \[OPTIONS\] FILE\n", done.stderr)
 
 
+def written_poll(folder, wins, of, voters, others=""):
+    rows = "".join(f"tea,milk,{'first' if n % of < wins else 'second'},v{n % voters}\n" for n in range(400))
+    (folder / "poll.csv").write_text("first,second,winner,voter\n" + rows + others)
+    return "poll.csv"
+
+
 @pytest.mark.usefixtures("blank_figures")
-def test_demo_walks_through_everything(here, tmp_path):
+@pytest.mark.parametrize(
+    ("reason", "wins", "others", "words"),
+    [
+        ("fragile", 5, "tea,milk,first,Ann\n", r"votes changes first place .* \(--fail-on fragile\)"),
+        ("undecided", 5, "", r".*\(--fail-on undecided\)"),
+    ],
+)
+def test_what_an_audit_shall_fail_on_gives_exit_code_1_and_a_report(here, tmp_path, reason, wins, others, words):
+    path = written_poll(tmp_path, wins, 10, 40, others)
+    done = here("audit", path, "--top", "1", "--fail-on", reason, "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"fairduel: .*{words}\n", done.stderr)
+    assert (tmp_path / "results" / "audit" / "poll" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("blank_figures")
+def test_an_audit_may_fail_on_flags(votes_file, here, tmp_path):
+    done = here("audit", votes_file, "--top", "1", "--fail-on", "flag", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "fairduel: 2 voters flagged (--fail-on flag).\n")
+
+
+@pytest.mark.usefixtures("blank_figures")
+def test_a_good_audit_does_not_fail(here, tmp_path):
+    reasons = [word for reason in ("flag", "fragile", "undecided") for word in ("--fail-on", reason)]
+    done = here("audit", written_poll(tmp_path, 7, 10, 39), "--top", "1", *reasons, "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("blank_figures")
+def test_demo_finds_the_liars_and_shows_figure_1_on_one_page(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("fairduel.cli.votes.demo._RUNS", 2)
     done = here("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "demo"
-    for part in ("rank", "audit", "stress"):
-        assert (out / part / "report.html").exists()
-        assert f"$ fairduel {part} " in done.stdout
-    assert "0 of 140 honest voters" in done.stdout
-    settings = json.loads((out / "stress" / "stress.json").read_text())["settings"]
-    assert f"--target {settings['target']} --votes 200 --voters 5\n" in done.stdout  # all other settings are defaults
-    assert (settings["sizes"][-1], settings["attack_voters"], settings["seed"]) == (200, 5, 0)
-    assert done.stdout.endswith("Report: results/demo/audit/report.html\n")
-    flagged = pl.read_csv(out / "audit" / "voters.csv").filter("flagged")
-    assert len(flagged) >= 8
+    assert (out / "report.html").exists()
+    votes, reported = read_votes(out / "votes.csv").votes, (out / "report.html").read_text()
+    found = audit(votes, top=1)
+    for sentence in found.headlines():  # what the demo says is what the audit of its file says
+        assert sentence in done.stdout
+        assert sentence in reported
+    assert "If everybody were honest, Alder would be first." in done.stdout
+    assert found.verdicts[0].leader == "Alder"
+    caught = len(found.voters.filter("flagged"))
+    assert f"The audit flags {caught} of 18 liars and 0 of 132 honest voters." in done.stdout
+    assert len(re.findall(r"RCDB has [0-9.]+ \[.*\] times the regret of the best baseline", done.stdout)) == 6
+    answer = next(line for line in done.stdout.splitlines() if line.startswith("RCDB, with one setting"))
+    assert done.stdout.index(answer) > done.stdout.rindex("times the regret")  # the answer is last
+    assert done.stdout.endswith(f"Report: {Path('results/demo/report.html')}\n")
 
 
 def test_ctrl_c_leaves_in_one_sentence_and_changes_nothing(votes_file, here, tmp_path, monkeypatch):
-    monkeypatch.setattr("fairduel.cli.stress.stress", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    monkeypatch.setattr("fairduel.cli.votes.stress.stress", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
     done = here("stress", votes_file, "--target", "Oak", cwd=tmp_path)
-    signal.signal(signal.SIGINT, before)
     assert (done.returncode, done.stderr) == (130, "fairduel: stopped: no report was written.\n")
     assert list(tmp_path.iterdir()) == []

@@ -233,6 +233,7 @@ def test_verify_speaks_json_and_judges_every_claim(here, tmp_path):
     assert sum(verdict["status"] == "cannot fail" for verdict in verdicts) == 6
     assert all({"value", "low", "high"} <= set(verdict["numbers"]) for verdict in verdicts)
     by_source = {verdict["source"] for verdict in verdicts}
-    assert {"Figure 1", "Figure 2", "Lemma MLE", "Lemma cE", "Theorem main", "Theorem kappa"} <= by_source
+    assert {"Figure 1", "Figure 2", "Lemma 5.1 (MLE)", "Lemma C.1 (cE)", "Theorem 5.3 (main)", "fairduel"} <= by_source
     page = (tmp_path / "results" / "verify" / "report.html").read_text(encoding="utf-8")
     assert "claims beyond the paper hold" in page
+    assert "claims of ours hold" in page

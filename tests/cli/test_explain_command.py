@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairduel.votes.synthetic import arena
+from fairduel.votes.attacking.liars import arena
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
 ENVIRONMENT = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}

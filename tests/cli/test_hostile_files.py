@@ -15,9 +15,9 @@ from fairduel.cli import main, output
 from fairduel.report import figures
 from fairduel.report.figures import image
 from fairduel.report.text_table import TextTable
-from fairduel.report.votes_figures import draw_win_matrix
-from fairduel.text import cell_text, printable
-from fairduel.votes.reading import read_votes
+from fairduel.report.votes.ranking_page import draw_win_matrix
+from fairduel.votes.reading.read import read_votes
+from fairduel.words import cell_text, printable
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 \x9b31m \r\u202e\u2066"
 HOSTILE = [f"tea{ESCAPES}", "=cmd|' /C calc'!A0", "@SUM(1+1)", "-2+3+cmd|x", "日本語 <b>&", "two\nlines\ttabs"]
@@ -79,7 +79,7 @@ def test_no_winner_is_named_if_most_rows_are_unusable(fairduel, tmp_path, comman
     file = f"results/{command}/votes/set-aside.csv"
     assert error == (
         "fairduel: votes.csv has too few votes for a result: 5 of 9 rows are unusable "
-        f"(see {file}); main reason: unknown winner (3).\n"
+        f"(see {file}); main reason: unknown winner '?' (3).\n"
     )
     assert len((tmp_path / file).read_text().splitlines()) == 15
     assert not (tmp_path / file).with_name("report.html").exists()
@@ -96,7 +96,7 @@ def test_votes_of_weight_0_are_refused_by_name(fairduel, tmp_path):
     (tmp_path / "votes.csv").write_text("first,second,winner,weight\ntea,milk,first,0\nmilk,tea,first,0\n")
     code, _, error = fairduel("rank", "votes.csv")
     assert code == 2
-    assert error == "fairduel: no vote in votes.csv counts: its column 'weight' is 0 throughout (use --weight none).\n"
+    assert error == "fairduel: no vote in votes.csv counts: column 'weight' is 0 throughout (--weight none).\n"
 
 
 # ---------------------------------------------------------------------- names

@@ -41,7 +41,7 @@ name = ["rcdb", "slow_of_kills:Agent"]
 [[attack]]
 name = "greedy"
 """
-KILLS = 20
+KILLS = 10
 PATIENCE = 60.0
 
 
@@ -53,7 +53,9 @@ class Sweep:
         self.grid = read_grid(folder / "grid.toml")
         self.sessions = []
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(["helpers.commands", "fairduel.cli.app"])  # saves two seconds each time
+        self._context.set_forkserver_preload(
+            ["helpers.commands", "fairduel.cli.research.results"]
+        )  # saves two seconds each time
 
     def start(self, sleep):
         arguments = ["sweep", "grid.toml", "--out", "killed", "--jobs", "2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairduel.votes.synthetic import arena
+from fairduel.votes.attacking.liars import arena
 
 pytestmark = pytest.mark.usefixtures("blank_figures")
 
@@ -38,18 +38,19 @@ REPORTING = [
     ["export", "votes.csv", "--format", "trl"],
     ["simulate", *SMALL],
     ["tune", "rcdb", "--grid", "radius=1,2", *SMALL],
+    ["attack", "rcdb", "--search", "1", "--no-growth", *SMALL],
     ["sweep", "grid.toml", "--jobs", "1"],
     ["results", "query", "swept", "SELECT agent, 'NaN'::DOUBLE AS nothing FROM runs"],
     ["results", "plot", "swept", "--x", "budget", "--to", "figure.pdf"],
 ]
 VOTES_COMMANDS = ["rank", "audit", "explain", "stress", "cost", "review", "export", "demo"]
-COMMANDS = [*VOTES_COMMANDS, "reproduce", "simulate", "tune", "verify", "leaderboard", "sweep"]
+COMMANDS = [*VOTES_COMMANDS, "reproduce", "simulate", "attack", "tune", "verify", "leaderboard", "sweep"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("output")
-    votes, _ = arena(voters=40, votes_each=15, liars={"promotes": 2}, target="Oak", seed=2)
+    votes, _ = arena(voters=40, votes_each=15, liars={"promote": 2}, target="Oak", seed=2)
     table = votes.to_frame()
     table.write_csv(folder / "votes.csv")
     long = table.with_columns(pl.col("first", "second").str.replace("Oak", LONG), winner=pl.col("winner"))
@@ -93,6 +94,12 @@ def test_json_has_what_was_found(folder, here):
     assert strict_json(asked.stdout)["rows"] == [{"x": None}]
 
 
+def test_a_query_prints_a_latex_table(folder, here):
+    sql = "SELECT 'R&D' AS agent, -1.5 AS gain"
+    lines = here("results", "query", "swept", sql, "--latex", cwd=folder).stdout.splitlines()
+    assert [line for line in lines if "&" in line] == [r"agent & gain \\", r"R\&D & $-$1.5 \\"]
+
+
 def test_errors_are_not_silenced_and_csv_is_not_mixed_with_json(folder, here):
     done = here("rank", "missing.csv", "--quiet", cwd=folder)
     assert done.returncode == 2
@@ -111,15 +118,16 @@ def test_a_narrow_terminal_keeps_names_and_says_where_the_other_columns_are(fold
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert LONG in done.stdout
     assert "…" not in done.stdout
-    dropped = re.search(r"Terminal too narrow to show: (.*) \(see\s+results/rank/long/ranking.csv\)", done.stdout)
-    assert {"weight", "plain"} <= set(dropped[1].replace("\n", " ").split(", "))
+    said = " ".join(done.stdout.split())
+    dropped = re.search(r"Terminal too narrow to show: (.*) \(see results/rank/long/ranking.csv\)", said)
+    assert {"votes", "won"} <= set(dropped[1].split(", "))
 
 
 def test_a_pipe_has_every_column_in_full(folder, here):
     done = here("rank", "long.csv", cwd=folder)
-    header = next(line for line in done.stdout.splitlines() if line.startswith("rank "))
-    shown = ["rank", "range", "item", "score", "error", "best", "votes", "won", "false votes", "lying voters"]
-    assert re.split(" {2,}", header.strip()) == [*shown, "weight", "plain"]
+    header = next(line for line in done.stdout.splitlines() if line.startswith("item "))
+    shown = ["item", "rank", "own range", "joint range", "score", "error", "best", "votes", "won"]
+    assert re.split(" {2,}", header.strip()) == [*shown[:3], "may be best", *shown[3:], "false votes", "lying voters"]
     assert LONG in done.stdout
     assert "too narrow" not in done.stdout
     assert done.stdout.endswith("\n\nReport: results/rank/long/report.html\n")
@@ -199,7 +207,7 @@ def test_agents_with_settings_meet_every_attack(folder, here):
     attacks = ["--attack", "greedy", "--attack", "random,probability=0.25"]
     done = here("simulate", *agents, *attacks, "--world", "hypercube,dimension=3", *SMALL, "--out", "two", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "Where RCDB is not told C, it assumes C = ⌈√T⌉.\n" in done.stderr
+    assert "Without knowing C, RCDB assumes C = ⌈√T⌉.\n" in done.stderr
     runs = pl.read_parquet(folder / "two" / "runs.parquet")
     assert runs["panel"].unique(maintain_order=True).to_list() == ["greedy attack", "random attack (probability 0.25)"]
     assert runs.group_by("panel", "setting").len()["len"].to_list() == [2, 2, 2, 2]

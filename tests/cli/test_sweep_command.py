@@ -15,7 +15,7 @@ import pytest
 from distributed import Client
 
 from fairduel import BadInputError
-from fairduel.simulation import Cell, Store, cluster, run_cells
+from fairduel.simulation import Cell, Store, parallel, run_cells
 from helpers.sweeps import assert_same_results
 
 FAIRDUEL = [sys.executable, "-c", "from fairduel.cli import main; main()"]
@@ -249,7 +249,7 @@ def test_a_lost_scheduler_is_one_sentence_and_another_machine_goes_on(folder, sc
 
 @pytest.mark.parametrize("scheduler", [1], indirect=True)
 def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_NO_WORKER_TIMEOUT", 1.0)
+    monkeypatch.setattr(parallel, "_NO_WORKER_TIMEOUT", 1.0)
     cell = Cell("slow:Agent", "greedy", 3, 40)
     monkeypatch.chdir(scheduler.folder)
     store, done = Store(tmp_path), []
@@ -259,7 +259,7 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
         scheduler.workers[0].kill()
 
     with (
-        cluster.Cluster(scheduler.address) as workers,
+        parallel.Cluster(scheduler.address) as workers,
         pytest.raises(BadInputError, match="has had no workers for 1 s; finished runs are saved"),
     ):
         run_cells([cell], range(200), store, workers=workers, progress=leave)
@@ -268,15 +268,15 @@ def test_a_deserted_cluster_is_left_after_a_while(scheduler, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("scheduler", [0], indirect=True)
 def test_a_cluster_that_cannot_be_used_is_named(scheduler, monkeypatch):
-    monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT", 0.5)
-    with pytest.raises(BadInputError, match=f"{scheduler.address} has no workers"), cluster.Cluster(scheduler.address):
+    monkeypatch.setattr(parallel, "_CONNECT_TIMEOUT", 0.5)
+    with pytest.raises(BadInputError, match=f"{scheduler.address} has no workers"), parallel.Cluster(scheduler.address):
         pass
     scheduler.stop()
     with pytest.raises(BadInputError, match=f"no Dask scheduler answers at {scheduler.address}"):
-        cluster.Cluster(scheduler.address)
+        parallel.Cluster(scheduler.address)
     for address in ("", "somewhere", "127.0.0.1:8786", "http://127.0.0.1:80", "tcp://127.0.0.1"):
         with pytest.raises(BadInputError, match="looks like tcp://"):
-            cluster.Cluster(address)
+            parallel.Cluster(address)
 
 
 def test_a_dead_address_is_one_sentence_and_writes_nothing(folder, here):

@@ -8,25 +8,25 @@ import time
 import polars as pl
 import pytest
 
-from fairduel.experiments import leaderboard, table1
+from fairduel.experiments import competition, table1_growth
 
 pytestmark = pytest.mark.usefixtures("blank_figures")
 
 TABLE1 = """
-from fairduel.experiments import table1
-table1.HORIZONS, table1.REFERENCE_HORIZON = (20, 40, 60), 40
-table1.BUDGETS, table1.REFERENCE_BUDGET = (4, 8, 16), 8
-table1.ALGORITHMS = tuple(each for each in table1.ALGORITHMS if each.agent in ("barbar", "rcdb"))
+from fairduel.experiments import table1_growth
+table1_growth.HORIZONS, table1_growth.REFERENCE_HORIZON = (20, 40, 60), 40
+table1_growth.BUDGETS, table1_growth.REFERENCE_BUDGET = (4, 8, 16), 8
+table1_growth.ALGORITHMS = tuple(each for each in table1_growth.ALGORITHMS if each.agent in ("barbar", "rcdb"))
 """
 BOARD = """
-from fairduel.experiments import leaderboard as board
-board.SCENARIOS = (
-    board.Scenario("cube", "tuning", "greedy", budget=6, dimension=3, horizon=40),
-    board.Scenario("new", "held-out", "none", budget=0, dimension=3, horizon=40, world="fresh"),
+from fairduel.experiments import competition
+competition.SCENARIOS = (
+    competition.Scenario("cube", "tuning", "greedy", budget=6, dimension=3, horizon=40),
+    competition.Scenario("new", "held-out", "none", budget=0, dimension=3, horizon=40, world="fresh"),
 )
-board.CONTENDERS = tuple(map(board.Contender, ("rcdb", "random-pairs", "versatile-db")))
-board.CANDIDATES = tuple(board.Contender("rcdb", {"radius": radius}) for radius in (0.5, 4.0))
-board.RUNGS = (board.Rung(2, 2), board.Rung(3, 1))
+competition.CONTENDERS = tuple(map(competition.Contender, ("rcdb", "random-pairs", "versatile-db")))
+competition.CANDIDATES = tuple(competition.Contender("rcdb", {"radius": radius}) for radius in (0.5, 4.0))
+competition.RUNGS = (competition.Rung(2, 2), competition.Rung(3, 1))
 """
 SLOW = """
 import pathlib, time
@@ -39,10 +39,10 @@ SLOW_TABLE1 = (
     TABLE1
     + """
 import dataclasses
-table1.ALGORITHMS = (dataclasses.replace(table1.ALGORITHMS[-1], agent="slow:Agent", published=None),)
+table1_growth.ALGORITHMS = (dataclasses.replace(table1_growth.ALGORITHMS[-1], agent="slow:Agent", published=None),)
 """
 )
-SLOW_BOARD = BOARD + 'board.CONTENDERS = (board.Contender("slow:Agent"),)\n'
+SLOW_BOARD = BOARD + 'competition.CONTENDERS = (competition.Contender("slow:Agent"),)\n'
 
 
 def command(smaller, *arguments):
@@ -54,8 +54,8 @@ def command(smaller, *arguments):
 def smaller(monkeypatch):
     """Call with declarations to use them within this process, in place of the real ones."""
     declared = {
-        table1: ("HORIZONS", "REFERENCE_HORIZON", "BUDGETS", "REFERENCE_BUDGET", "ALGORITHMS"),
-        leaderboard: ("SCENARIOS", "CONTENDERS", "CANDIDATES", "RUNGS"),
+        table1_growth: ("HORIZONS", "REFERENCE_HORIZON", "BUDGETS", "REFERENCE_BUDGET", "ALGORITHMS"),
+        competition: ("SCENARIOS", "CONTENDERS", "CANDIDATES", "RUNGS"),
     }
     for module, names in declared.items():
         for name in names:
@@ -129,12 +129,10 @@ def test_your_own_agent_joins_the_board_and_the_work_is_announced(here, smaller,
     call = ["leaderboard", "--agent", "guest:Agent", "--agent", "rcdb,radius=2", "--runs", "2", "--jobs", "1"]
     done = here(*call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(
-        r"^Estimating the time …\n\d+ runs to do, about 1 min on 1 idle core\.$", done.stderr, re.MULTILINE
-    )
+    assert re.search(r"^\d+ runs to do\.$", done.stderr, re.MULTILINE)
     assert re.search(r"^guest:Agent +\d", done.stdout, re.MULTILINE)
-    for told in ("told", "unknown"):
-        assert re.search(rf"^RCDB, radius 2, C {told} +\d", done.stdout, re.MULTILINE)
+    for known in ("known", "unknown"):
+        assert re.search(rf"^RCDB, radius 2, C {known} +\d", done.stdout, re.MULTILINE)
     again = here(*call, cwd=tmp_path)
     assert again.stderr == ""
     assert again.stdout == done.stdout

@@ -11,6 +11,7 @@ from fairduel.core.information import (
     WAITING,
     Information,
     add_difference,
+    effective_dimension,
     products,
     rank_one,
     width_between,
@@ -276,3 +277,13 @@ def test_a_replaced_matrix_has_its_inverse_determinant_and_gram_matrix(dimension
     assert information.log_determinant == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
     information.set_actions(actions)
     np.testing.assert_allclose(information.gram, actions @ np.linalg.inv(matrix) @ actions.T, rtol=1e-6, atol=1e-9)
+
+
+@given(any_seed)
+def test_the_effective_dimension_is_the_trace_of_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    rows, ridge = rng.normal(size=(int(rng.integers(1, 9)), 5)), float(rng.uniform(0.1, 10.0))
+    gram = rows.T @ rows
+    expected = np.trace(gram @ np.linalg.inv(gram + ridge * np.eye(5)))
+    assert effective_dimension(rows, ridge) == pytest.approx(expected, rel=1e-9)
+    assert effective_dimension(rows, ridge) <= min(rows.shape)

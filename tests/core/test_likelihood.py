@@ -15,11 +15,11 @@ from fairduel.core.likelihood import (
     gradient_at,
     hessian_of,
     loss,
-    maximum_likelihood,
     newton,
     predicted,
     problem_of,
     solve_by_root,
+    solved,
 )
 from fairduel.core.links import potential
 from fairduel.core.selection import TIE
@@ -54,6 +54,11 @@ def gathered(differences, weights, outcomes):
     for difference, weight, outcome in zip(differences, weights, outcomes, strict=True):
         told.add(difference, weight=float(weight), share=float(outcome))
     return told
+
+
+def maximum_likelihood(told, *, ridge, link, start, ball=math.inf):
+    """Solve eq. (MLE) for all outcomes."""
+    return solved(start, problem_of(told.differences, told.weights, told.wins, ridge, link), ball)
 
 
 def estimated(duels, ridge, link, *, start=None, ball=math.inf):
@@ -196,7 +201,7 @@ def test_repeated_duels_share_a_row_and_change_nothing(seed, link):
     assert told.weights.sum() == pytest.approx(weights.sum())
     collapsed = maximum_likelihood(told, ridge=0.25, link=link, start=np.zeros(3)).theta
     raw = (differences, weights, weights * outcomes)
-    one_row_each = newton(np.zeros(3), problem_of(*raw, 0.25, link)).theta
+    one_row_each = newton(np.zeros(3), problem_of(*raw, 0.25, link), np.empty((0, 0))).theta
     np.testing.assert_allclose(collapsed, one_row_each, atol=1e-6)
 
 
@@ -292,7 +297,7 @@ def test_an_agent_surprised_by_an_outcome_still_finds_its_estimate():
 def test_heavy_rows_do_not_stall_the_last_steps():
     """The loss is lost in rounding there, and only the gradient tells that a step is good."""
     rows = np.array([[1.0], [0.1]]), np.array([4304.0, 23610.0]), np.array([4303.0, 23609.0])
-    estimate = newton(np.zeros(1), problem_of(*rows, 0.25, LOGISTIC))
+    estimate = newton(np.zeros(1), problem_of(*rows, 0.25, LOGISTIC), np.empty((0, 0)))
     assert estimate.gradient <= estimate.tolerance
     assert estimate.steps < 30
 
@@ -303,7 +308,7 @@ def test_long_differences_are_fitted_too(size):
         rng = np.random.default_rng(seed)
         rows = size * rng.uniform(-1, 1, (20, 5))
         wins = (rng.random(20) < 0.7).astype(float)
-        estimate = newton(np.zeros(5), problem_of(rows, np.ones(20), wins, 0.01, LOGISTIC))
+        estimate = newton(np.zeros(5), problem_of(rows, np.ones(20), wins, 0.01, LOGISTIC), np.empty((0, 0)))
         assert estimate.gradient <= estimate.tolerance
 
 
@@ -316,7 +321,7 @@ def test_estimates_are_exact_enough_to_see_ties():
         agent.tell(
             duel, Outcome.FIRST if rng.random() < LOGISTIC.probability(duel.difference @ truth) else Outcome.SECOND
         )
-        told = agent.state()["estimator"]["told"]
+        told = agent.state()["belief"]["estimator"]["told"]
         rows, weights, wins = (np.asarray(told[name], np.longdouble) for name in ("differences", "weights", "wins"))
         theta = np.asarray(agent.estimate, np.longdouble)
         for _ in range(3):

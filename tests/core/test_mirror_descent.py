@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from fairduel.core.estimators import STEP, _into_ball, mirror_step
 from fairduel.core.links import LOGISTIC, PROBIT
-from fairduel.core.mirror_descent import STEP, _into_ball, mirror_step
 
 
 def slow_step(theta, curvature, difference, weight, first_won, step, ball, link):

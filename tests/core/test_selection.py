@@ -351,6 +351,40 @@ def test_many_promising_actions_give_the_widest_pair():
     assert widths[first, second] == pytest.approx(widths[np.ix_(candidates, candidates)].max(), abs=2e-9)
 
 
+@given(problem=problems(), radius=st.floats(0.01, 3))
+def test_settling_is_by_how_much_the_radius_could_grow(problem, radius):
+    """The leader is clearly ahead just below β times it, and not just above."""
+    actions, theta, inverse, _ = problem
+    leader, settling = selection.leader_and_settling(view_by(inverse, actions, theta), radius)
+    assert actions[leader] @ theta == max(actions @ theta)
+    if 1e-6 < settling < math.inf:
+        for factor, is_clear in ((0.999, True), (1.001, False)):
+            first, second = thrifty_pair(actions, theta, inverse, radius * settling * factor, 0.01, True, 0.5)
+            assert (first == second) == is_clear
+
+
+@given(problem=problems(), radius=st.floats(0.01, 3), share=st.floats(0.2, 5))
+def test_a_margin_asks_for_a_lead_in_proportion_to_the_squared_width(problem, radius, share):
+    """Settled just below the least lead over the larger of both needs, and not just above."""
+    actions, theta, inverse, _ = problem
+    leader, settling = selection.leader_and_settling(view_by(inverse, actions, theta), radius)
+    margin = radius * share
+    wide = [width(actions[leader], x, inverse) for x in actions]
+    ratios = [
+        reward(actions[leader] - x, theta) / max(radius * u, margin * u * u)
+        for x, u in zip(actions, wide, strict=True)
+        if u > 0.0
+    ]
+    _, found = selection.leader_and_settling(view_by(inverse, actions, theta), radius, margin)
+    assert found == pytest.approx(min(ratios), rel=1e-6, abs=1e-9) if ratios else found == math.inf
+    assert found <= settling
+    if 1e-6 < found < math.inf:
+        for factor, is_clear in ((0.999, True), (1.001, False)):
+            needs = radius * found * factor, 0.01, True, 0.5, margin * found * factor
+            first, second = thrifty_pair(actions, theta, inverse, *needs)
+            assert (first == second) == is_clear
+
+
 def slow_thrift(actions, theta, inverse, allowance):
     """Width over regret of all pairs."""
     best = max(reward(x, theta) for x in actions)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel import LOGISTIC, BadInputError
-from fairduel.core.ties import NO_TIES, tie_model, win_and_tie
+from fairduel.core.links import NO_TIES, tie_model, win_and_tie
 
 rewards = st.floats(-5, 5)
 

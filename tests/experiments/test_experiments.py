@@ -1,24 +1,30 @@
+import itertools
+
 import numpy as np
 import pytest
 
-from fairduel import Outcome
+from fairduel import BadInputError, Outcome
 from fairduel.action_sets import hypercube
 from fairduel.core.selection import pair_widths
-from fairduel.experiments import EXPERIMENTS
-from fairduel.experiments.paper_setup import BASELINES
-from fairduel.experiments.results import run_experiment
-from fairduel.experiments.sceptic import BySymmetricRule, PerRegret
+from fairduel.experiments import EXPERIMENTS, tuning
+from fairduel.experiments.experiment import run_experiment
+from fairduel.experiments.paper_setup import BASELINES, GREEDY, WARMUP, paper_cell
+from fairduel.experiments.sceptic_parts import BySymmetricRule, PerRegret
 from fairduel.experiments.tuning import (
     FIRST_TUNING_SEED,
-    collect,
+    TUNING_RUNS,
+    Trial,
+    Tuned,
+    best_single_setting,
     grid,
     paper_problems,
     published,
     theory_grid,
+    to_ship,
+    tune_all,
     tuning_seeds,
-    variants,
 )
-from fairduel.simulation import Store, run_cells
+from fairduel.simulation import Store
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -68,12 +74,52 @@ def test_figure1_starts_rcdb_as_it_starts_the_baselines():
         assert sorted(rows) == sorted([("rcdb", False), ("rcdb", True), *((agent, True) for agent in BASELINES)])
 
 
-def test_published_tunings_cover_all_problems_with_the_declared_grids():
+def radius_of(settings):
+    return settings.get("radius_scale", settings["radius"])
+
+
+def test_what_ships_has_one_setting_of_the_declared_grid_for_every_problem():
     for cell, settings in paper_problems():
-        tuned = published(cell)
-        assert [trial.settings for trial in tuned.trials] == settings
-        assert tuned.seeds[0] >= FIRST_TUNING_SEED
-        assert tuned.winner.mean == min(trial.mean for trial in tuned.trials)
+        chosen = published(cell)
+        assert chosen.winner.settings in settings
+        assert chosen.seeds[0] >= FIRST_TUNING_SEED
+        radii = sorted({radius_of(point) for point in settings})
+        assert chosen.at_edge == (radius_of(chosen.winner.settings) in {radii[0], radii[-1]})
+    for agent, warmup in itertools.product(BASELINES, (0, WARMUP)):
+        assert best_single_setting(agent, warmup) in grid(agent)
+
+
+def test_a_problem_that_was_not_tuned_is_refused():
+    with pytest.raises(BadInputError, match="no stored tuning of rcdb under greedy; run fairduel tune all"):
+        published(paper_cell("rcdb", GREEDY, budget=3))
+
+
+def test_what_ships_are_the_winners_and_the_best_single_settings(monkeypatch, tmp_path):
+    """Radius 2 is best against every attack but one, which makes it cost most."""
+
+    def regret(cell, radius):
+        return 900.0 if (cell.attack, radius) == ("misleading", 2.0) else abs(radius - 2.1)
+
+    tunings = [
+        Tuned(
+            cell,
+            (FIRST_TUNING_SEED, FIRST_TUNING_SEED + 9),
+            [Trial(s, regret(cell, radius_of(s)), 1.0) for s in points],
+        )
+        for cell, points in paper_problems()
+        if cell.agent in BASELINES
+    ]
+    monkeypatch.setattr(tuning, "files", lambda _: tmp_path)
+    (tmp_path / "chosen.json").write_text(to_ship(tunings), encoding="utf-8")
+    tuning._shipped.cache_clear()
+    try:
+        for each in tunings:
+            found = published(each.problem)
+            assert (found.seeds, found.winner, found.at_edge) == (each.seeds, each.winner, each.at_edge)
+            assert found.winner.settings["radius"] == (3.0 if each.problem.attack == "misleading" else 2.0)
+        assert best_single_setting("maxinp", WARMUP) == {"radius": 3.0}
+    finally:
+        tuning._shipped.cache_clear()
 
 
 def test_grids_try_what_they_say():
@@ -82,18 +128,17 @@ def test_grids_try_what_they_say():
     assert all(point["radius"] == "theory" for point in theory_grid())
 
 
-def test_a_published_tuning_is_what_the_runs_give(tmp_path):
-    """Two points of one grid, run anew on all their tuning seeds."""
+def test_a_setting_that_ships_is_what_the_runs_give(tmp_path):
+    """The winner of one grid and its neighbours, run anew on all their tuning seeds."""
     cell, settings = next((c, g) for c, g in paper_problems() if c.agent == "maxpairucb" and c.attack == "greedy")
-    chosen = settings[4:6]
-    tuned = published(cell)
-    seeds = range(tuned.seeds[0], tuned.seeds[1] + 1)
+    chosen = published(cell)
+    seeds = range(chosen.seeds[0], chosen.seeds[1] + 1)
     assert seeds == tuning_seeds()
-    store = Store(tmp_path)
-    run_cells(variants(cell, chosen), seeds, store, jobs=2)
-    again = collect(cell, chosen, store, seeds)
-    for trial, recorded in zip(again.trials, tuned.trials[4:6], strict=True):
-        assert trial.mean == pytest.approx(recorded.mean, rel=1e-6)
+    place = settings.index(chosen.winner.settings)
+    [again] = tune_all([(cell, settings[place - 1 : place + 2])], Store(tmp_path), TUNING_RUNS, jobs=2)
+    assert again.winner.settings == chosen.winner.settings
+    assert again.winner.mean == pytest.approx(chosen.winner.mean, rel=1e-6)
+    assert again.winner.standard_error == pytest.approx(chosen.winner.standard_error, rel=1e-6)
 
 
 def test_results_have_one_row_a_run_and_cumulative_traces(tmp_path):

@@ -4,18 +4,21 @@ import math
 import numpy as np
 import pytest
 
+from fairduel.adversaries import Watching
+from fairduel.adversaries.searching import worst_found
 from fairduel.agents import AGENTS, DuelingAgent, KArmed
 from fairduel.core.links import LOGISTIC, as_link
 from fairduel.errors import BadInputError
-from fairduel.experiments import leaderboard as board
-from fairduel.experiments.inference import mean
-from fairduel.experiments.leaderboard import Best, Board, Contender, Rung, Scenario
-from fairduel.experiments.tuning import FIRST_TUNING_SEED, tuning_seeds
+from fairduel.experiments import competition
+from fairduel.experiments.competition import Best, Board, Contender, Rung, Scenario
+from fairduel.experiments.paper_setup import BUDGET_UNKNOWN
+from fairduel.experiments.tuning import PRE_TUNED, tuning_seeds
 from fairduel.simulation import Store
 from fairduel.simulation.cell import takes_budget
+from fairduel.stats import mean
 
 SEEDS = range(4)
-FRESH = next(scenario for scenario in board.SCENARIOS if scenario.world == "fresh")
+FRESH = next(scenario for scenario in competition.SCENARIOS if scenario.world == "fresh")
 SETTINGS = [("rcdb", 0.5), ("rcdb", 4.0), ("maxpairucb", 0.5), ("maxpairucb", 4.0)]
 
 
@@ -24,10 +27,13 @@ def tiny(monkeypatch):
     """Two scenarios, three contenders, four candidates, two of which reach the second rung."""
     cube = Scenario("cube", "tuning", "greedy", budget=6, dimension=3, horizon=60)
     new = Scenario("new", "held-out", "none", budget=0, dimension=3, horizon=50, world="fresh")
-    monkeypatch.setattr(board, "SCENARIOS", (cube, new))
-    monkeypatch.setattr(board, "CONTENDERS", tuple(map(Contender, ("rcdb", "random-pairs", "versatile-db"))))
-    monkeypatch.setattr(board, "CANDIDATES", tuple(Contender(agent, {"radius": radius}) for agent, radius in SETTINGS))
-    monkeypatch.setattr(board, "RUNGS", (Rung(2, 4), Rung(5, 2)))
+    monkeypatch.setattr(competition, "SCENARIOS", (cube, new))
+    monkeypatch.setattr(competition, "CONTENDERS", tuple(map(Contender, ("rcdb", "random-pairs", "versatile-db"))))
+    monkeypatch.setattr(
+        competition, "CANDIDATES", tuple(Contender(agent, {"radius": radius}) for agent, radius in SETTINGS)
+    )
+    monkeypatch.setattr(competition, "RUNGS", (Rung(2, 4), Rung(5, 2)))
+    monkeypatch.setattr(competition, "worst_found", dict)
 
 
 def regret_of(scenario, contender, seeds):
@@ -39,21 +45,22 @@ def regret_of(scenario, contender, seeds):
 
 def test_every_dueling_agent_stands_on_the_board_as_a_user_gets_it():
     dueling = {name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent)}
-    assert {contender.agent for contender in board.CONTENDERS if not contender.settings} == dueling
-    assert board.RANDOM in board.CONTENDERS
-    titles = [contender.title for contender in board.CONTENDERS]
+    assert {contender.agent for contender in competition.CONTENDERS if not contender.settings} == dueling
+    assert competition.RANDOM in competition.CONTENDERS
+    titles = [contender.title for contender in competition.CONTENDERS]
     assert len(set(titles)) == len(titles)
 
 
 def test_who_takes_a_flip_budget_plays_with_and_without_it():
-    untold = [contender for contender in board.CONTENDERS if contender.settings]
-    assert {contender.agent for contender in untold} == {c.agent for c in board.CONTENDERS if takes_budget(c.agent)}
-    scenario = dataclasses.replace(board.SCENARIOS[0], budget=7)
-    for contender in untold:
-        assert contender.settings == {"known_budget": False}
+    uninformed = [c for c in competition.CONTENDERS if c.settings in (BUDGET_UNKNOWN, PRE_TUNED | BUDGET_UNKNOWN)]
+    assert {contender.agent for contender in uninformed} == {
+        c.agent for c in competition.CONTENDERS if takes_budget(c.agent)
+    }
+    scenario = dataclasses.replace(competition.SCENARIOS[0], budget=7)
+    for contender in uninformed:
         assert contender.title.endswith(", C unknown")
-        told = Contender(contender.agent)
-        assert told.title.endswith(", C told")
+        told = Contender(contender.agent, {k: v for k, v in contender.settings.items() if k != "known_budget"})
+        assert told.title.endswith(", C known")
         assert told.is_told
         assert not contender.is_told
         [told_agent, agent] = [each.cell(scenario).start(seed=0)[0] for each in (told, contender)]
@@ -61,7 +68,7 @@ def test_who_takes_a_flip_budget_plays_with_and_without_it():
 
 
 def test_scenarios_vary_all_that_was_promised():
-    scenarios = board.SCENARIOS
+    scenarios = competition.SCENARIOS
     assert len({scenario.title for scenario in scenarios}) == len(scenarios)
     assert {s.attack for s in scenarios} == {"none", "greedy", "random", "adversarial", "misleading"}
     targets = {s.attack_settings.get("target", "random") for s in scenarios if s.attack == "misleading"}
@@ -76,8 +83,8 @@ def test_scenarios_vary_all_that_was_promised():
 
 
 def test_half_of_the_scenarios_are_unlike_those_that_constants_were_chosen_on():
-    held_out = [scenario for scenario in board.SCENARIOS if scenario.half == "held-out"]
-    assert abs(2 * len(held_out) - len(board.SCENARIOS)) <= 1
+    held_out = [scenario for scenario in competition.SCENARIOS if scenario.half == "held-out"]
+    assert abs(2 * len(held_out) - len(competition.SCENARIOS)) <= 1
     for scenario in held_out:
         is_another_problem = (
             scenario.world == "fresh" and scenario.dimension not in (10, 20),
@@ -90,14 +97,20 @@ def test_half_of_the_scenarios_are_unlike_those_that_constants_were_chosen_on():
 
 
 def test_agents_without_features_sit_out_fresh_actions():
-    for contender in board.CONTENDERS:
-        assert contender.plays(board.SCENARIOS[0])
+    for contender in competition.CONTENDERS:
+        assert contender.plays(competition.SCENARIOS[0])
         assert contender.plays(FRESH) is not issubclass(AGENTS[contender.agent], KArmed)
-    assert not any(cell.world == "fresh" and issubclass(AGENTS[cell.agent], KArmed) for cell in board.report_cells())
+    assert not any(
+        cell.world == "fresh" and issubclass(AGENTS[cell.agent], KArmed) for cell in competition.report_cells()
+    )
+
+
+def tuning_cells():
+    return [candidate.cell(scenario) for scenario in competition.SCENARIOS for candidate in competition.CANDIDATES]
 
 
 def test_every_cell_can_start():
-    for cell in {cell.key: cell for cell in [*board.report_cells(), *board.tuning_cells()]}.values():
+    for cell in {cell.key: cell for cell in [*competition.report_cells(), *tuning_cells()]}.values():
         agent, world, adversary, _ = cell.start(seed=0)
         assert (adversary.budget, world.dimension) == (cell.budget, cell.world_settings["dimension"])
         if cell.agent_settings.get("known_budget", True):
@@ -107,16 +120,18 @@ def test_every_cell_can_start():
 
 
 def test_what_is_tuned():
-    tried = {(c.agent, c.settings["radius"], c.settings.get("warmup", 0)) for c in board.CANDIDATES}
+    tried = {(c.agent, c.settings["radius"], c.settings.get("warmup", 0)) for c in competition.CANDIDATES}
     for agent in ("maxinp", "maxpairucb"):
         assert {warmup for name, _, warmup in tried if name == agent} == {0, 40, 80, 160, 320}
-    assert "random-pairs" not in {contender.agent for contender in board.CANDIDATES}
-    assert len({(c.agent, str(c.settings)) for c in board.CANDIDATES}) == len(board.CANDIDATES)
-    runs, kept = zip(*board.RUNGS, strict=True)
-    assert kept[0] == len(board.CANDIDATES)
+    assert "random-pairs" not in {contender.agent for contender in competition.CANDIDATES}
+    assert len({(c.agent, str(c.settings)) for c in competition.CANDIDATES}) == len(competition.CANDIDATES)
+    runs, kept = zip(*competition.RUNGS, strict=True)
+    assert kept[0] == len(competition.CANDIDATES)
     assert list(kept) == sorted(kept, reverse=True)
     assert list(runs) == sorted(runs)
-    assert all({"radius", "warmup"}.isdisjoint(cell.agent_settings) for cell in board.report_cells())
+    reported = [cell.agent_settings for cell in competition.report_cells()]
+    assert {settings.get("radius") for settings in reported} == {None, "pre-tuned"}
+    assert not any("warmup" in settings for settings in reported)
 
 
 # ---------------------------------------------------------------------- what is computed
@@ -130,7 +145,7 @@ def standing(own, theirs):
     best = {title: Best(Contender("rcdb"), mean(theirs[:, j]), theirs[:, j]) for j, title in enumerate(titles)}
     advice = dict.fromkeys(("recommended_best", "recommendation_regret"), mean(np.ones(2)))
     regret = {title: own[:, j] for j, title in enumerate(titles)}
-    found = board.standing_of(Contender("rcdb"), scenarios, regret, best, advice)
+    found = competition.standing_of(Contender("rcdb"), scenarios, regret, best, advice)
     return found, Board(scenarios, [found], best)
 
 
@@ -220,10 +235,10 @@ def test_one_run_has_ratios_without_errors():
 
 @pytest.mark.usefixtures("tiny")
 def test_a_board_is_what_runs_by_hand_give(tmp_path):
-    result = board.compete(Store(tmp_path), SEEDS)
+    result = competition.compete(Store(tmp_path), SEEDS)
     best = {}
-    for scenario in board.SCENARIOS:
-        first = sorted(board.CANDIDATES, key=lambda c: regret_of(scenario, c, tuning_seeds(2)))[:2]
+    for scenario in competition.SCENARIOS:
+        first = sorted(competition.CANDIDATES, key=lambda c: regret_of(scenario, c, tuning_seeds(2)))[:2]
         winner = min(first, key=lambda c: regret_of(scenario, c, tuning_seeds(5)))
         named = result.best[scenario.title]
         assert named.contender == winner
@@ -232,7 +247,7 @@ def test_a_board_is_what_runs_by_hand_give(tmp_path):
         assert named.regret.mean() == pytest.approx(best[scenario.title])
     worst = []
     for found in result.standings:
-        played = [s for s in board.SCENARIOS if found.contender.agent != "versatile-db" or s.title == "cube"]
+        played = [s for s in competition.SCENARIOS if found.contender.agent != "versatile-db" or s.title == "cube"]
         expected = {s.title: regret_of(s, found.contender, SEEDS) / best[s.title] for s in played}
         assert {title: ratio.value for title, ratio in found.ratios.items()} == pytest.approx(expected)
         assert found.overall.where == max(expected, key=expected.get)
@@ -248,18 +263,42 @@ def test_a_board_is_what_runs_by_hand_give(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
+def test_an_agent_with_a_known_worst_attack_plays_under_it(tmp_path, monkeypatch):
+    settings = {"settling": 0.3, "chance": 0.5}
+    monkeypatch.setattr(competition, "worst_found", lambda: {"RCDB, C known": settings, "RCDB, C unknown": {}})
+    known, others = Contender("rcdb"), Contender("random-pairs")
+    assert others.attacked() is None
+    cell = known.attacked()
+    assert (cell.attack, cell.attack_settings, cell.budget, cell.horizon) == ("watching", settings, 45, 2000)
+    counted = []
+    missing = competition.count_runs(Store(tmp_path), SEEDS)
+    board = competition.compete(Store(tmp_path), SEEDS, progress=counted.append)
+    assert sum(counted) == missing
+    found = {standing.contender.agent: standing.attacked for standing in board.standings}
+    assert found["random-pairs"] is None
+    assert found["rcdb"] == mean(np.array([cell.run(seed).trace.regret.sum() for seed in SEEDS]))
+
+
+def test_the_attacks_kept_are_on_agents_of_the_board():
+    titles = {contender.title for contender in (*competition.CONTENDERS, competition.ROBUST)}
+    assert all(any(name.startswith(title) for title in titles) for name in worst_found())
+    for settings in worst_found().values():
+        Watching(budget=45, **settings)
+
+
+@pytest.mark.usefixtures("tiny")
 def test_a_second_call_runs_nothing(tmp_path):
     store, done = Store(tmp_path), []
-    announced = board.count_runs(store, SEEDS)
+    announced = competition.count_runs(store, SEEDS)
     assert announced == 2 * (4 * 2 + 2 * 3) + 5 * 4 + 2 * 4  # two rungs, report, winners
-    first = board.compete(store, SEEDS, progress=done.append)
+    first = competition.compete(store, SEEDS, progress=done.append)
     assert sum(done) == announced
-    assert board.count_runs(store, SEEDS) == 0
-    again = board.compete(Store(tmp_path), SEEDS, progress=done.append)
+    assert competition.count_runs(store, SEEDS) == 0
+    again = competition.compete(Store(tmp_path), SEEDS, progress=done.append)
     assert sum(done) == announced
     assert [found.overall for found in again.standings] == [found.overall for found in first.standings]
-    assert board.count_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
-    board.compete(store, range(5), progress=done.append)
+    assert competition.count_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
+    competition.compete(store, range(5), progress=done.append)
     assert sum(done) == announced + 7
 
 
@@ -285,13 +324,13 @@ def coin(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("tiny")
 def test_a_users_agent_competes_beside_the_others(tmp_path, coin):
     store = Store(tmp_path / "results")
-    without = board.compete(store, SEEDS)
-    assert board.count_runs(store, SEEDS, [coin]) == 2 * 4
-    result = board.compete(store, SEEDS, [coin, coin, Contender("random-pairs")])
+    without = competition.compete(store, SEEDS)
+    assert competition.count_runs(store, SEEDS, [coin]) == 2 * 4
+    result = competition.compete(store, SEEDS, [coin, coin, Contender("random-pairs")])
     others = [found.overall for found in result.standings if found.contender != coin]
     assert others == [found.overall for found in without.standings]
     [own] = [found for found in result.standings if found.contender == coin]
-    regret = regret_of(board.SCENARIOS[0], coin, SEEDS)
+    regret = regret_of(competition.SCENARIOS[0], coin, SEEDS)
     assert own.ratios["cube"].value == pytest.approx(regret / result.best["cube"].regret.mean())
     assert own.contender.title == "coin_agent:Coin"
     assert math.isnan(own.recommended_best.value)  # it cannot recommend
@@ -299,11 +338,11 @@ def test_a_users_agent_competes_beside_the_others(tmp_path, coin):
 
 @pytest.mark.usefixtures("tiny")
 def test_an_added_agent_that_takes_a_flip_budget_is_added_twice():
-    added = board.lineup([Contender("rcdb-s", {"radius": 8.0}), Contender("hcw", {"known_budget": False})])[3:]
+    added = competition.lineup([Contender("rcdb-s", {"radius": 8.0}), Contender("hcw", {"known_budget": False})])[3:]
     assert [each.title for each in added] == [
-        "RCDB-S, radius 8, C told",
+        "RCDB-S, radius 8, C known",
         "RCDB-S, radius 8, C unknown",
-        "HCW, C unknown",
+        "HCW (adapted), C unknown",
     ]
 
 
@@ -311,38 +350,7 @@ def test_an_added_agent_that_takes_a_flip_budget_is_added_twice():
 @pytest.mark.parametrize("agent", ["nobody", "no_such_module:Agent", "barbar"])
 def test_an_agent_that_cannot_play_is_refused_before_anything_runs(tmp_path, agent):
     store = Store(tmp_path)
-    before = board.count_runs(store, SEEDS)
+    before = competition.count_runs(store, SEEDS)
     with pytest.raises(BadInputError):
-        board.compete(store, SEEDS, [Contender(agent)])
-    assert board.count_runs(store, SEEDS) == before
-
-
-@pytest.mark.usefixtures("tiny")
-def test_the_estimate_is_the_time_of_one_run_of_each_kind_times_the_runs_left(tmp_path, coin, monkeypatch):
-    store, timed = Store(tmp_path / "results"), []
-
-    def one_second(_store, group):
-        timed.append((group.cell.agent, group.cell.world))
-        return 1.0
-
-    monkeypatch.setattr(board, "_seconds_per_run", one_second)
-    runs = board.count_runs(store, SEEDS, [coin])
-    assert board.estimate(store, SEEDS, [coin], jobs=2) == (runs, pytest.approx(runs / 2 / 60))
-    agents = ("rcdb", "maxpairucb", "random-pairs", coin.agent)
-    kinds = {(agent, world) for agent in agents for world in ("hypercube", "fresh")}
-    assert set(timed) == kinds | {("versatile-db", "hypercube")}
-
-
-@pytest.mark.usefixtures("tiny")
-def test_runs_made_for_the_estimate_are_not_made_again(tmp_path):
-    store, done = Store(tmp_path), []
-    before = board.count_runs(store, SEEDS)
-    work = board.estimate(store, SEEDS)
-    assert work.runs == board.count_runs(store, SEEDS) < before
-    assert work.minutes > 0
-    board.compete(store, SEEDS, progress=done.append)
-    assert sum(done) == work.runs
-    assert all(store.seeds(cell) == set(SEEDS) for cell in board.report_cells())
-    tuned = [{seed for seed in store.seeds(cell) if seed >= FIRST_TUNING_SEED} for cell in board.tuning_cells()]
-    assert sorted(map(len, tuned)) == [2] * 4 + [5] * 4
-    assert board.estimate(store, SEEDS) == (0, 0.0)
+        competition.compete(store, SEEDS, [Contender(agent)])
+    assert competition.count_runs(store, SEEDS) == before

@@ -5,10 +5,10 @@ import pytest
 from scipy.special import expit
 from typer.testing import CliRunner
 
-from fairduel.cli.app import app
+from fairduel.cli.app import app_for
 from fairduel.errors import BadInputError
-from fairduel.experiments import replay as declared
-from fairduel.experiments.replay import (
+from fairduel.experiments import replayed_votes as declared
+from fairduel.experiments.replayed_votes import (
     CONTENDERS,
     FIRST_FLIPPED,
     HORIZON,
@@ -47,8 +47,8 @@ def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
     for attack in PANELS:
         cells = [entry.cell for entry in experiment.entries if entry.panel == attack.panel]
         assert {cell.agent for cell in cells} == {
-            "sceptic", "rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "hcw", "random-pairs", "rcdp",
-            "vacdb", "fgts",
+            "sceptic", "rcdb", "rcdb-s", "maxpairucb", "maxinp", "maxminlcb", "colstim", "ginop", "hcw", "random-pairs",
+            "rcdp", "vacdb", "fgts",
         }  # fmt: skip
         assert len({(cell.attack, cell.budget, str(cell.attack_settings)) for cell in cells}) == 1
         [reference] = [e for e in experiment.entries if e.panel == attack.panel and e.is_reference]
@@ -155,7 +155,7 @@ def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(declared, "RADII", (1.0, 3.0))
     out = tmp_path / "out"
     command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", "--out", str(out)]
-    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    done = CliRunner().invoke(app_for(command), command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     page = (out / "report.html").read_text(encoding="utf-8")
     for attack in PANELS:
@@ -166,7 +166,7 @@ def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
 
 def test_data_is_for_replay_alone(tmp_path):
     with pytest.raises(BadInputError, match="--data is for replay only"):
-        CliRunner().invoke(app, ["reproduce", "figure1", "--data", str(tmp_path)], catch_exceptions=False)
+        CliRunner().invoke(app_for(), ["reproduce", "figure1", "--data", str(tmp_path)], catch_exceptions=False)
 
 
 def test_ukpconvarg1_is_misfitted_as_its_readme_says(data):

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import fairduel.experiments
 from fairduel import BadInputError
-from fairduel.cli.app import app
-from fairduel.cli.reproduce import COVERAGE, REPLAY, TABLE1, VOTES
+from fairduel.cli.app import app_for
+from fairduel.cli.research.reproduce import REPLAY, TABLE1
 from fairduel.experiments import EXPERIMENTS
 from fairduel.experiments.paper_setup import GREEDY, paper_cell
 from fairduel.experiments.tuning import FIRST_TUNING_SEED, collect
@@ -33,11 +33,13 @@ RUNNERS = [
     and not name.startswith("_")
     and {"seeds", "jobs"} <= set(inspect.signature(function).parameters)
 ]
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(app_for()).commands
 REPORTING = [name for name, command in COMMANDS.items() if {"seed", "runs"} <= {p.name for p in command.params}]
 ARGUMENTS = {
+    "attack": [["rcdb"]],
     "cost": [["votes.csv"]],
-    "reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY, COVERAGE, VOTES)],
+    "stress": [["votes.csv", "--target", "a"]],
+    "reproduce": [[name] for name in (*EXPERIMENTS, "all", TABLE1, REPLAY)],
 }
 CALLS = [(name, *arguments) for name in REPORTING for arguments in ARGUMENTS.get(name, [[]])]
 
@@ -57,7 +59,14 @@ def test_what_is_found_is_all_there_is():
 
 @pytest.mark.parametrize("function", RUNNERS, ids=lambda function: f"{function.__module__}.{function.__name__}")
 def test_a_function_that_reports_refuses_tuning_seeds(function, tmp_path):
-    known = {"experiment": EXPERIMENTS["figure1"](), "store": Store(tmp_path), "folder": tmp_path, "seeds": ACROSS}
+    known = {
+        "experiment": EXPERIMENTS["figure1"](),
+        "problem": paper_cell("rcdb", GREEDY),
+        "store": Store(tmp_path),
+        "folder": tmp_path,
+        "settings": {},
+        "seeds": ACROSS,
+    }
     parameters = inspect.signature(function).parameters
     with pytest.raises(BadInputError, match="are reserved for tuning"):
         function(**{name: known[name] for name in parameters if name in known})
@@ -66,7 +75,7 @@ def test_a_function_that_reports_refuses_tuning_seeds(function, tmp_path):
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
 def test_a_command_that_reports_refuses_tuning_seeds(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    outcome = CliRunner().invoke(app, [*call, "--seed", str(ACROSS[0]), "--runs", "2"])
+    outcome = CliRunner().invoke(app_for(call), [*call, "--seed", str(ACROSS[0]), "--runs", "2"])
     assert isinstance(outcome.exception, BadInputError), outcome.output
     assert "are reserved for tuning" in str(outcome.exception)
 

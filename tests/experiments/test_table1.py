@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from fairduel.adversaries import ATTACKS, StrongAdversary, StrongRewardAdversary, WeakAdversary, WeakRewardAdversary
-from fairduel.experiments import table1
-from fairduel.experiments.inference import Mean
-from fairduel.report import table1_page
+from fairduel.experiments import table1_growth
+from fairduel.report.research import table1_page
 from fairduel.simulation import Store, Streams, count_missing, play
+from fairduel.stats import Mean
 from fairduel.worlds import WORLDS, RewardWorld
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,12 +27,12 @@ PAPER = {  # the rows of the paper's Table 1, by our name of the agent
     "versatile-db": ("K-armed dueling bandits", "Õ(C + Σ 1/Δ_i + √K)"),
     "rcdb": ("contextual dueling bandits", "Õ(d√T + dC)"),
 }
-IDS = [algorithm.title for algorithm in table1.ALGORITHMS]
+IDS = [algorithm.title for algorithm in table1_growth.ALGORITHMS]
 SEEDS = range(3)
 
 
 def algorithm(agent):
-    return next(each for each in table1.ALGORITHMS if each.agent == agent)
+    return next(each for each in table1_growth.ALGORITHMS if each.agent == agent)
 
 
 def strict_json(text):
@@ -47,12 +47,12 @@ def strict_json(text):
 @pytest.fixture
 def tiny(monkeypatch):
     """Three algorithms, of each kind of world one, at horizons that take no time."""
-    monkeypatch.setattr(table1, "HORIZONS", (20, 40, 60))
-    monkeypatch.setattr(table1, "REFERENCE_HORIZON", 40)
-    monkeypatch.setattr(table1, "BUDGETS", (4, 8, 16))
-    monkeypatch.setattr(table1, "REFERENCE_BUDGET", 8)
+    monkeypatch.setattr(table1_growth, "HORIZONS", (20, 40, 60))
+    monkeypatch.setattr(table1_growth, "REFERENCE_HORIZON", 40)
+    monkeypatch.setattr(table1_growth, "BUDGETS", (4, 8, 16))
+    monkeypatch.setattr(table1_growth, "REFERENCE_BUDGET", 8)
     chosen = tuple(algorithm(agent) for agent in ("barbar", "versatile-db", "rcdb"))
-    monkeypatch.setattr(table1, "ALGORITHMS", chosen)
+    monkeypatch.setattr(table1_growth, "ALGORITHMS", chosen)
     return chosen
 
 
@@ -75,25 +75,25 @@ class Written:
 
 @pytest.mark.parametrize("agent", PAPER)
 def test_each_algorithm_of_the_papers_table_is_there_with_its_bound(agent):
-    rows = [each for each in table1.ALGORITHMS if each.agent == agent and each.guarantee.in_paper]
+    rows = [each for each in table1_growth.ALGORITHMS if each.agent == agent and each.guarantee.in_paper]
     assert {(row.guarantee.model, row.guarantee.bound) for row in rows} == {PAPER[agent]}
 
 
 def test_what_is_said_to_be_in_the_paper_has_a_bound_of_the_paper():
     assert len(PAPER) == 9
     bounds = {bound for _, bound in PAPER.values()}
-    assert {each.guarantee.bound for each in table1.ALGORITHMS if each.guarantee.in_paper} == bounds
+    assert {each.guarantee.bound for each in table1_growth.ALGORITHMS if each.guarantee.in_paper} == bounds
     assert len(set(IDS)) == len(IDS)
 
 
-@pytest.mark.parametrize("row", table1.ALGORITHMS, ids=IDS)
+@pytest.mark.parametrize("row", table1_growth.ALGORITHMS, ids=IDS)
 def test_an_agent_is_told_what_the_table_says_that_it_needs(row):
     agent, _, _, _ = row.cells_in_budget[1].start(seed=0)
     told = {getattr(agent, name, None) for name in ("flip_budget", "corruption_budget")} - {None}
-    assert told == ({table1.BUDGETS[1]} if "C" in row.guarantee.needs.split(", ") else set())
+    assert told == ({table1_growth.BUDGETS[1]} if "C" in row.guarantee.needs.split(", ") else set())
 
 
-@pytest.mark.parametrize("row", table1.ALGORITHMS, ids=IDS)
+@pytest.mark.parametrize("row", table1_growth.ALGORITHMS, ids=IDS)
 def test_each_one_meets_the_adversary_of_its_bound(row):
     kinds = {
         "weak": (WeakAdversary, WeakRewardAdversary),
@@ -102,15 +102,15 @@ def test_each_one_meets_the_adversary_of_its_bound(row):
         "none": (StrongAdversary, StrongRewardAdversary),
     }
     assert issubclass(ATTACKS[row.attack], kinds[row.guarantee.adversary])
-    assert [cell.attack for cell in row.cells_in_horizon] == ["none"] * len(table1.HORIZONS)
+    assert [cell.attack for cell in row.cells_in_horizon] == ["none"] * len(table1_growth.HORIZONS)
     assert {cell.budget for cell in row.cells_in_horizon} == {0}
     assert {cell.attack for cell in row.cells_in_budget} == {row.attack}
-    assert [cell.horizon for cell in row.cells_in_horizon] == list(table1.HORIZONS)
-    assert [cell.budget for cell in row.cells_in_budget] == list(table1.BUDGETS)
-    assert {cell.horizon for cell in row.cells_in_budget} == {table1.REFERENCE_HORIZON}
+    assert [cell.horizon for cell in row.cells_in_horizon] == list(table1_growth.HORIZONS)
+    assert [cell.budget for cell in row.cells_in_budget] == list(table1_growth.BUDGETS)
+    assert {cell.horizon for cell in row.cells_in_budget} == {table1_growth.REFERENCE_HORIZON}
 
 
-@pytest.mark.parametrize("row", table1.ALGORITHMS, ids=IDS)
+@pytest.mark.parametrize("row", table1_growth.ALGORITHMS, ids=IDS)
 def test_every_cell_can_start_and_the_published_constants_are_other_ones(row):
     assert len({cell.key for cell in row.cells}) == len(row.cells)
     for cell in row.cells:
@@ -121,7 +121,10 @@ def test_every_cell_can_start_and_the_published_constants_are_other_ones(row):
     assert row.published_cell in row.cells
     agent, world, adversary, _ = row.published_cell.start(seed=0)
     assert "theory" in (getattr(agent, "scale", None), getattr(agent, "radius", None))
-    assert (row.published_cell.horizon, adversary.budget) == (table1.REFERENCE_HORIZON, table1.REFERENCE_BUDGET)
+    assert (row.published_cell.horizon, adversary.budget) == (
+        table1_growth.REFERENCE_HORIZON,
+        table1_growth.REFERENCE_BUDGET,
+    )
     assert world.dimension == row.cells_in_budget[0].start(seed=0)[1].dimension
 
 
@@ -136,7 +139,7 @@ def test_a_row_recovers_the_law_that_made_its_regrets():
             return 1000.0 + seed
         return (5.0 + seed) * cell.horizon**0.5 + 3.0 * cell.budget
 
-    filled = table1._filled(row, Written(regret), SEEDS)
+    filled = table1_growth._filled(row, Written(regret), SEEDS)
     assert filled.in_horizon == pytest.approx((0.5, 0.0, 0.5, 0.5), abs=1e-9)
     assert filled.in_budget == pytest.approx((1.0, 0.0, 1.0, 1.0), abs=1e-6)
     assert filled.per_corruption == pytest.approx((3.0, 0.0, 3.0, 3.0), abs=1e-9)
@@ -150,19 +153,19 @@ def test_a_row_recovers_the_law_that_made_its_regrets():
 
 
 def test_growth_in_the_budget_starts_from_the_regret_without_an_attack():
-    filled = table1._filled(
+    filled = table1_growth._filled(
         algorithm("rcdb"), Written(lambda cell, seed: 700.0 + 50.0 * seed + 0.01 * cell.budget**2), SEEDS
     )
     assert filled.in_budget.value == pytest.approx(2.0)
     assert filled.in_horizon.value == pytest.approx(0.0, abs=1e-12)
-    x, y = np.array([0, *table1.BUDGETS]), 0.01 * np.array([0, *table1.BUDGETS]) ** 2
+    x, y = np.array([0, *table1_growth.BUDGETS]), 0.01 * np.array([0, *table1_growth.BUDGETS]) ** 2
     assert filled.per_corruption.value == pytest.approx(np.polyfit(x, y, 1)[0])
 
 
 def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
     store, done = Store(tmp_path), []
-    assert count_missing(store, table1.all_cells(), SEEDS) == 3 * sum(len(each.cells) for each in tiny)
-    rows = table1.measure(store, SEEDS, progress=done.append)
+    assert count_missing(store, table1_growth.all_cells(), SEEDS) == 3 * sum(len(each.cells) for each in tiny)
+    rows = table1_growth.measure(store, SEEDS, progress=done.append)
     assert sum(done) == 3 * (7 + 6 + 7)
     for row in rows:
         by_horizon = np.empty((3, 3))
@@ -184,13 +187,13 @@ def test_the_table_is_what_its_stored_runs_say(tiny, tmp_path):
 
 
 def test_what_is_stored_is_not_run_again(tiny, tmp_path):
-    first = table1.measure(Store(tmp_path), SEEDS)
-    assert count_missing(Store(tmp_path), table1.all_cells(), SEEDS) == 0
+    first = table1_growth.measure(Store(tmp_path), SEEDS)
+    assert count_missing(Store(tmp_path), table1_growth.all_cells(), SEEDS) == 0
     done = []
-    again = table1.measure(Store(tmp_path), SEEDS, progress=done.append)
+    again = table1_growth.measure(Store(tmp_path), SEEDS, progress=done.append)
     assert done == []
     assert [row.in_horizon for row in again] == [row.in_horizon for row in first]
-    assert count_missing(Store(tmp_path), table1.all_cells(), range(4)) == sum(len(each.cells) for each in tiny)
+    assert count_missing(Store(tmp_path), table1_growth.all_cells(), range(4)) == sum(len(each.cells) for each in tiny)
 
 
 class Uniform:
@@ -220,7 +223,7 @@ def test_uniform_regret_is_the_average_over_all_that_can_be_asked(agent, seed):
     if duels:
         costs = [2 * rewards.max() - a - b for a in rewards for b in rewards]
     expected = 3000 * np.mean(costs)
-    assert table1._uniform_regret(cell, seed) == pytest.approx(expected)
+    assert table1_growth._uniform_regret(cell, seed) == pytest.approx(expected)
     _, _, adversary, streams = cell.start(seed)
     player = Uniform(len(rewards), duels=duels)
     played = play(player, world, adversary, horizon=3000, labels=streams.labels).regret.sum()
@@ -245,7 +248,7 @@ def filled(**changed):
         "uniform": 4000.0,
         "seconds_a_round": 2.5e-5,
     }
-    return table1.Measured(**(values | changed))
+    return table1_growth.Measured(**(values | changed))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +267,7 @@ def test_an_algorithm_that_never_left_its_first_epoch_is_said_to(epoch, is_said)
 
 
 def test_wiwr_as_published_never_leaves_its_first_epoch():
-    [row] = [row for row in table1.ALGORITHMS if row.agent == "wiwr"]
+    [row] = [row for row in table1_growth.ALGORITHMS if row.agent == "wiwr"]
     assert row.published_cell.run(0).epoch == 1
     assert row.cells_in_horizon[0].run(0).epoch > 1
 
@@ -282,7 +285,7 @@ def test_words_of_a_row():
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_page_has_every_row_and_the_record_is_json(tiny, tmp_path, runs):
-    rows = table1.measure(Store(tmp_path), range(runs))
+    rows = table1_growth.measure(Store(tmp_path), range(runs))
     page = table1_page.write_table1(tmp_path, rows, range(runs), "fairduel reproduce table1").read_text()
     record = strict_json((tmp_path / "table1.json").read_text())
     for row, written in zip(rows, record["rows"], strict=True):
@@ -301,7 +304,7 @@ def test_the_documents_table_can_be_made_anew(tiny, tmp_path):
     specification = importlib.util.spec_from_file_location("tables", DOCS / "tables.py")
     tables = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(tables)
-    rows = table1.measure(Store(tmp_path), SEEDS)
+    rows = table1_growth.measure(Store(tmp_path), SEEDS)
     table1_page.write_table1(tmp_path, rows, SEEDS, "fairduel reproduce table1")
     lines = tables.table1(strict_json((tmp_path / "table1.json").read_text()))
     assert [line[0] for line in lines] == [f"{each.title} ({each.guarantee.source})" for each in tiny]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fairduel.votes import Votes
-from fairduel.votes.outcome_models import outcome_chances
+from fairduel.votes.ranking.outcome_models import outcome_chances
 
 
 def board(rng, scores, *, voters, each, side=0.0, lean=0.0, taste=0.0, model="half", tie=0.0):

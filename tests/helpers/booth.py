@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairduel.errors import BadInputError
-from fairduel.service import commands, voting
+from fairduel.service.cluster.postgres import PostgresStore
+from fairduel.service.commands import operating, voting
+from fairduel.service.events.database import Store, read_events
+from fairduel.service.events.ledger import Ledger
 from fairduel.service.keys import Holder
-from fairduel.service.ledger import Ledger
-from fairduel.service.postgres import PostgresStore
-from fairduel.service.store import Store, read_events
-from fairduel.service.study import NewStudy
+from fairduel.service.study.study import NewStudy
 
 
 def about(items=5, **settings):
@@ -45,7 +45,7 @@ class Booth:
 
     def __post_init__(self):
         self.open()
-        self.study = self.run(commands.create_study, about(**self.settings)).study
+        self.study = self.run(operating.create_study, about(**self.settings)).study
         self.join(4)
 
     def open(self):
@@ -56,13 +56,13 @@ class Booth:
 
     def join(self, count):
         for _ in range(count):
-            self.voters.append(Holder("voter", self.study, self.run(voting.join, self.study, None, None)[0]))
+            self.voters.append(Holder("voter", self.study, self.run(voting.join, self.study, voting.Newcomer())[0]))
 
     def ask(self, voter=0, count=1):
         return self.run(voting.ask, self.voters[voter], count)["duels"]
 
     def answer(self, duel, given="left", voter=0, key="key"):
-        return self.run(voting.answer, self.voters[voter], duel, key, given, None, None)
+        return self.run(voting.answer, self.voters[voter], voting.Given(duel, key, given))
 
     def undo(self, duel, voter=0):
         return self.run(voting.undo, self.voters[voter], duel)
@@ -89,7 +89,7 @@ class Booth:
             for _ in range(count):
                 holder = rng.choice(self.voters)
                 duel = voting.ask(ledger, holder, 1)["duels"][0]["duel"]
-                voting.answer(ledger, holder, duel, "key", rng.choice(["left", "right", "tie"]), None, None)
+                voting.answer(ledger, holder, voting.Given(duel, "key", rng.choice(["left", "right", "tie"])))
 
         for done in range(0, votes, 1000):
             self.run(some, min(1000, votes - done))

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import NullPool, text
 
 from fairduel.errors import BadInputError
-from fairduel.service.locations import connect, database, open_postgres
+from fairduel.service.events.database import connect, database, open_postgres
 
 in_both = pytest.mark.parametrize("new_location", ["folder", "postgres"], indirect=True)
 """Runs a test with a folder and with a database."""

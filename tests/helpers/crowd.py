@@ -3,9 +3,11 @@
 import random
 
 from fairduel.core.links import LOGISTIC
-from fairduel.service import gold
-from fairduel.service.learner import Learner
-from fairduel.service.log import GENESIS, Kind, next_event
+from fairduel.service.events.kinds import Answered, DuelIssued, GoldChanged, StudyCreated
+from fairduel.service.events.log import GENESIS, next_event
+from fairduel.service.study import gold
+from fairduel.service.study.learner import Learner, Proposal
+from fairduel.votes.attacking.liars import Liar, drawn
 from helpers.booth import about
 
 
@@ -15,7 +17,7 @@ class Crowd:
     Args:
         seed: Seed of the learner, of the order of items and of what honest voters say.
         voters: How many.
-        liars: How many of them always say that the worse item is better.
+        liars: How many of them always say that the worse item is better (contrarians).
         items: K.
         step: Log-odds between neighbours.
         answers: How many known answers there are, between items far apart.
@@ -29,15 +31,15 @@ class Crowd:
         self.learner = Learner(self.study)
         self.digest, self.position, self.log = GENESIS, 0, []
         self.shown, self.issued = [0] * items, dict.fromkeys(self.voters, 0)
-        self.append(Kind.STUDY_CREATED, {"undo_seconds": 0})
+        self.append(StudyCreated({}))
         far = [(a, b) for a in range(items) for b in range(items) if self.place[a] - self.place[b] >= items // 2]
         given = self.rng.sample(far, answers)
         self.known = {gold.compared(None, *pair): pair[0] for pair in given}
-        self.append(Kind.GOLD_CHANGED, {"answers": [[None, *pair] for pair in given], "first": 5, "every": 10})
+        self.append(GoldChanged([[None, *pair] for pair in given], first=5, every=10))
 
-    def append(self, kind, body):
+    def append(self, body):
         self.position += 1
-        event = next_event(self.digest, self.position, "study", kind, float(self.position), body)
+        event = next_event(self.digest, self.position, "study", float(self.position), body)
         self.digest = event.hash
         self.learner.fold(event)
         self.log.append(event)
@@ -48,24 +50,24 @@ class Crowd:
         tested = self.learner._tested.get(voter, {})
         left = [pair for pair in self.known if pair not in tested]
         self.issued[voter] += 1
-        body = {"duel": duel, "voter": voter, "repeats": None}
-        if left and gold.is_gold_turn(b"secret", voter, number, first=5, every=10):
-            context, first, second = left[gold.keyed_number(b"secret", f"{voter}\n{number}") % len(left)]
-            pair = {"context": context, "first": first, "second": second, "weight": gold.GOLD_WEIGHT, "gold": True}
-            self.append(Kind.DUEL_ISSUED, body | pair | {"declined": False})
+        is_gold = bool(left) and gold.is_gold_turn(b"secret", voter, number, first=5, every=10)
+        if is_gold:
+            pair = left[gold.keyed_number(b"secret", f"{voter}\n{number}") % len(left)]
+            proposal = Proposal(*pair, weight=0.0, declined=False)
         else:
             proposal = self.learner.propose((), self.shown)
-            first, second = proposal.first, proposal.second
-            self.append(Kind.DUEL_ISSUED, body | proposal._asdict())
+        self.append(DuelIssued.of(proposal, duel, voter, first_is_left=True, deadline=0.0, gold=is_gold))
+        first, second = proposal.first, proposal.second
         return duel, first, second
 
     def answer(self, voter, duel, first, second):
         gap = abs(self.place[first] - self.place[second])
-        is_liar = self.voters.index(voter) < self.liars
-        says_better = not is_liar and self.rng.random() < LOGISTIC.probability(self.step * gap)
         better, worse = sorted((first, second), key=self.place.__getitem__, reverse=True)
-        winner = better if says_better else worse
-        self.append(Kind.ANSWERED, {"duel": duel, "voter": voter, "answer": "left", "winner": winner})
+        chance = LOGISTIC.probability(self.step * gap)
+        if self.voters.index(voter) < self.liars:
+            chance = float(Liar("contrarians").chance(better, worse, chance))
+        winner = better if drawn(chance, self.rng.random) else worse
+        self.append(Answered(duel, voter, "left", winner, "key", None, settles=None, final=True, progress={}))
 
     def vote(self, rounds):
         """Let everyone vote ``rounds`` times, in turn."""

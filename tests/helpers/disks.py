@@ -12,6 +12,8 @@ from pathlib import Path
 import apsw
 from sqlalchemy import create_engine, event, pool
 
+from fairduel.service.events.database import SETTINGS
+
 SECTOR = 512
 _numbers = itertools.count()
 
@@ -20,11 +22,11 @@ class Disk(apsw.VFS):
     """Records every write; synchronising takes no time, and fails if told to.
 
     Args:
-        synchronous: SQLite's setting; the service uses FULL.
+        synchronous: A setting of SQLite in place of the service's own.
         checkpoint: Pages in the write-ahead log after which they are moved into the database.
     """
 
-    def __init__(self, synchronous="FULL", checkpoint=1000):
+    def __init__(self, synchronous=None, checkpoint=1000):
         self.name = f"disk{next(_numbers)}"
         super().__init__(self.name, "")
         self.trace, self.synchronous, self.checkpoint = [], synchronous, checkpoint
@@ -42,7 +44,7 @@ class Disk(apsw.VFS):
         for file in folder.glob("fairduel.db*"):
             self.trace += [("write", file.name, 0, file.read_bytes()), ("sync", file.name)]
 
-    def open(self, path, *, read_only=False):  # noqa: ARG002  # of fairduel.service.store.open_sqlite
+    def open(self, path, *, read_only=False):  # noqa: ARG002  # of fairduel.service.events.database.open_sqlite
         module = types.SimpleNamespace(
             paramstyle="qmark",
             Binary=bytes,
@@ -56,12 +58,8 @@ class Disk(apsw.VFS):
         @event.listens_for(engine, "connect")
         def _(connection, _):
             cursor = connection.cursor()
-            for setting in (
-                "journal_mode = WAL",
-                f"synchronous = {self.synchronous}",
-                "secure_delete = ON",
-                f"wal_autocheckpoint = {self.checkpoint}",
-            ):
+            changed = [f"synchronous = {self.synchronous}"] if self.synchronous else []
+            for setting in (*SETTINGS, *changed, f"wal_autocheckpoint = {self.checkpoint}"):
                 cursor.execute(f"PRAGMA {setting}")
 
         return engine
@@ -217,5 +215,5 @@ _ERRORS |= dict.fromkeys(("IntegrityError", "DataError", "InternalError", "NotSu
 def mounted(disk, monkeypatch):
     """Let stores be opened on the disk meanwhile."""
     with monkeypatch.context() as patch:
-        patch.setattr("fairduel.service.store.open_sqlite", disk.open)
+        patch.setattr("fairduel.service.events.database.open_sqlite", disk.open)
         yield

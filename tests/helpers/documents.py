@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from fairduel.votes.synthetic import arena
+from fairduel.votes.attacking.liars import arena
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -23,7 +23,9 @@ class Block(NamedTuple):
 
 def blocks(path):
     """Return the fenced code blocks of a page, in order."""
-    found = re.findall(r"^( *)(```+)(\S*)\n(.*?)^\1\2$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"^( *)(```+)(\S*)[^\n`]*\n(.*?)^\1\2$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     return [Block(language, textwrap.dedent(text)) for _, _, language, text in found]
 
 

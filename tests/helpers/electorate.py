@@ -3,9 +3,10 @@
 import random
 
 from fairduel.core.links import LOGISTIC
-from fairduel.service import commands, voting
+from fairduel.service.commands import operating, voting
 from fairduel.service.keys import Holder
-from fairduel.service.study import NewStudy
+from fairduel.service.study.study import NewStudy
+from fairduel.votes.attacking.liars import Liar, drawn
 
 ITEMS = ("Maple", "Birch", "Oak", "Ash", "Elm", "Pine", "Larch", "Rowan")  # from worst to best
 VOTERS, LIARS = 20, 4
@@ -25,9 +26,9 @@ class Electorate:
             show_names=True,
             undo_seconds=0,
         )
-        self.study = service.ledger.run(lambda ledger: commands.create_study(ledger, about)).study
+        self.study = service.ledger.run(lambda ledger: operating.create_study(ledger, about)).study
         names = [f"liar {n + 1}" if n < LIARS else f"honest {n + 1}" for n in range(VOTERS)]
-        invited = service.ledger.run(lambda ledger: commands.invite(ledger, self.study, names))
+        invited = service.ledger.run(lambda ledger: operating.invite(ledger, self.study, names))
         self.voters = [Holder("voter", self.study, each["voter"]) for each in invited]
 
     def vote(self):
@@ -36,6 +37,10 @@ class Electorate:
         holder, run = self.voters[place], self.service.ledger.run
         (duel,) = run(lambda ledger: voting.ask(ledger, holder, 1))["duels"]
         left, right = (ITEMS.index(duel[side]["name"]) for side in ("left", "right"))
-        says_better = place >= LIARS and self.rng.random() < LOGISTIC.probability(STEP * abs(left - right))
-        answer, key = "left" if (left > right) == says_better else "right", str(self.rng.getrandbits(64))
-        run(lambda ledger: voting.answer(ledger, holder, duel["duel"], key, answer, None, None))
+        worse, better = sorted((left, right))
+        chance = LOGISTIC.probability(STEP * (better - worse))
+        if place < LIARS:
+            chance = float(Liar("contrarians").chance(better, worse, chance))
+        says_left = (left == better) == drawn(chance, self.rng.random)
+        answer, key = "left" if says_left else "right", str(self.rng.getrandbits(64))
+        run(lambda ledger: voting.answer(ledger, holder, voting.Given(duel["duel"], key, answer)))

@@ -42,10 +42,11 @@ class Model:
 
     def fold(self, event):
         """Take in an event of the log, after checking that it can follow."""
-        body, voter = event.body, event.body.get("voter")
+        body, kind = event.body.written(), event.body.kind
+        voter = body.get("voter")
         duels = self.open.setdefault(voter, [])
         tally = self.tallies.setdefault(voter, [0, 0])
-        if event.kind == "duel issued":
+        if kind == "duel issued":
             assert self.state == "open" or body["repeats"]
             duels.append(body["duel"])
             self.numbers["open"] += 1
@@ -53,26 +54,26 @@ class Model:
                 self.undone[body["repeats"]] = event.position, body["duel"]
             else:
                 self.effects.append(("ask", voter, body["duel"], event.position))
-        elif event.kind == "answered":
+        elif kind == "answered":
             duels.remove(body["duel"])
             self.numbers["open"] -= 1
             is_skip = body["answer"] == "skip"
             self.numbers["skips" if is_skip else "votes"] += 1
             tally[is_skip] += 1
             self.last[voter] = body["duel"], is_skip
-            self._keep(event)
-        elif event.kind == "answer refused":
+            self._keep(event, body)
+        elif kind == "answer refused":
             assert body["duel"] not in duels
             assert body["reason"] == "repeated"
-            self._keep(event)
-        elif event.kind == "answer undone":
+            self._keep(event, body)
+        elif kind == "answer undone":
             undone, was_skip = self.last.pop(voter)
             assert undone == body["duel"]
             self.numbers["skips" if was_skip else "votes"] -= 1
             self.numbers["undone"] += 1
             tally[was_skip] -= 1
             self.effects.append(("undo", voter, undone, event.position))
-        elif event.kind == "study changed":
+        elif kind == "study changed":
             self.state = body["state"]
             if self.state == "paused":
                 self.pauses.append([event.position, float("inf")])
@@ -85,10 +86,9 @@ class Model:
             self.voters.setdefault(voter, []).append(seen)
         self.studies.append((event.position, self.state, dict(self.numbers)))
 
-    def _keep(self, event):
-        body = event.body
+    def _keep(self, event, body):
         assert (body["duel"], body["key"]) not in self.answered
-        self.answered[body["duel"], body["key"]] = event.position, event.receipt, body["answer"], event.kind
+        self.answered[body["duel"], body["key"]] = event.position, event.receipt, body["answer"], event.body.kind
         self.effects.append(("answer", body["voter"], (body["duel"], body["key"]), event.position))
 
     # ------------------------------------------------------------------ the earliest point of each kind of operation
@@ -105,10 +105,15 @@ class Model:
             if (duels, found) == (shown, tally):
                 if len(duels) >= count:
                     return begin
-                for first, until in self.pauses:  # too few duels, so the study must be paused
-                    if max(begin, first) < min(end, until):
-                        return max(begin, first)
+                paused = self._paused(begin, end)  # too few duels, so the study must be
+                if paused is not None:
+                    return paused
         return None
+
+    def _paused(self, begin, end):
+        """Return the first position between two at which the study is paused, or None."""
+        found = (max(begin, first) for first, until in self.pauses if max(begin, first) < min(end, until))
+        return next(found, None)
 
     def _answer(self, operation, bound):
         duel, key, given = (operation.body[name] for name in ("duel", "key", "answer"))
@@ -120,24 +125,33 @@ class Model:
         if operation.reply["code"] == "key-reused":
             assert known[2] != given
             return max(known[0], bound)
+        if operation.reply["code"] == "not-open":
+            spans = (
+                self._paused(begin, end)
+                for begin, end, _, duels, *_ in self._spans(operation.voter, bound)
+                if duel in duels
+            )
+            return next((paused for paused in spans if paused is not None), None)
         assert operation.reply["code"] == "already-answered", operation
         if known is not None:
             assert known[2:] == (given, "answer refused")
             return max(known[0], bound)
         first = [entry[0] for (about, _), entry in self.answered.items() if about == duel]
-        assert len(first) > 10  # so many are kept
+        assert len(first) > 10  # this many are kept
         return max(*sorted(first)[:11], bound)
 
     def _undo(self, operation, bound):
         duel = operation.body["duel"]
         position, again = self.undone.get(duel, (None, None))
-        for begin, _, _, duels, _, last in self._spans(operation.voter, bound):
+        for begin, end, _, duels, _, last in self._spans(operation.voter, bound):
             if operation.status == 200:
                 if again in duels:
                     assert operation.reply["duel"]["duel"] == again
                     return max(begin, position)
-            elif last != duel and again not in duels:
-                return begin
+            elif again not in duels:
+                point = begin if last != duel else self._paused(begin, end)
+                if point is not None:
+                    return point
         return None
 
     def _switch(self, operation, bound):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.experiments.proof_audit import Inequality
+from fairduel.experiments.claims.inequalities import Inequality
 
 NAMES = ("confidence", "local_confidence", "slope", "round_regret", "potential", "corruption", "regret")
 
@@ -43,7 +43,7 @@ class Planted:
     def locked_in(self, cell):
         return np.arange(self.seeds) < _of(cell, self.runs_locked_in)
 
-    def audits(self, cell):
+    def inequalities(self, cell):
         failed = Inequality(ratio=1.5, reach=self.inequality.reach)
         broken = round(self.broken * self.seeds) if _of(cell, self.broken_in) else 0
         fails = [self.broken_name] if self.broken_name else NAMES

@@ -2,41 +2,40 @@
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from fairduel.experiments import EXPERIMENTS, coverage, leaderboard, table1, vote_attacks
-from fairduel.experiments.claims import BEYOND, Verdict
-from fairduel.experiments.experiment import comparison
-from fairduel.experiments.inference import Mean, mean
-from fairduel.experiments.leaderboard import Best, Board
-from fairduel.experiments.results import Results
+from fairduel.experiments import EXPERIMENTS, competition, table1_growth
+from fairduel.experiments.claims import Verdict
+from fairduel.experiments.claims.verdict import BEYOND, OURS
+from fairduel.experiments.comparing import comparison
+from fairduel.experiments.competition import Best, Board
+from fairduel.experiments.experiment import Results
 from fairduel.experiments.tuning import Trial, Tuned
-from fairduel.report.audit_page import audit_sections, stress_section
-from fairduel.report.cost_page import cost_section
-from fairduel.report.coverage_page import write_coverage
-from fairduel.report.experiment_page import write_report
-from fairduel.report.explain_page import explain_sections
-from fairduel.report.leaderboard_page import write_leaderboard
-from fairduel.report.review_page import review_sections
-from fairduel.report.table1_page import write_table1
-from fairduel.report.tune_page import write_tuning
-from fairduel.report.verify_page import write_verify
-from fairduel.report.vote_attacks_page import write_vote_attacks
-from fairduel.report.votes_page import ranking_sections, write_votes_report
+from fairduel.report.research.experiment_page import write_report
+from fairduel.report.research.leaderboard_page import write_leaderboard
+from fairduel.report.research.table1_page import write_table1
+from fairduel.report.research.tune_page import write_tuning
+from fairduel.report.research.verify_page import write_verify
+from fairduel.report.votes.audit_page import audit_sections, stress_sections
+from fairduel.report.votes.cost_page import cost_section
+from fairduel.report.votes.explain_page import explain_sections
+from fairduel.report.votes.ranking_page import ranking_sections, write_votes_report
+from fairduel.report.votes.review_page import review_sections
 from fairduel.simulation import Cell
-from fairduel.votes.auditing import audit
-from fairduel.votes.certificates import with_certificates
-from fairduel.votes.false_accounts import Campaign
-from fairduel.votes.influence import explain
-from fairduel.votes.manipulation import Found, Limits, Manipulation
-from fairduel.votes.ranking import rank, summarise
-from fairduel.votes.reading import read_votes
-from fairduel.votes.reviewing import review
-from fairduel.votes.stress_tests import stress, summarise_stress
-from fairduel.votes.synthetic import arena
+from fairduel.stats import Mean, mean
+from fairduel.votes.attacking.injection import Campaign
+from fairduel.votes.attacking.liars import arena
+from fairduel.votes.attacking.manipulation import Found, Limits, Manipulation
+from fairduel.votes.attacking.stress import stress, summarise_stress
+from fairduel.votes.auditing.audit import audit
+from fairduel.votes.certifying.certificates import with_certificates
+from fairduel.votes.certifying.explain import explain
+from fairduel.votes.ranking.rank import rank, summarise
+from fairduel.votes.reading.read import read_votes
+from fairduel.votes.reviewing.review import review
 from helpers.boards import board
 
 ROUNDS = 30
@@ -85,9 +84,8 @@ def simulated(folder):
 
 def tuned(folder):
     cell = Cell("colstim", "misleading", budget=45, horizon=2000, attack_settings={"target": "random"})
-    problem = asdict(cell)
     trials = [Trial({"radius": 2.0**i, "coupling": "vacdb"}, 500.0 + 50.0 * abs(i - 3), 12.0) for i in range(-3, 6)]
-    return write_tuning(folder, [Tuned(problem, (1_000_000, 1_000_019), trials)] * 2, "fairduel tune colstim")
+    return write_tuning(folder, [Tuned(cell, (1_000_000, 1_000_019), trials)] * 2, "fairduel tune colstim")
 
 
 def verified(folder):
@@ -96,7 +94,7 @@ def verified(folder):
     verdicts = [
         Verdict(f"{claim} under the {attack} attack", source, measured, status, {})
         for attack in ("greedy", "adversarial")
-        for source in ("Theorem main, Lemma cE", BEYOND)
+        for source in ("Theorem 5.3 (main), Lemma C.1 (cE)", BEYOND, OURS)
         for status in ("holds", "does not hold", "undecided", "cannot fail")
     ]
     return write_verify(folder, verdicts, range(100), "fairduel verify")
@@ -106,10 +104,10 @@ def measured(folder):
     rng = np.random.default_rng(0)
     within_noise = Mean(math.nan, math.nan, math.nan, math.nan)
     rows = [
-        table1.Measured(
+        table1_growth.Measured(
             algorithm=algorithm,
-            by_horizon=rng.uniform(100.0, 9000.0, (3, len(table1.HORIZONS))),
-            by_budget=rng.uniform(100.0, 9000.0, (3, len(table1.BUDGETS))),
+            by_horizon=rng.uniform(100.0, 9000.0, (3, len(table1_growth.HORIZONS))),
+            by_budget=rng.uniform(100.0, 9000.0, (3, len(table1_growth.BUDGETS))),
             in_horizon=mean(rng.uniform(0.0, 1.0, 3)),
             in_budget=within_noise if place % 3 == 0 else mean(rng.uniform(0.0, 2.0, 3)),
             per_corruption=mean(rng.uniform(0.0, 9.0, 3)),
@@ -119,7 +117,7 @@ def measured(folder):
             uniform=16_000.0,
             seconds_a_round=3e-6,
         )
-        for place, algorithm in enumerate(table1.ALGORITHMS[::3])
+        for place, algorithm in enumerate(table1_growth.ALGORITHMS[::3])
     ]
     return write_table1(folder, rows, range(3), "fairduel reproduce table1")
 
@@ -131,46 +129,17 @@ def competed(folder):
         return {scenario.title: rng.lognormal(6.0, 0.6, 3) for scenario in scenarios}
 
     best = {
-        title: Best(leaderboard.CANDIDATES[-1], mean(runs), runs)
-        for title, runs in regret(leaderboard.SCENARIOS).items()
+        title: Best(competition.CANDIDATES[-1], mean(runs), runs)
+        for title, runs in regret(competition.SCENARIOS).items()
     }
     advice = {"recommended_best": mean(np.array([0.8, 0.9, 1.0])), "recommendation_regret": mean(rng.random(3))}
     standings = []
-    for contender in leaderboard.CONTENDERS:
-        played = [scenario for scenario in leaderboard.SCENARIOS if contender.plays(scenario)]
-        standings.append(leaderboard.standing_of(contender, leaderboard.SCENARIOS, regret(played), best, advice))
+    for contender in competition.CONTENDERS:
+        played = [scenario for scenario in competition.SCENARIOS if contender.plays(scenario)]
+        standings.append(competition.standing_of(contender, competition.SCENARIOS, regret(played), best, advice))
     standings.sort(key=lambda standing: standing.overall.worst.value)
-    board = Board(leaderboard.SCENARIOS, standings, best)
-    return write_leaderboard(folder, board, range(3), "fairduel leaderboard")
-
-
-def covered(folder):
-    rng = np.random.default_rng(0)
-    files = [coverage.Measured(bool(rng.random() < 0.97), *rng.random(5)) for _ in range(20)]
-    found = {setting: coverage.summarise(files) for setting in coverage.GRID}
-    return write_coverage(folder, found, range(20), "fairduel reproduce coverage")
-
-
-def attacked(folder):
-    rng = np.random.default_rng(0)
-    rows = [
-        {
-            "population": population,
-            "attack": attack,
-            "seed": seed,
-            "share": share,
-            "model": model,
-            "tau": 0.9 + 0.05 * rng.random(),
-            "gained": None if attack == "inverters" else int(rng.integers(15)),
-        }
-        for population in vote_attacks.POPULATIONS
-        for attack in vote_attacks.ATTACKS
-        for share in vote_attacks.SHARES
-        for seed in range(3)
-        for model in vote_attacks.MODELS
-    ]
-    frame = pl.DataFrame(rows, schema_overrides={"gained": pl.Int64}, infer_schema_length=None)
-    return write_vote_attacks(folder, frame, vote_attacks.compare(frame), range(3), "fairduel reproduce votes")
+    result = Board(competition.SCENARIOS, standings, best)
+    return write_leaderboard(folder, result, range(3), "fairduel leaderboard")
 
 
 def ranked(folder):
@@ -231,7 +200,7 @@ def stressed(folder):
         folder / "report.html",
         title="Stress test of votes.csv",
         summary=summarise_stress(frame, "promote"),
-        sections=[stress_section(frame, attack="promote")],
+        sections=stress_sections(frame, attack="promote"),
         settings={"attack": "promote", "seed": 0},
         command="fairduel stress votes.csv",
     )
@@ -287,8 +256,6 @@ REPORTS = {
     "verify": verified,
     "table1": measured,
     "leaderboard": competed,
-    "coverage": covered,
-    "votes under attack": attacked,
     "rank": ranked,
     "audit": audited,
     "audit without liars": lambda folder: audited(folder, liars={}),

@@ -14,25 +14,28 @@ from contextlib import suppress
 import psutil
 
 LAUNCHER = """
-import json, logging, os, socket, sys
+import json, logging, os, resource, socket, sys
 from pathlib import Path
 import uvicorn
-from fairduel.service import commands
-from fairduel.service.api.app import Limits, create_app
-from fairduel.service.api.guard import RateLimit
+from fairduel.service.commands import team
+from fairduel.service.api.app import create_app
+from fairduel.service.api.connections import server_config
+from fairduel.service.api.limits import PRESETS
 from fairduel.service.local import local_server
 from fairduel.service.service import Service
 
-def serve(folder, port, new_key):
+def serve(folder, port, new_key, preset, descriptors):
+    if descriptors:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     service = Service(Path(folder))
-    key = service.ledger.run(commands.replace_operator) if new_key else None
-    free = RateLimit(1e9, 1e9)
-    app = create_app(service, limits=Limits(address=free, joins=free, voter=free))
+    key = service.ledger.run(team.replace_operator) if new_key else None
+    limits = PRESETS[preset]()
+    app = create_app(service, limits=limits)
     print(json.dumps({"key": key}), flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=2)).run(sockets=[listener])
+    uvicorn.Server(server_config(app, limits, timeout_graceful_shutdown=2)).run(sockets=[listener])
     service.close()
 
 logging.disable()
@@ -70,7 +73,7 @@ class Launcher:
     def read(self):
         return json.loads(self.process.stdout.readline())
 
-    def start(self, folder, port=None, *, new_key=True):
+    def start(self, folder, port=None, *, new_key=True, preset="none", descriptors=None):
         """Start a server, after ending the one that a failed test may have left; it may not be ready yet."""
         if self.server is not None:
             self.server.end(signal.SIGKILL)
@@ -78,7 +81,7 @@ class Launcher:
             with socket.create_server(("127.0.0.1", 0)) as listener:
                 port = listener.getsockname()[1]
         began = time.perf_counter()
-        self.process.stdin.write(json.dumps([str(folder), port, new_key]) + "\n")
+        self.process.stdin.write(json.dumps([str(folder), port, new_key, preset, descriptors]) + "\n")
         self.process.stdin.flush()
         self.server = Server(self, folder, port, self.read()["pid"], began)
         return self.server
@@ -166,3 +169,12 @@ class Link:
         if self.streams is not None:
             self.streams[1].close()
             self.streams = None
+
+
+def called_from(app, address):
+    """Return the app as callers at this address reach it; starlette's client cannot set one in every version."""
+
+    async def reached(scope, receive, send):
+        await app({**scope, "client": (address, 1)}, receive, send)
+
+    return reached

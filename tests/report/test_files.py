@@ -4,8 +4,7 @@ import subprocess
 
 import pytest
 
-from fairduel.report.page import Page, Section, write_page
-from fairduel.report.provenance import _commit, provenance
+from fairduel.report.page import Page, Section, _commit, provenance, write_page
 from fairduel.report.text_table import TextTable
 from helpers.reports import REPORTS
 

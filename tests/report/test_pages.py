@@ -9,9 +9,9 @@ import pytest
 
 from fairduel import __version__
 from fairduel.report import figures
-from fairduel.report.figures import draw_means, image
-from fairduel.report.sweep_means import Point, SweepMeans
-from fairduel.report.votes_figures import draw_win_matrix
+from fairduel.report.figures import image
+from fairduel.report.research.curves import Point, SweepMeans, draw_means
+from fairduel.report.votes.ranking_page import draw_win_matrix
 from helpers.reports import REPORTS
 
 SITE = Path(__file__).parents[2] / "site"

@@ -5,13 +5,18 @@ import csv
 import json
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
 from fairduel.experiments import EXPERIMENTS
-from fairduel.report.experiment_page import write_report
+from fairduel.report.figures import image
 from fairduel.report.page import Drawn
+from fairduel.report.research.experiment_page import write_report
+from fairduel.report.votes.audit_page import draw_evidence
+from fairduel.votes.attacking.liars import arena
+from fairduel.votes.auditing.voters import audit_voters
 from helpers.reports import REPORTS, made_up
 
 
@@ -53,3 +58,11 @@ def test_an_embedded_figure_has_its_own_orange_for_dark_pages():
     embedded = base64.b64decode(drawn.uri.split(",")[1])
     assert b"prefers-color-scheme: dark" in embedded
     assert b"prefers-color-scheme" not in drawn.svg
+
+
+def test_the_figure_of_many_voters_is_small():
+    few = audit_voters(arena(voters=60, votes_each=15, seed=4)[0])
+    many = {
+        name: np.repeat(getattr(few, name), 1000) for name in ("votes", "decisive", "flagged", "agreement", "total")
+    }
+    assert len(image(draw_evidence(replace(few, **many)), "svg")) < 300_000

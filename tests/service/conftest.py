@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairduel.service import learner
-from fairduel.service.locations import database
+from fairduel.service.events.database import database
+from fairduel.service.study import learner
 from helpers.booth import Booth, Clock
 from helpers.clusters import new_database
 from helpers.servers import Launcher

@@ -37,7 +37,7 @@ def test_agents_of_a_seed_meet_the_same_world_labels_and_attack():
         assert both[0] == both[1]
 
 
-def test_an_agent_is_told_what_the_world_and_the_cell_know():
+def test_an_agent_gets_what_the_world_and_the_cell_know():
     cell = Cell(
         agent="rcdb", attack="none", budget=7, horizon=123, world="hard-corrupted", world_settings={"kappa": 0.5}
     )
@@ -48,17 +48,18 @@ def test_an_agent_is_told_what_the_world_and_the_cell_know():
     assert adversary.budget == 7
 
 
-def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
+def test_without_c_an_agent_assumes_its_default_and_says_so():
     base = {"attack": "greedy", "budget": 7, "horizon": 100}
-    untold = {"agent_settings": {"known_budget": False}}
+    without_c = {"agent_settings": {"known_budget": False}}
     for name in ("rcdb", "rcdb-s"):
-        cell = Cell(name, **base, **untold)
+        cell = Cell(name, **base, **without_c)
         agent, _, adversary, _ = cell.start(0)
         assert (agent.flip_budget, agent.settings["flip_budget"], adversary.budget) == (None, 10, 7)
         assert cell.is_compiled
         assert cell.run(1).trace.flipped.sum() == 7
         [sentence] = cell.assumptions
-        assert sentence.endswith("is not told C, it assumes C = ⌈√T⌉.")
+        assert sentence.startswith("Without knowing C, ")
+        assert sentence.endswith(" assumes C = ⌈√T⌉.")
         assert Cell(name, **base).assumptions == []
         assert Cell(name, **base, agent_settings={"known_budget": True}).start(0)[0].flip_budget == 7
     guessed = Cell("rcdb", **base, agent_settings={"known_budget": False, "flip_budget": 20})
@@ -69,12 +70,12 @@ def test_an_agent_that_is_not_told_c_assumes_its_default_and_says_so():
         ("weighted-oful", "C = √T"),
         ("phased-elimination", "its authors' guess of C"),
     ):
-        cell = Cell(name, **rewards, **untold)
+        cell = Cell(name, **rewards, **without_c)
         assert cell.start(0)[0].corruption_budget is None
-        assert cell.assumptions[0].endswith(f"is not told C, it assumes {assumed}.")
+        assert cell.assumptions[0].endswith(f" assumes {assumed}.")
     assert Cell("cobe", **rewards).assumptions[0].startswith("COBE assumes a weak adversary")
     for name, setting in (("maxinp", False), ("maxinp", True), ("vacdb", False)):
-        with pytest.raises(BadInputError, match=f"{name} is never told C; omit known_budget"):
+        with pytest.raises(BadInputError, match=f"{name} has no setting for C; omit known_budget"):
             Cell(name, **base, agent_settings={"known_budget": setting}).start(0)
 
 

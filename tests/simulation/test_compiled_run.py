@@ -9,7 +9,7 @@ from fairduel.worlds import FixedWorld, Hypercube
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
 
-ATTACKS = ["none", "greedy", "random", "adversarial", "misleading", "hiding"]
+ATTACKS = ["none", "greedy", "random", "adversarial", "misleading", "hiding", "watching"]
 AGENTS = ["sceptic", "rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "hcw", "random-pairs", "rcdp"]
 SETTINGS = [
     ("rcdb", {"radius": "theory"}),
@@ -35,6 +35,8 @@ SETTINGS = [
     ("hcw", {"estimator": "exact", "trust": 0.05, "ridge": 2.0}),
     ("hcw", {"flip_budget": 0, "horizon": None, "self_duels": False}),
     ("hcw", {"radius": 0.1, "warmup": 10}),
+    ("sceptic", {"robust": True, "patience": 3}),
+    ("sceptic", {"robust": True, "growth": 0.0, "self_duels": False}),
     ("rcdb", {"constrained": True}),
     ("maxpairucb", {"constrained": True, "norm_bound": 0.5}),
     *((agent, {"estimator": estimator}) for agent in AGENTS for estimator in ("lazy", "one-pass")),
@@ -69,6 +71,22 @@ def test_late_and_periodic_attacks_are_alike(times):
     assert set(rounds) <= set(range(times.get("start", 1), 151, times.get("every", 1)))
 
 
+WATCHING = [
+    {"settling": 0.02, "chance": 0.5},
+    {"settling": 0.01, "again": True, "pace": 0.5},
+    {"upsets": 1, "spare": 2},
+    {"weight": 0.6, "width": 0.9, "misled": "protect", "harm": 0.1},
+]
+
+
+@pytest.mark.parametrize("world", ["hypercube", "fresh"])
+@pytest.mark.parametrize("settings", WATCHING, ids=str)
+@pytest.mark.parametrize("agent", ["sceptic", "rcdb-s", "hcw"])
+def test_attacks_that_watch_the_agent_are_alike(agent, settings, world):
+    trace = assert_both_drivers_agree(Cell(agent, "watching", 20, 150, attack_settings=settings, world=world))
+    assert trace.flipped.any()
+
+
 WORLDS = {
     "fresh": {"count": 9, "dimension": 3},
     "hypercube": {"dimension": 2, "norm": 1.0},
@@ -76,6 +94,8 @@ WORLDS = {
     "hard-corrupted": {"dimension": 4},
     "preferences": {"family": "condorcet-cycle", "arms": 6},
     "post-serving": {"dimension": 4, "count": 7},
+    "mesh": {"function": "branin", "side": 4, "regret": "preference"},
+    "curved": {"shape": "matern52", "dimension": 3, "count": 6},
 }
 
 
@@ -241,7 +261,7 @@ def test_built_in_parts_run_compiled():
 
 
 @pytest.mark.parametrize("other", [user_agent, asked_agent, user_attack, spent_attack, user_world])
-def test_what_is_not_built_in_or_not_fresh_is_left_to_the_plain_driver(other):
+def test_the_plain_driver_plays_custom_classes_and_used_agents(other):
     changed = parts() | other()
     assert not can_compile(**changed)
     assert play_compiled(**changed, horizon=20, labels=np.random.default_rng(0)) is None

@@ -122,7 +122,10 @@ def grid_text(**changes):
         (grid_text(known_budget='"maybe"'), ["known_budget", "maybe"]),
         (grid_text(known_budget="[]"), ["known_budget", "list"]),
         (grid_text(agent='name = "rcdb"\nknown_budget = 1'), ["known_budget", "1"]),
-        (grid_text(agent='name = "maxinp"\nknown_budget = false'), ["maxinp is never told C", "omit known_budget"]),
+        (
+            grid_text(agent='name = "maxinp"\nknown_budget = false'),
+            ["no setting for C", "omit known_budget"],
+        ),
         (grid_text(agent="radius = 1.0"), ["[[agent]]", "name"]),
         (grid_text(agent="name = 3"), ["agent name must be a string", "3"]),
         (grid_text(agent="name = []"), ["name", "list"]),
@@ -151,7 +154,7 @@ def grid_text(**changes):
         ("", ["needs"]),
     ],
 )
-def test_what_is_wrong_in_a_grid_is_said_in_one_sentence(tmp_path, text, words):
+def test_an_error_in_a_grid_is_one_sentence(tmp_path, text, words):
     path = written(tmp_path, text)
     with pytest.raises(BadInputError) as caught:
         read_grid(path)

@@ -180,7 +180,7 @@ def test_a_users_attack_runs():
     assert (np.flatnonzero(trace.flipped) + 1).tolist() == [3, 6, 9, 12]
 
 
-def test_a_trace_holds_what_the_duels_held():
+def test_a_trace_has_the_values_of_the_duels():
     streams = Streams.of(1)
     agent = RCDB(dimension=5, norm_bound=2.0, flip_budget=45, horizon=50)
     duels, estimates = [], []
@@ -218,7 +218,7 @@ def test_streams_of_a_seed_are_reproducible_and_apart():
 
 
 @pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")
-def test_rcdb_stands_the_greedy_attack_better_than_an_agent_that_trusts_everyone():
+def test_rcdb_withstands_the_greedy_attack_better_than_an_agent_that_trusts_everyone():
     robust = Cell(agent="rcdb", attack="greedy", budget=45, horizon=2000)
     trusting = Cell(agent="maxpairucb", attack="greedy", budget=45, horizon=2000, agent_settings={"radius": 4.0})
     regret = {

@@ -1,7 +1,6 @@
 """SQL over what a sweep kept."""
 
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -9,6 +8,7 @@ from polars.testing import assert_frame_equal
 
 from fairduel import BadInputError
 from fairduel.simulation import Store
+from fairduel.simulation.cell import Run
 from fairduel.simulation.query import query
 from fairduel.simulation.sweep import Grid, declare, read_grid
 from helpers.sweeps import SMALL, kept, sweep, written
@@ -18,7 +18,7 @@ def rows(folder, sql):
     return list(query(folder, sql).rows)
 
 
-def test_runs_are_what_was_kept(swept):
+def test_runs_are_those_stored(swept):
     assert rows(swept, "SELECT count(*), min(seed), max(seed), count(DISTINCT cell) FROM runs") == [(108, 10, 12, 36)]
     all_runs = pl.concat(kept(swept).values())
     [(regret,)] = rows(swept, "SELECT avg(regret) FROM runs WHERE agent = 'rcdb' AND budget = 4")
@@ -99,27 +99,13 @@ def test_a_folder_with_quotes_in_its_name_is_asked_too(tmp_path):
     assert rows(folder, "SELECT agent, agent_settings->>'trust' FROM runs") == [("rcdb", "Infinity")]
 
 
-OLD_STORE = Path(__file__).parent / "old-store"
-"""What fairduel stored before parts were named by their content: KEY.parquet and KEY-1.parquet."""
-
-
-def test_a_store_of_the_first_layout_is_read(tmp_path):
-    shutil.copytree(OLD_STORE, tmp_path / "old")
-    found = rows(tmp_path / "old", "SELECT agent, agent_radius, seed, round(regret, 4) FROM runs ORDER BY seed")
-    assert found == [("maxinp", 2.0, 0, 16.8043), ("maxinp", 2.0, 1, 19.6029), ("maxinp", 2.0, 2, 15.3316)]
-    assert rows(tmp_path / "old", "SELECT seed, round(regret, 4) FROM traces WHERE round = 5 ORDER BY seed") == [
-        (0, 16.8043),
-        (1, 19.6029),
-        (2, 15.3316),
-    ]
-
-
-def test_a_store_with_other_columns_is_refused_in_one_sentence(tmp_path):
-    shutil.copytree(OLD_STORE, tmp_path / "old")
-    for path in (tmp_path / "old" / "cells").iterdir():
-        pl.read_parquet(path).drop("agent_given").write_parquet(path)
-    with pytest.raises(BadInputError, match=r"old were stored by an older version with different columns; rerun"):
-        query(tmp_path / "old", "FROM runs")
+def test_a_store_with_other_columns_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    record = Run.record
+    monkeypatch.setattr(Run, "record", lambda run: {k: v for k, v in record(run).items() if k != "agent_given"})
+    agent = {"name": "maxinp", "radius": 2.0}
+    sweep(declare({"runs": 2, "horizon": 5, "budget": 2, "agent": [agent], "attack": [{"name": "greedy"}]}), tmp_path)
+    with pytest.raises(BadInputError, match=r"^the runs in .* have the columns of another version of fairduel; rerun"):
+        query(tmp_path, "FROM runs")
 
 
 def test_a_damaged_cell_is_named_and_not_read(swept, tmp_path):

@@ -8,13 +8,13 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from fairduel.adversaries import ATTACKS
-from fairduel.agents import AGENTS, RCDB
-from fairduel.cli.app import app
+from fairduel.agents import AGENTS, rcdb
+from fairduel.cli.app import app_for
 from fairduel.errors import DamageWarning
-from fairduel.experiments import Curves, Entry, Experiment
-from fairduel.experiments.results import run_experiment
+from fairduel.experiments.comparing import lowest_in_each_panel
+from fairduel.experiments.experiment import Curves, Entry, Experiment, run_experiment
 from fairduel.simulation import Cell, Storage, Store, count_missing, missing_seeds, run_cells
-from fairduel.simulation.store import TRACE_COLUMNS
+from fairduel.simulation.storage import TRACE_COLUMNS
 from fairduel.simulation.sweep import declare
 from fairduel.worlds import WORLDS
 
@@ -73,7 +73,7 @@ def test_a_sweep_without_a_folder_has_the_runs_of_one_with(tmp_path, jobs):
         assert_frame_equal(ours.select(theirs.columns), theirs, check_dtypes=False, rel_tol=1e-12)
 
 
-def test_only_what_is_missing_is_run():
+def test_only_missing_runs_are_run():
     cell, memory = Cell("rcdb", "greedy", 4, 20), Memory()
     memory.add(cell, [cell.run(0), cell.run(3)])
     kept = dict(memory.runs)
@@ -89,7 +89,7 @@ def test_only_what_is_missing_is_run():
 def test_an_experiment_runs_on_any_storage(tmp_path):
     cells = [Cell(agent, "greedy", 4, 20) for agent in ("rcdb", "maxinp")]
     entries = [Entry(cell, "practical", "greedy", is_reference=cell is cells[0]) for cell in cells]
-    experiment = Experiment("two", "Two", "Who?", entries, [Curves("")])
+    experiment = Experiment("two", "Two", "Who?", entries, lowest_in_each_panel, [Curves("")])
     memory: Storage = Memory()
     ours, theirs = (run_experiment(experiment, store, range(3)) for store in (memory, Store(tmp_path)))
     assert_frame_equal(ours.runs.drop("seconds"), theirs.runs.drop("seconds"), check_dtypes=False)
@@ -110,7 +110,8 @@ def made(monkeypatch):
         Counted.__signature__ = inspect.signature(maker)
         return Counted
 
-    monkeypatch.setitem(AGENTS, "counted", counting("agent", RCDB))
+    monkeypatch.setattr(rcdb, "Counted", counting("agent", rcdb.RCDB), raising=False)
+    monkeypatch.setitem(AGENTS._places, "counted", "fairduel.agents.rcdb:Counted")
     monkeypatch.setitem(WORLDS, "counted", counting("world", WORLDS["hypercube"]))
     monkeypatch.setitem(ATTACKS, "counted", counting("attack", ATTACKS["greedy"]))
     return counts
@@ -138,7 +139,7 @@ def test_each_cell_is_made_once_before_its_runs(made):
 def test_the_command_makes_a_cell_once_and_once_more_to_compile(made, tmp_path):
     players = [f"--{kind}=counted" for kind in made]
     call = ["simulate", *players, "--runs=3", "--jobs=1", "--horizon=20", "--budget=4", f"--out={tmp_path}"]
-    done = CliRunner().invoke(app, call)
+    done = CliRunner().invoke(app_for(), call)
     assert done.exit_code == 0, done.output
     assert made == {"agent": 2 + 3, "world": 2 + 3, "attack": 2 + 3}
 

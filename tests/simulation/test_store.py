@@ -73,7 +73,7 @@ def test_a_changed_setting_is_computed_again(store):
     assert not store.records(changed, range(2))["regret"].equals(store.records(CELLS[0], range(2))["regret"])
 
 
-def test_more_seeds_add_only_what_is_missing(store):
+def test_more_seeds_add_only_missing_runs(store):
     cell = CELLS[0]
     run_cells([cell], [0, 3], store)
     before = store.records(cell, [0, 3])
@@ -161,7 +161,7 @@ def test_the_columns_of_a_stored_run_belong_to_the_number_of_its_layout(store):
     [part] = store.parts(CELLS[0])
     columns = [f"{name} {kind}" for name, kind in pl.read_parquet_schema(part).items()]
     digest = hashlib.sha256("\n".join(columns).encode()).hexdigest()[:8]
-    assert (RECORD_LAYOUT, digest) == (4, "61ef5240")
+    assert (RECORD_LAYOUT, digest) == (5, "a8f0abc0")
 
 
 def test_a_store_without_traces_keeps_the_same_records_apart(tmp_path):
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interrupt_keeps_what_is_finished(store, jobs):
+def test_an_interrupt_keeps_finished_runs(store, jobs):
     finished = []
 
     def interrupt(count):
@@ -235,7 +235,7 @@ def test_a_batch_that_takes_long_is_divided(store, monkeypatch):
     assert [store.seeds(cell) for cell in CELLS[:2]] == [set(range(20))] * 2
 
 
-def test_an_error_in_one_cell_keeps_what_is_finished(store):
+def test_an_error_in_one_cell_keeps_finished_runs(store):
     broken = Cell(agent="rcdb", attack="misleading", budget=5, horizon=30, attack_settings={"target": 99})
     with pytest.raises(BadInputError, match="99"):
         run_cells([CELLS[0], broken], range(3), store)
@@ -247,7 +247,7 @@ def test_a_large_cell_is_kept_in_parts_that_read_as_one(store, monkeypatch, tmp_
     whole = Store(tmp_path / "whole")
     run_cells([cell], range(24), whole)
     assert len(whole.parts(cell)) == 1
-    for module in ("store", "parallel"):
+    for module in ("storage", "parallel"):
         monkeypatch.setattr(f"fairduel.simulation.{module}.MAX_ROUNDS_PER_PART", 7 * cell.horizon)
     run_cells([cell], range(10), store)
     run_cells([cell], range(24), store, jobs=2)
@@ -266,7 +266,7 @@ def sizes(store, cell):
 
 def test_parts_of_a_complete_cell_are_merged_as_far_as_they_fit(store, monkeypatch):
     cell = CELLS[0]
-    monkeypatch.setattr("fairduel.simulation.store.MAX_ROUNDS_PER_PART", 5 * cell.horizon)
+    monkeypatch.setattr("fairduel.simulation.storage.MAX_ROUNDS_PER_PART", 5 * cell.horizon)
     for seed in range(11):
         store.add(cell, [cell.run(seed)])
     assert sizes(store, cell) == [1] * 11
@@ -305,7 +305,7 @@ def test_a_kill_in_the_middle_of_a_merge_changes_nothing(store, tmp_path):
 
 def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
     cell = CELLS[0]
-    for module in ("store", "parallel"):
+    for module in ("storage", "parallel"):
         monkeypatch.setattr(f"fairduel.simulation.{module}.MAX_ROUNDS_PER_PART", 2 * cell.horizon)
     run_cells([cell], range(6), store)
     first, second, *_ = store.parts(cell)
@@ -319,9 +319,9 @@ def test_a_lost_part_costs_its_runs_only(store, monkeypatch):
     assert sorted(rows["seed"]) == list(range(6))
 
 
-def test_what_is_stored_is_not_stored_twice(store, monkeypatch):
+def test_stored_runs_are_not_stored_twice(store, monkeypatch):
     cell = CELLS[0]
-    monkeypatch.setattr("fairduel.simulation.store.MAX_ROUNDS_PER_PART", 3 * cell.horizon)
+    monkeypatch.setattr("fairduel.simulation.storage.MAX_ROUNDS_PER_PART", 3 * cell.horizon)
     runs = [cell.run(seed) for seed in range(3)]
     store.add(cell, runs)
     store.add(cell, runs)

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from fairduel import BadInputError
-from fairduel.report.figures import draw_means, image
-from fairduel.report.sweep_means import sweep_means
+from fairduel.report.figures import image
+from fairduel.report.research.curves import draw_means, sweep_means
 from helpers.sweeps import kept
 
 
@@ -35,7 +35,7 @@ def test_points_are_means_with_standard_errors(swept):
     assert point.agent == "rcdb"
 
 
-def test_what_a_mean_mixes_is_told(swept):
+def test_columns_mixed_in_a_mean_are_reported(swept):
     means = sweep_means(swept, x="agent_radius", y="flips", by=["agent"], panel=["attack"])
     assert means.mixed == ["budget", "horizon", "attack_target"]
     assert (means.x_label, means.y_label) == ("radius", "flips (mean ± standard error)")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairduel.votes.reading import read_votes
+from fairduel.votes.reading.read import read_votes
 
 FILES = {"llmfao": "votes.csv", "mtbench_human": "votes.csv", "ukpconvarg1": "votes.csv.gz"}
 

@@ -97,7 +97,7 @@ def test_who_voted_must_be_known_to_be_asked():
 
 
 def test_votes_need_only_the_mathematics():
-    below = {"core", "checks", "duel", "errors", "files", "text", "votes"}
+    below = {"core", "checks", "duel", "errors", "features", "files", "votes", "words"}
     files = (Path(fairduel.__file__).parent / "votes").rglob("*.py")
     imported = {
         name for file in files for name in re.findall(r"from fairduel\.(\w+)", file.read_text(encoding="utf-8"))

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from fairduel import RCDB, BadInputError
 from fairduel.action_sets import checked_actions
 from fairduel.simulation import Cell, play
-from fairduel.worlds.post_serving import Network, PostServing, post_serving
+from fairduel.worlds.post_serving import PostServing, Predictor, post_serving
 
 POSTS = {"none": 0, "abs": 1, "polynomial": 2, "sinusoidal": 2}
 
@@ -59,37 +60,28 @@ def test_what_is_shown_is_predicted_and_what_is_served_is_true():
     assert np.mean(errors[-20:]) < 0.1 * np.mean(errors[:20])
 
 
-def test_the_networks_gradient_is_that_of_the_squared_error():
-    network, draws = Network(rng(), (3, 2)), rng(1)
-    network._layers = [layer.astype(np.float64) for layer in network._layers]
-    x, y = draws.normal(size=(20, 3)), draws.normal(size=(20, 2))
-
-    def loss():
-        return np.mean((network._forward(x)[-1] - y) ** 2)
-
-    for layer, gradient in zip(network._layers, network.gradients(x, y), strict=True):
-        for _ in range(20):
-            place = tuple(draws.integers(size) for size in layer.shape)
-            kept = layer[place]
-            layer[place] = kept + 1e-6
-            above = loss()
-            layer[place] = kept - 1e-6
-            assert gradient[place] == pytest.approx((above - loss()) / 2e-6, rel=1e-4, abs=1e-7)
-            layer[place] = kept
+def test_every_weight_moves_by_the_step_of_adam_twice_per_duel():
+    """Adam's first steps are ±0.001 wherever the gradient keeps its sign."""
+    x, y = np.ones((1, 2)), np.ones((1, 1))
+    predictor = Predictor(rng(), (2, 1))
+    np.testing.assert_array_equal(predictor.predict(np.ones((3, 2))), np.zeros((3, 1)))
+    predictor.learn(x, y)
+    twin = MLPRegressor(hidden_layer_sizes=(64, 64), random_state=predictor._network.random_state, alpha=0.0)
+    first = twin.set_params(learning_rate_init=1e-12).partial_fit(x.astype(np.float32), y.ravel()).coefs_
+    for before, after in zip(first, predictor._network.coefs_, strict=True):
+        moved = np.abs(after - before)
+        assert moved.max() == pytest.approx(0.002, rel=0.05)
+        assert np.median(moved[moved > 1e-5]) == pytest.approx(0.002, rel=0.05)
 
 
-def test_adam_moves_every_weight_by_the_step_at_first():
-    """The first step of Adam is ±0.001 wherever there is a gradient."""
-    network = Network(rng(), (2, 1))
-    before = [layer.copy() for layer in network._layers]
-    gradients = network.gradients(np.ones((1, 2), np.float32), np.ones((1, 1), np.float32))
-    network._layers, second = [layer.copy() for layer in before], Network(rng(), (2, 1))
-    network.learn(np.ones((1, 2)), np.ones((1, 1)))
-    for layer, old, gradient in zip(network._layers, before, gradients, strict=True):
-        moved = np.abs(layer - old)
-        assert (moved[np.abs(gradient) > 1e-4] > 0.0015).all()  # two steps, mostly the same way
-        assert moved.max() <= 0.0021
-    np.testing.assert_array_equal(second._layers[0], before[0])
+def test_all_data_count_in_every_step():
+    """A pair seen once counts like each of 300 others, which are more than scikit-learn's usual batch."""
+    predictor, draws = Predictor(rng(), (1, 2)), rng(1)
+    seen = []
+    predictor._network.partial_fit = lambda x, y: seen.append((len(x), len(y), predictor._network.batch_size))
+    for size in (300, 1):
+        predictor.learn(draws.normal(size=(size, 1)), draws.normal(size=(size, 2)))
+    assert seen == [(300, 300, 300)] * 2 + [(301, 301, 301)] * 2
 
 
 def test_agents_that_can_are_served_and_others_learn_from_predictions():

@@ -15,6 +15,8 @@ WORLDS = {
     "hypercube": {"dimension": 3},
     "fresh": {"dimension": 3, "count": 5},
     "preferences": {"family": "condorcet-cycle", "arms": 5},
+    "mesh": {"side": 5},
+    "curved": {"dimension": 3, "count": 5},
 }
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fairduel.action_sets.base import ROUNDING, ActionSet, Pair, pair_score
+from fairduel.action_sets.listed import ROUNDING, ActionSet, Pair, pair_score
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairduel.action_sets.ball import ball_gap
-from fairduel.action_sets.base import ROUNDING, STARTS, ActionSet, Pair, pair_score
-from fairduel.action_sets.listed import checked_actions
+from fairduel.action_sets.listed import ROUNDING, STARTS, ActionSet, Pair, checked_actions, pair_score
 from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError

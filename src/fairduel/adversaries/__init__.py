@@ -12,10 +12,12 @@ from fairduel.adversaries.base import (
     WeakRewardAdversary,
 )
 from fairduel.adversaries.rewards import REWARD_ATTACKS, Bury, Swap
+from fairduel.adversaries.searching import search
 from fairduel.adversaries.strong import STRONG_ATTACKS, Adversarial, Hiding, Misleading
+from fairduel.adversaries.watching import Watching
 from fairduel.adversaries.weak import WEAK_ATTACKS, Greedy, NoAttack, Random
 
-ATTACKS: dict[str, type[Adversary]] = {**WEAK_ATTACKS, **STRONG_ATTACKS, **REWARD_ATTACKS}
+ATTACKS: dict[str, type[Adversary]] = {**WEAK_ATTACKS, **STRONG_ATTACKS, "watching": Watching, **REWARD_ATTACKS}
 """Every attack by name; all but the last two attack duels."""
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "StrongAdversary",
     "StrongRewardAdversary",
     "Swap",
+    "Watching",
     "WeakAdversary",
     "WeakRewardAdversary",
+    "search",
 ]

@@ -5,10 +5,11 @@ A **weak** adversary commits before the agent acts: it sees the round and, if it
 here.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -29,6 +30,12 @@ class Sight:
         second: Index of the second action.
         outcome: The true outcome l_t.
         probability: Probability of that outcome under the true model.
+        weight: w_t, how much the agent will trust the outcome; 1 for agents without weights.
+        width: How uncertain the agent is about the duel; NaN for agents that do not say.
+        lead: How far it believes the first action ahead of the second; NaN likewise.
+        leader: Index of the action that it believes best; −1 likewise.
+        settling: How near that is to being clearly ahead, which it is from 1 on; NaN likewise. These three are only
+            seen by attacks that watch the agent (``watches``).
     """
 
     round_number: int
@@ -38,6 +45,11 @@ class Sight:
     second: int
     outcome: Outcome
     probability: float
+    weight: float = 1.0
+    width: float = math.nan
+    lead: float = math.nan
+    leader: int = -1
+    settling: float = math.nan
 
     @property
     def winner(self) -> int:
@@ -60,6 +72,11 @@ class DuelSeen(NamedTuple):
     share: float
     """1 if the first action truly won, 0 if the second did."""
     probability: float
+    weight: float
+    width: float
+    lead: float
+    leader: int
+    settling: float
 
 
 class AttackPlan(NamedTuple):
@@ -75,7 +92,9 @@ class AttackPlan(NamedTuple):
     numbers: Vector
     """The rule's own settings, shape (m,)."""
     memory: Vector
-    """What the rule remembers between rounds, shape (1,)."""
+    """What the rule remembers between rounds, shape (m,)."""
+    watches: bool
+    """Whether the rule needs to know what the agent believes."""
 
 
 class FlipCase(NamedTuple):
@@ -165,12 +184,18 @@ class FlippingAdversary(Adversary):
     start: int = 1
     every: int = 1
 
+    watches: ClassVar[bool] = False
+    """Whether the attack needs to know what the agent believes."""
+    _remembered: ClassVar[int] = 1
+    """How many numbers its rule remembers."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.start = integer("the attack's start", self.start, least=1)
         self.every = integer("the attack's every", self.every, least=1)
         numbers = np.array(self._numbers(), dtype=np.float64)
-        self._plan = AttackPlan(0, self.budget, self.start, self.every, numbers, np.zeros(1))
+        memory = np.zeros(self._remembered)
+        self._plan = AttackPlan(0, self.budget, self.start, self.every, numbers, memory, self.watches)
 
     def _checked_budget(self) -> int:
         return integer("the adversary's budget", self.budget)
@@ -249,7 +274,19 @@ def by_sight(rule: Callable[[AttackPlan, DuelSeen, np.random.Generator], bool]) 
     def wants_flip(self: StrongAdversary, sight: Sight) -> bool:
         self.check_actions(len(sight.rewards))
         share = sight.outcome.first_share
-        duel = DuelSeen(sight.round_number, sight.rewards, sight.first, sight.second, share, sight.probability)
+        duel = DuelSeen(
+            sight.round_number,
+            sight.rewards,
+            sight.first,
+            sight.second,
+            share,
+            sight.probability,
+            sight.weight,
+            sight.width,
+            sight.lead,
+            sight.leader,
+            sight.settling,
+        )
         return bool(rule(self._plan, duel, self.rng))
 
     wants_flip.flip_step = specialised(_strong_step, rule=rule)  # type: ignore[attr-defined]

@@ -112,7 +112,7 @@ def for_the_best(plan: AttackPlan, seen: DuelSeen, rng: np.random.Generator) -> 
 
 @dataclass(kw_only=True, eq=False)
 class Hiding(StrongAdversary):
-    """Hides the best action by answering its first C duels with a fair coin (proof of Theorem kappa)."""
+    """Hides the best action by answering its first C duels with a fair coin (proof of Theorem 5.4)."""
 
     wants_flip = by_sight(for_the_best)
 

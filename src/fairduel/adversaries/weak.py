@@ -22,7 +22,7 @@ def always(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> boo
 
 
 @compiled
-def by_coin(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
+def by_chance(plan: AttackPlan, round_number: int, rng: np.random.Generator) -> bool:  # noqa: ARG001
     """Flip with a fixed probability."""
     return bool(rng.random() < plan.numbers[0])
 
@@ -51,7 +51,7 @@ class Random(WeakAdversary):
     """
 
     probability: float = 0.5
-    wants_flip = by_round(by_coin)
+    wants_flip = by_round(by_chance)
 
     def __post_init__(self) -> None:
         super().__post_init__()

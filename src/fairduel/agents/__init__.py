@@ -1,55 +1,107 @@
-"""Agents: one algorithm, one file."""
+"""Agents: one algorithm, one file; a class is imported when it is asked for."""
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from fairduel.agents.arm_race import ArmRace
-from fairduel.agents.barbar import BARBAR
-from fairduel.agents.base import Agent, DuelingAgent, KArmed, RewardAgent
-from fairduel.agents.cobe import COBE
-from fairduel.agents.colstim import CoLSTIM
-from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.cw_oful import CWOFUL
-from fairduel.agents.fgts import FGTS
-from fairduel.agents.ginop import GINOP
-from fairduel.agents.hcw import HCW
-from fairduel.agents.maxinp import MaxInP
-from fairduel.agents.maxpairucb import MaxPairUCB
-from fairduel.agents.phased_elimination import PhasedElimination
-from fairduel.agents.random_pairs import RandomPairs
-from fairduel.agents.rcdb import RCDB
-from fairduel.agents.rcdbs import RCDBS
-from fairduel.agents.rcdp import RCDP
-from fairduel.agents.sbe import SBE
-from fairduel.agents.sceptic import Sceptic
-from fairduel.agents.vacdb import VACDB
-from fairduel.agents.versatile import VersatileDB
-from fairduel.agents.weighted_oful import MultiLevelOFUL, WeightedOFUL
-from fairduel.agents.wiwr import WIWR
+from fairduel.agents.parts.base import Agent, DuelingAgent, KArmed, RewardAgent
 
-AGENTS: dict[str, type[Agent[Any, Any]]] = {
-    "sceptic": Sceptic,
-    "rcdb": RCDB,
-    "rcdb-s": RCDBS,
-    "maxpairucb": MaxPairUCB,
-    "maxinp": MaxInP,
-    "colstim": CoLSTIM,
-    "ginop": GINOP,
-    "hcw": HCW,
-    "random-pairs": RandomPairs,
-    "rcdp": RCDP,
-    "wiwr": WIWR,
-    "versatile-db": VersatileDB,
-    "vacdb": VACDB,
-    "fgts": FGTS,
-    "arm-race": ArmRace,
-    "barbar": BARBAR,
-    "sbe": SBE,
-    "phased-elimination": PhasedElimination,
-    "weighted-oful": WeightedOFUL,
-    "multilevel-oful": MultiLevelOFUL,
-    "cw-oful": CWOFUL,
-    "cobe": COBE,
-}
+if TYPE_CHECKING:
+    from fairduel.agents.colstim import CoLSTIM
+    from fairduel.agents.fgts import FGTS
+    from fairduel.agents.ginop import GINOP
+    from fairduel.agents.hcw import HCW
+    from fairduel.agents.maxinp import MaxInP
+    from fairduel.agents.maxminlcb import MaxMinLCB
+    from fairduel.agents.maxpairucb import MaxPairUCB
+    from fairduel.agents.ndb import NDBTS, NDBUCB
+    from fairduel.agents.parts.contextual import ContextualAgent
+    from fairduel.agents.random_pairs import RandomPairs
+    from fairduel.agents.rcdb import RCDB
+    from fairduel.agents.rcdbs import RCDBS
+    from fairduel.agents.rcdp import RCDP
+    from fairduel.agents.sceptic import Sceptic
+    from fairduel.agents.table1.arm_race import ArmRace
+    from fairduel.agents.table1.barbar import BARBAR
+    from fairduel.agents.table1.cobe import COBE
+    from fairduel.agents.table1.cw_oful import CWOFUL
+    from fairduel.agents.table1.phased_elimination import PhasedElimination
+    from fairduel.agents.table1.sbe import SBE
+    from fairduel.agents.table1.versatile import VersatileDB
+    from fairduel.agents.table1.weighted_oful import MultiLevelOFUL, WeightedOFUL
+    from fairduel.agents.table1.wiwr import WIWR
+    from fairduel.agents.vacdb import VACDB
+
+
+class Registry(Mapping[str, type[Agent[Any, Any]]]):
+    """Classes by name, imported when they are looked up."""
+
+    def __init__(self, places: Mapping[str, str], optional: Mapping[str, str] | None = None) -> None:
+        """Both are ``module:Class`` by name, below :mod:`fairduel.agents`.
+
+        The optional ones need PyTorch. They are found by name, but are not among the names, so that experiments with
+        every agent are the same everywhere.
+        """
+        self.optional = tuple(optional or {})
+        """The names of agents that need PyTorch."""
+        self._listed = tuple(places)
+        self._places = {name: f"{__name__}.{place}" for name, place in (dict(places) | dict(optional or {})).items()}
+
+    def __getitem__(self, name: str) -> type[Agent[Any, Any]]:
+        module, _, kind = self._places[name].partition(":")
+        return getattr(import_module(module), kind)  # type: ignore[no-any-return]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def name_of(self, kind: str) -> str | None:
+        """The name of a class that is given as in its module, or in full as ``module:Class``; ``None`` if it has none.
+
+        >>> AGENTS.name_of("RCDBS"), AGENTS.name_of("fairduel.agents.rcdb:RCDB"), AGENTS.name_of("mine:RCDB")
+        ('rcdb-s', 'rcdb', None)
+        """
+        return next((name for name, place in self._places.items() if kind in {place, place.partition(":")[2]}), None)
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules of all classes."""
+        return sorted({place.partition(":")[0] for place in self._places.values()})
+
+
+AGENTS: Final = Registry(
+    {
+        "sceptic": "sceptic:Sceptic",
+        "rcdb": "rcdb:RCDB",
+        "rcdb-s": "rcdbs:RCDBS",
+        "maxpairucb": "maxpairucb:MaxPairUCB",
+        "maxinp": "maxinp:MaxInP",
+        "maxminlcb": "maxminlcb:MaxMinLCB",
+        "colstim": "colstim:CoLSTIM",
+        "ginop": "ginop:GINOP",
+        "hcw": "hcw:HCW",
+        "random-pairs": "random_pairs:RandomPairs",
+        "rcdp": "rcdp:RCDP",
+        "wiwr": "table1.wiwr:WIWR",
+        "versatile-db": "table1.versatile:VersatileDB",
+        "vacdb": "vacdb:VACDB",
+        "fgts": "fgts:FGTS",
+        "arm-race": "table1.arm_race:ArmRace",
+        "barbar": "table1.barbar:BARBAR",
+        "sbe": "table1.sbe:SBE",
+        "phased-elimination": "table1.phased_elimination:PhasedElimination",
+        "weighted-oful": "table1.weighted_oful:WeightedOFUL",
+        "multilevel-oful": "table1.weighted_oful:MultiLevelOFUL",
+        "cw-oful": "table1.cw_oful:CWOFUL",
+        "cobe": "table1.cobe:COBE",
+    },
+    optional={"ndb-ucb": "ndb:NDBUCB", "ndb-ts": "ndb:NDBTS"},
+)
 """Every built-in agent, by the name used on the command line and in results."""
 
 
@@ -59,7 +111,7 @@ def loaded_class(name: str) -> type[Agent[Any, Any]] | None:
     >>> loaded_class("rcdb-s").title, loaded_class("mine:Agent")
     ('RCDB-S', None)
     """
-    return AGENTS.get(name) or Agent._classes.get(name)  # noqa: SLF001
+    return AGENTS[name] if name in AGENTS else Agent._classes.get(name)  # noqa: SLF001
 
 
 __all__ = [
@@ -70,6 +122,8 @@ __all__ = [
     "FGTS",
     "GINOP",
     "HCW",
+    "NDBTS",
+    "NDBUCB",
     "RCDB",
     "RCDBS",
     "RCDP",
@@ -83,6 +137,7 @@ __all__ = [
     "DuelingAgent",
     "KArmed",
     "MaxInP",
+    "MaxMinLCB",
     "MaxPairUCB",
     "MultiLevelOFUL",
     "PhasedElimination",
@@ -93,3 +148,16 @@ __all__ = [
     "WeightedOFUL",
     "loaded_class",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ContextualAgent":
+        return import_module(f"{__name__}.parts.contextual").ContextualAgent
+    known = AGENTS.name_of(name)
+    if known is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return AGENTS[known]
+
+
+def __dir__() -> list[str]:
+    return __all__

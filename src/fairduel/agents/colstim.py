@@ -3,32 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-import numpy as np
-
-from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.round import RADIUS, Plan
+from fairduel.agents.parts.contextual import ContextualAgent
+from fairduel.agents.parts.round import Now
+from fairduel.agents.parts.rules import perturbed_leader
 from fairduel.checks import positive
-from fairduel.core.compiling import inlined
 from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.core.selection import View, perturbations, perturbed_pair
-from fairduel.duel import Vector
 from fairduel.errors import unknown_name
 
 Coupling = Literal["paper", "vacdb"]
-
-
-_MIXING, _THRESHOLD, _IS_PAPER, _IS_GAUSSIAN = range(RADIUS + 1, RADIUS + 5)
-
-
-@inlined
-def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """Return the leader under random perturbation, and its toughest rival."""
-    count = seen.rewards.size
-    own = (rng.random() < numbers[_MIXING]) == (numbers[_IS_PAPER] != 0.0)
-    gaussian = numbers[_IS_GAUSSIAN] != 0.0
-    draws = rng.standard_normal(count) if gaussian else rng.random(count)
-    noise = perturbations(draws, own, gaussian, numbers[_THRESHOLD])
-    return perturbed_pair(seen, numbers[RADIUS], noise, plan.self_duels, (rng.random(), rng.random()))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,7 +51,7 @@ class CoLSTIM(ContextualAgent):
     coupling: Coupling = "paper"
     threshold: float | None = None
 
-    _choose = staticmethod(choose)
+    _rule = staticmethod(perturbed_leader)
 
     def __post_init__(self) -> None:
         if self.coupling not in get_args(Coupling):
@@ -77,10 +59,15 @@ class CoLSTIM(ContextualAgent):
         self.threshold = None if self.threshold is None else positive("threshold", self.threshold)
         super().__post_init__()
 
-    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
+    def _now_at(self, round_number: int) -> Now:
         radius = self.radius_at(round_number)
-        threshold = radius if self.threshold is None else self.threshold
-        return radius, self.mixing_at(round_number), threshold, self.coupling == "paper", self.gaussian
+        return Now(
+            radius,
+            mixing=self.mixing_at(round_number),
+            is_mixing_separate=self.coupling == "paper",
+            threshold=radius if self.threshold is None else self.threshold,
+            is_gaussian=self.gaussian,
+        )
 
     @property
     def gaussian(self) -> bool:
@@ -89,10 +76,10 @@ class CoLSTIM(ContextualAgent):
 
     def mixing_at(self, round_number: int) -> float:
         """Return p_t of round t."""
-        return colstim_mixing(self.dimension, self._horizon_or(round_number), round_number - self.warmup)
+        return colstim_mixing(self._effective_dimension, self._horizon_or(round_number), round_number - self.warmup)
 
     def _practical_radius(self, round_number: int) -> float:
-        return practical_radius(self.dimension, self._horizon_or(round_number))
+        return practical_radius(self._effective_dimension, self._horizon_or(round_number))
 
     def _theory_radius(self, round_number: int) -> float:
-        return colstim_radius(self.dimension, self._horizon_or(round_number), self._kappa)
+        return colstim_radius(self._size, self._horizon_or(round_number), self._kappa)

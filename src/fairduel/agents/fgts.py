@@ -9,13 +9,11 @@ import numpy as np
 from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
-from fairduel.agents.draws import draw
-from fairduel.agents.guarantee import Guarantee
+from fairduel.agents.parts.base import Actions, DuelingAgent, Featured, Guarantee, check_difference
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.links import LOGISTIC, Link, as_link
-from fairduel.core.selection import pick
+from fairduel.core.selection import draw, pick
 from fairduel.duel import Duel, Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
 

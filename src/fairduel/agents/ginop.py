@@ -3,12 +3,14 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.agents.hessian import HessianAgent
+from fairduel.agents.parts.belief import HessianBelief
+from fairduel.agents.parts.contextual import ContextualAgent
+from fairduel.agents.parts.rules import by_curvature
 from fairduel.core.radius import rcdbs_radius
 
 
 @dataclass(kw_only=True, eq=False)
-class GINOP(HessianAgent):
+class GINOP(ContextualAgent):
     """Ask MaxPairUCB's pair, with the uncertainty of the likelihood at the current estimate.
 
     Ben Yahmed 2026, linear case, with every outcome fully trusted::
@@ -20,7 +22,7 @@ class GINOP(HessianAgent):
             ask a against b
 
     The rule is from the text of the publication. **Inferred by us**: that its confidence set is this ellipsoid around
-    the MLE, and the theory radius, which is Lemma cE of RCDB-S at C = 0. While outcomes are pending, their duels count
+    the MLE, and the theory radius, which is Lemma C.1 of RCDB-S at C = 0. While outcomes are pending, their duels count
     in H by σ′(φᵀθ) at the time they were asked.
 
     Args:
@@ -32,16 +34,19 @@ class GINOP(HessianAgent):
     0.25
     """
 
-    title = "GINOP"
+    title = "GINOP (adapted)"
     colour = "#56B4E9"
 
+    _belief_kind = HessianBelief
+    _trust_rule = staticmethod(by_curvature)
+
     def _practical_radius(self, round_number: int) -> float:  # noqa: ARG002
-        return math.sqrt(self.dimension)
+        return math.sqrt(self._effective_dimension)
 
     def _theory_radius(self, round_number: int) -> float:
         return rcdbs_radius(
-            dimension=self.dimension,
-            norm_bound=self.norm_bound,
+            dimension=self._size,
+            norm_bound=self._norm,
             flip_budget=0,
             round_number=round_number,
             ridge=self._ridge,

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fairduel.agents.hessian import HessianAgent
-from fairduel.agents.robust import FlipTolerant
+from fairduel.agents.parts.belief import HessianBelief
+from fairduel.agents.parts.flip_tolerance import Constants, FlipTolerant
+from fairduel.agents.parts.rules import by_curvature
 from fairduel.core.estimators import EstimatorName
 from fairduel.core.radius import rcdb_trust
 
 
 @dataclass(kw_only=True, eq=False)
-class HCW(HessianAgent, FlipTolerant):
+class HCW(FlipTolerant):
     """Weigh like RCDB, but by the Hessian of a one-pass estimate, at constant cost per round.
 
     HCW-GLB-OMD of Kim 2026, a bandit of rewards with a generalized linear link, adapted to duels::
@@ -30,7 +31,8 @@ class HCW(HessianAgent, FlipTolerant):
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
-        radius: β. ``"practical"``: √d/2, or √(d log T)/2 if C = 0. Or a number.
+        radius: β. ``"practical"``: √d/2, or √(d log T)/2 if C = 0. ``"pre-tuned"``: constants found by search, which
+            also change α, λ and the assumed C. Or a number.
         trust: α; ``None`` uses √d/(C√σ′(0)), which is 2√d/C for the logistic link: RCDB's weights where rewards are
             close, because H is then σ′(0) times RCDB's Σ.
         ridge: λ; ``None`` uses 1/B².
@@ -40,15 +42,20 @@ class HCW(HessianAgent, FlipTolerant):
     0.2
     """
 
-    title = "HCW"
-    full_title = "HCW-GLB-OMD"
+    title = "HCW (adapted)"
+    full_title = "HCW-GLB-OMD (adapted)"
     colour = "#882255"
     published_settings: ClassVar[dict[str, Any]] = {}
 
+    pre_tuned = Constants(radius=0.406, clean_radius=1.0, trust=0.838, ridge=0.38, tolerance=1.168)
+
     estimator: EstimatorName = "one-pass"
 
+    _belief_kind = HessianBelief
+    _trust_rule = staticmethod(by_curvature)
+
     def _default_trust(self) -> float:
-        return rcdb_trust(self.dimension, self._flip_budget, float(self._link.slope(0.0)))
+        return rcdb_trust(self._effective_dimension, self._flip_budget, float(self._link.slope(0.0)))
 
     def _practical_radius(self, round_number: int) -> float:
         # No slope exceeds ¼, so once the ridge is outgrown ‖φ‖_H⁻¹ is at least twice RCDB's ‖φ‖_Σ⁻¹: half its radius.
@@ -57,4 +64,4 @@ class HCW(HessianAgent, FlipTolerant):
     _theory_radius = _practical_radius
 
     def _radius_names(self) -> tuple[str, ...]:
-        return ("practical",)
+        return tuple(name for name in super()._radius_names() if name != "theory")

@@ -2,20 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from fairduel.agents.contextual import ContextualAgent
-from fairduel.agents.round import RADIUS, Plan
-from fairduel.core.compiling import inlined
+from fairduel.agents.parts.contextual import ContextualAgent
+from fairduel.agents.parts.rules import most_informative
 from fairduel.core.radius import maxinp_radius, practical_radius
-from fairduel.core.selection import View, informative_pair
-from fairduel.duel import Vector
-
-
-@inlined
-def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """Return the most informative pair of promising actions."""
-    return informative_pair(seen, numbers[RADIUS], plan.self_duels, rng.random())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -49,10 +38,10 @@ class MaxInP(ContextualAgent):
     title = "MaxInP"
     colour = "#009E73"
 
-    _choose = staticmethod(choose)
+    _rule = staticmethod(most_informative)
 
     def _practical_radius(self, round_number: int) -> float:
-        return practical_radius(self.dimension, self._horizon_or(round_number))
+        return practical_radius(self._effective_dimension, self._horizon_or(round_number))
 
     def _theory_radius(self, round_number: int) -> float:
-        return maxinp_radius(self.dimension, self._horizon_or(round_number), self._kappa, self.failure_probability)
+        return maxinp_radius(self._size, self._horizon_or(round_number), self._kappa, self.failure_probability)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.parts.contextual import ContextualAgent
 from fairduel.core.radius import confidence_radius, horizon_noise, practical_radius
 
 
@@ -18,7 +18,7 @@ class MaxPairUCB(ContextualAgent):
             (a, b) ← argmax (x_a + x_b)ᵀθ + β‖x_a − x_b‖_Σ⁻¹
             ask a against b; Σ ← Σ + φ_t φ_tᵀ
 
-    Departures: the theory radius is ours, Lemma MLE's β at C = 0 divided by √κ, because Σ here is not scaled by κ. The
+    Departures: the theory radius is ours, Lemma 5.1's β at C = 0 divided by √κ, because Σ here is not scaled by κ. The
     authors' code has 2√(d log T) and a ridge of 0.001; here one λ serves both Σ and θ.
 
     Args:
@@ -34,17 +34,15 @@ class MaxPairUCB(ContextualAgent):
     colour = "#0072B2"
 
     def _practical_radius(self, round_number: int) -> float:
-        return practical_radius(self.dimension, self._horizon_or(round_number))
+        return practical_radius(self._effective_dimension, self._horizon_or(round_number))
 
     def _theory_radius(self, round_number: int) -> float:
         noise = horizon_noise(
-            dimension=self.dimension,
+            dimension=self._size,
             horizon=self._horizon_or(round_number),
             ridge=self._ridge,
             kappa=self._kappa,
             failure=self.failure_probability,
         )
-        beta = confidence_radius(
-            norm_bound=self.norm_bound, flip_budget=0, ridge=self._ridge, trust=math.inf, noise=noise
-        )
+        beta = confidence_radius(norm_bound=self._norm, flip_budget=0, ridge=self._ridge, trust=math.inf, noise=noise)
         return beta / math.sqrt(self._kappa)

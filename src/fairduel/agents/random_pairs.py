@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fairduel.agents.contextual import ContextualAgent
+from fairduel.agents.parts.contextual import ContextualAgent
 
 
 @dataclass(kw_only=True, eq=False)

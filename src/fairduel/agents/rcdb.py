@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
-from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.robust import RobustAgent
-from fairduel.agents.round import RunPlan
+from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.belief import LinearBelief
+from fairduel.agents.parts.flip_tolerance import Constants, DesignedAgent
+from fairduel.agents.parts.round import RunPlan
+from fairduel.agents.parts.rules import by_uncertainty, symmetric
 from fairduel.core.radius import determinant_noise
 from fairduel.errors import BadInputError
 
 
 @dataclass(kw_only=True, eq=False)
-class RCDB(RobustAgent):
+class RCDB(DesignedAgent):
     """Down-weight duels that little is known about, so that C flipped outcomes move the estimate by at most αC.
 
     Algorithm 1 of the paper, with s = κ as printed or s = 1 (``design``)::
@@ -22,17 +24,14 @@ class RCDB(RobustAgent):
             ask a against b; the outcome o_t may be flipped               line 7
             w_t ← min(1, α/‖φ_t‖_Σ⁻¹)                                     line 8
 
-    Line 6 is ``choose`` in :mod:`fairduel.agents.round`, line 8 ``weigh``, line 3 ``commit_step``; line 4 is the
-    estimator in :mod:`fairduel.core.estimators`.
-
     Departures from the paper: the practical radius and the plain design are ours, chosen on the paper's own problem.
     With C = 0 every weight is 1 and the term αC is dropped. The estimate is unconstrained unless ``constrained``.
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
         radius: β. ``"practical"``: √d, or √(d log T) if C = 0. ``"theory"``: √λ B + αC + √(d log((1 + 2T/λ)/δ)/κ) of
-            Lemma MLE. ``"determinant"``: the same before its determinant is bounded, about half as long; needs the κ
-            design. Or a number.
+            Lemma 5.1. ``"determinant"``: the same before its determinant is bounded, about half as long; needs the κ
+            design. ``"pre-tuned"``: constants found by search, which also change α, λ and the assumed C. Or a number.
         trust: α; ``None`` uses √d/C, or √d/(C√κ) on the κ design.
         design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theorem's radius.
         ridge: λ; ``None`` uses 1/B².
@@ -54,19 +53,26 @@ class RCDB(RobustAgent):
         "the paper", "contextual dueling bandits", "strong", "Õ(d√T + dC)", needs="B, T, C", in_paper=True
     )
 
+    pre_tuned = Constants(radius=0.107, clean_radius=2.0, trust=0.185, ridge=0.648, tolerance=0.975)
+
+    _belief_kind = LinearBelief  # Σ, line 3; θ, line 4
+    _rule = staticmethod(symmetric)  # line 6
+    _trust_rule = staticmethod(by_uncertainty)  # line 8
+
     def __post_init__(self) -> None:
         if self.radius == "determinant" and self.design == "plain":
             raise BadInputError("radius='determinant' requires design='kappa'.")
         super().__post_init__()
 
     def _theory_radius(self, round_number: int) -> float:
+        """β of line 6, by Lemma 5.1."""
         if self.radius != "determinant":
             return self._confidence_radius(
                 self._horizon_noise(self._horizon_or(round_number), self.failure_probability)
             )
         noise = determinant_noise(
-            dimension=self.dimension,
-            log_determinant=self._information.log_determinant,
+            dimension=self._size,
+            log_determinant=self._linear.information.log_determinant,
             ridge=self._ridge,
             kappa=self._kappa,
             failure=self.failure_probability,
@@ -78,4 +84,4 @@ class RCDB(RobustAgent):
         return None if self.radius == "determinant" else super().plan_run(horizon)
 
     def _radius_names(self) -> tuple[str, ...]:
-        return ("practical", "theory", "determinant")
+        return (*super()._radius_names(), "determinant")

@@ -4,31 +4,18 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.robust import RobustAgent
-from fairduel.agents.round import RADIUS, Plan
+from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.belief import LocalSlopeBelief
+from fairduel.agents.parts.flip_tolerance import Constants, DesignedAgent
+from fairduel.agents.parts.round import Now
+from fairduel.agents.parts.rules import by_local_slope, symmetric
 from fairduel.checks import number_or_name
-from fairduel.core.compiling import inlined
-from fairduel.core.information import Information, dot
-from fairduel.core.links import slope
 from fairduel.core.radius import rcdbs_radius, rcdbs_ridge, rcdbs_trust
-from fairduel.core.selection import uncertainty_weight
-from fairduel.duel import Vector
 from fairduel.errors import BadInputError
-
-SLOPE_RADIUS = RADIUS + 1
-
-
-@inlined
-def weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width: float) -> tuple[float, float]:
-    """Return the weight of line 12 and v_t, a lower bound on the slope at this duel (lines 14 and 15)."""
-    largest = abs(dot(difference, theta)) + numbers[SLOPE_RADIUS] * width  # Δ̂_t
-    link = plan.estimator.link
-    return uncertainty_weight(plan.trust, width), max(plan.kappa, slope(link.kind, link.scale, largest))
 
 
 @dataclass(kw_only=True, eq=False)
-class RCDBS(RobustAgent):
+class RCDBS(DesignedAgent):
     """Learn like RCDB, but explore by the sigmoid's local slope instead of its smallest slope κ.
 
     Algorithm 2 of the paper: a second matrix Λ, in which each duel counts by v_t, a lower bound on the slope at that
@@ -46,14 +33,14 @@ class RCDBS(RobustAgent):
 
     With both theory radii, Δ̂_t is so wide at first that v_t = κ, as in RCDB: at d = 5 and C = 0, v_t leaves κ after
     about 8,000 rounds with B = 1 and 86,000 with B = 2. Departures from the paper: the practical values are ours and
-    carry no guarantee; on the plain design Λ lies below Σ; β̃_t follows Lemma cE (with its √λ/2, and t for T) rather
-    than Theorem new. The logistic link is required.
+    carry no guarantee; on the plain design Λ lies below Σ; β̃_t follows Lemma C.1 (with its √λ/2, and t for T) rather
+    than Theorem 6.1. The logistic link is required.
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
-        radius: β̃_t. ``"practical"``: √d/2, or √(d log T)/2 if C = 0. ``"theory"``, Lemma cE:
-            (1 + 4B)[√λ B + √λ/2 + (2d/√λ) log((dλ + 2t)/(dλδ)) + αC]; it also sets the theorem's design, λ and α. Or a
-            number.
+        radius: β̃_t. ``"practical"``: √d/2, or √(d log T)/2 if C = 0. ``"theory"``, Lemma C.1:
+            (1 + 4B)[√λ B + √λ/2 + (2d/√λ) log((dλ + 2t)/(dλδ)) + αC]; it also sets the theorem's design, λ and α.
+            ``"pre-tuned"``: constants found by search, which also change β_t, α, λ and the assumed C. Or a number.
         slope_radius: β_t. ``"practical"``: √d/4. ``"theory"``: √λ B + √(d log(2(1 + 2t/λ)/δ)/κ) + αC. Or a number.
         trust: α; ``None`` uses √d/C, or (√d + √λ B)/C with a theory radius.
         design: ``"plain"``: Σ grows by w·φφᵀ. ``"kappa"``: by w·κ·φφᵀ. ``None``: ``"kappa"`` with a theory radius.
@@ -69,39 +56,38 @@ class RCDBS(RobustAgent):
     guarantee = Guarantee("the paper", "contextual dueling bandits", "strong", "Õ(dB¹·⁵√T + dBC/κ)", needs="B, T, C")
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory", "slope_radius": "theory"}
 
+    pre_tuned = Constants(radius=0.143, clean_radius=1.0, trust=0.395, ridge=7.99, tolerance=1.377, slope_radius=0.0415)
+
     slope_radius: float | str = "practical"
 
-    _weigh = staticmethod(weigh)
-    _has_local_information = True
+    _belief_kind = LocalSlopeBelief  # Σ, line 4; Λ, line 6; θ, line 7
+    _rule = staticmethod(symmetric)  # line 10
+    _trust_rule = staticmethod(by_local_slope)  # lines 12, 14 and 15
 
     def __post_init__(self) -> None:
         if str(self.link) != "logistic":
             raise BadInputError(f"RCDB-S supports only the logistic link, not {self.link}; use RCDB.")
-        self.slope_radius = number_or_name("slope_radius", self.slope_radius, self._radius_names())
+        self.slope_radius = number_or_name("slope_radius", self.slope_radius, ("practical", "theory"))
         super().__post_init__()
 
-    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
-        return self.radius_at(round_number), self.slope_radius_at(round_number)
-
-    @property
-    def current_slope_radius(self) -> float:
-        """β_t of the next duel, scaled."""
-        return self.slope_radius_at(self._asked + 1)
+    def _now_at(self, round_number: int) -> Now:
+        return Now(self.radius_at(round_number), slope_radius=self.slope_radius_at(round_number))
 
     def slope_radius_at(self, round_number: int) -> float:
         """Return β_t of round t, scaled."""
         if not isinstance(self.slope_radius, str):
             return self.radius_scale * self.slope_radius
         if self.slope_radius == "practical":
-            return self.radius_scale * math.sqrt(self.dimension) / 4.0
-        # β_t of Lemma cE is Lemma MLE's β with t for T and δ/2 for δ.
+            share = self._constants.slope_radius if self._constants else 0.25
+            return self.radius_scale * self._practical_scale * share * math.sqrt(self._effective_dimension)
+        # β_t of Lemma C.1 is Lemma 5.1's β with t for T and δ/2 for δ.
         noise = self._horizon_noise(round_number, self.failure_probability / 2.0)
         return self.radius_scale * self._confidence_radius(noise)
 
     def _theory_radius(self, round_number: int) -> float:
         return rcdbs_radius(
-            dimension=self.dimension,
-            norm_bound=self.norm_bound,
+            dimension=self._size,
+            norm_bound=self._norm,
             flip_budget=self._flip_budget,
             round_number=round_number,
             ridge=self._ridge,
@@ -114,14 +100,9 @@ class RCDBS(RobustAgent):
         return super()._practical_radius(round_number) / 2.0
 
     def _default_ridge(self) -> float:
-        return rcdbs_ridge(self.dimension, self.norm_bound) if self._by_theorem else super()._default_ridge()
+        return rcdbs_ridge(self._effective_dimension, self._norm) if self._by_theorem else super()._default_ridge()
 
     def _default_trust(self) -> float:
         if not self._by_theorem:
             return super()._default_trust()
-        return rcdbs_trust(self.dimension, self.norm_bound, self._flip_budget, self._ridge) / self._stretch
-
-    @property
-    def local_information(self) -> Information:
-        """Λ over all duels asked."""
-        return self._local_information
+        return rcdbs_trust(self._effective_dimension, self._norm, self._flip_budget, self._ridge) / self._stretch

@@ -3,27 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fairduel.agents.guarantee import Guarantee
-from fairduel.agents.robust import Design, RobustAgent
-from fairduel.agents.round import RADIUS, Plan
+from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.flip_tolerance import Design, DesignedAgent
+from fairduel.agents.parts.rules import greedy_and_rival
 from fairduel.checks import at_least_zero
-from fairduel.core.compiling import inlined
 from fairduel.core.radius import rcdb_trust
-from fairduel.core.selection import View, pick, toughest_rival
-from fairduel.duel import Vector
-
-
-@inlined
-def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """Return the action with the highest estimated reward, and its toughest rival."""
-    first = pick(seen.rewards, rng.random())
-    return first, toughest_rival(seen, numbers[RADIUS], first, plan.self_duels, rng.random())
 
 
 @dataclass(kw_only=True, eq=False)
-class RCDP(RobustAgent):
+class RCDP(DesignedAgent):
     """Ask the greedy action against its toughest rival, and trust a duel less the less is known about it.
 
     Oh 2026, with V for Σ; late outcomes count towards α as flipped ones do::
@@ -42,11 +30,11 @@ class RCDP(RobustAgent):
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` tolerates ⌈√T⌉ and needs ``horizon``.
-        delay: D = max(√Λ, μ), where Λ is the sum of all delays and μ their mean; a run tells it.
+        delay: D = max(√Λ, μ), where Λ is the sum of all delays and μ their mean; a simulation provides it.
         trust: α; ``None`` uses √d/(C + D).
         design: ``"kappa"``: V grows by κwφφᵀ, as published. ``"plain"``: by wφφᵀ.
         kappa: κ; ``None`` uses the largest slope of the link, which is the ¼ of the author's experiments.
-        radius: c. ``"practical"``: 0.1, as in the author's experiments. ``"theory"``: twice Lemma MLE's β, with C + D
+        radius: c. ``"practical"``: 0.1, as in the author's experiments. ``"theory"``: twice Lemma 5.1's β, with C + D
             for C. Or a number.
         ridge: λ; ``None`` uses 1, as in the author's experiments.
 
@@ -63,7 +51,7 @@ class RCDP(RobustAgent):
     delay: float = 0.0
     design: Design | None = "kappa"
 
-    _choose = staticmethod(choose)
+    _rule = staticmethod(greedy_and_rival)
 
     def __post_init__(self) -> None:
         self.delay = at_least_zero("delay", self.delay)
@@ -75,7 +63,7 @@ class RCDP(RobustAgent):
         return self._flip_budget + self.delay
 
     def _default_trust(self) -> float:
-        return rcdb_trust(self.dimension, self._tolerated, kappa=1.0)
+        return rcdb_trust(self._effective_dimension, self._tolerated, kappa=1.0)
 
     def _default_kappa(self) -> float:
         return float(self._link.slope(0.0))

@@ -1,70 +1,44 @@
-"""Sceptic: growing trust, and the most information for what it costs; needs neither C nor tuning."""
+"""Sceptic: growing trust, and the most information for its regret; pre-tuned, and C may be unknown."""
 
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from fairduel.action_sets import ActionSet
-from fairduel.action_sets.base import Pair
-from fairduel.agents.robust import FlipTolerant
-from fairduel.agents.round import RADIUS, Plan
-from fairduel.checks import at_least_zero, integer, positive
-from fairduel.core.compiling import inlined
+from fairduel.action_sets.listed import Pair
+from fairduel.agents.parts.flip_tolerance import FlipTolerant
+from fairduel.agents.parts.round import Now, count_upsets
+from fairduel.agents.parts.rules import growing, is_doubted, thrifty
+from fairduel.checks import at_least_zero, boolean, ensure, integer, positive
 from fairduel.core.information import squared_width
 from fairduel.core.radius import confidence_radius, determinant_noise, rcdb_trust
-from fairduel.core.selection import TIE, View, thrifty_pair, uncertainty_weight
-from fairduel.duel import Vector
+from fairduel.core.selection import TIE
+from fairduel.errors import BadInputError
 
-GROWN, ALLOWANCE, PATIENCE, TOLERATED, UPSETS = range(RADIUS + 1, RADIUS + 6)
 USUAL_HORIZON = 2000
-"""T of an agent that is told neither T nor C."""
+"""T if neither T nor C is known."""
 _FULL = 8.0  # the growth at which a vote counts fully: G
 _RIDGE = 320.0  # λdB²
-_SUSPICION = 2.0  # Ĉ/√T of an agent that is not told C
+_MAPPED_RIDGE = 50.0  # the same with a feature map
+_SUSPICION = 2.0  # Ĉ/√T if C is unknown
 _TRUST = 16.0  # αĈ/√d
 _RADIUS = 0.8  # β
-_ALLOWANCE = 0.001  # regret that counts as none, as a share of B
-
-
-def earlier_settings(norm_bound: float) -> dict[str, Any]:
-    """Settings with which agents made before there was an allowance go on as they did."""
-    return {"allowance": _ALLOWANCE * norm_bound}
-
-
-@inlined
-def is_doubted(numbers: Vector) -> bool:
-    """Whether the next vote does not count: the last votes were m to m + Ĉ − 1 upsets in a row."""
-    return 0.0 <= numbers[UPSETS] - numbers[PATIENCE] < numbers[TOLERATED]  # type: ignore[no-any-return]
-
-
-@inlined
-def choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> tuple[int, int]:
-    """Return the most informative pair for its regret, or the leader alone once it is clearly ahead."""
-    may_settle = plan.self_duels and not is_doubted(numbers)
-    return thrifty_pair(seen, numbers[RADIUS], numbers[ALLOWANCE], may_settle, rng.random())
-
-
-@inlined
-def weigh(
-    plan: Plan,
-    numbers: Vector,
-    theta: Vector,  # noqa: ARG001
-    difference: Vector,  # noqa: ARG001
-    width: float,
-) -> tuple[float, float]:
-    """The paper's weight, eq. (weight), times the trust that has grown by this round; 0 after a run of upsets."""
-    grown = 0.0 if is_doubted(numbers) else numbers[GROWN]
-    return grown * uncertainty_weight(plan.trust, width), plan.design_slope
+_ALLOWANCE = 0.001  # regret treated as zero, as a share of B
+# the robust form
+_ROBUST_SUSPICION = 1.0  # Ĉ/√T if C is unknown
+_ROBUST_SCALE = 0.9  # Ĉ/√(C√T) if it is known
+_ROBUST_TRUST = 2.0  # αĈ/√d
+_MARGIN = 0.025  # votes that must be needed to reverse a clear lead, over Ĉ log(t/Ĉ)
 
 
 @dataclass(kw_only=True, eq=False)
 class Sceptic(FlipTolerant):
-    """Trust later votes more than early ones, and ask the duel that tells most for what it costs.
+    """Trust later votes more than early ones, and ask the duel with the most information for its regret.
 
-    With Ĉ = C if told, else 2√T; s = σ′(0), the link's largest slope; and G = 8::
+    With Ĉ = C if known, else 2√T; s = σ′(0), the link's largest slope; and G = 8::
 
         for t = 1 … T
             Σ ← λI + Σ_{i<t} w_i s φ_i φ_iᵀ
@@ -76,10 +50,10 @@ class Sceptic(FlipTolerant):
             ask a against b; the outcome o_t may be flipped
             w_t ← 0 if D, else (min(1 + (t − 1)/(Ĉ + 1), G)/G)² · min(1, α/‖φ_t‖_Σ⁻¹)
 
-    As long as fewer than C votes are in, all of them may be lies. So the prior is strong, the first vote counts 1/64,
-    and trust grows over the next 7Ĉ rounds: early lies are outvoted rather than remembered. The pair maximises
-    information over squared regret (information-directed sampling, Russo & Van Roy 2014). With ``self_duels=False`` it
-    is asked for even when the leader is clear.
+    The first C votes may all be lies. So the prior is strong, the first vote counts 1/64, and trust grows over the next
+    7Ĉ rounds: early lies are outvoted rather than remembered. The pair maximises information over squared regret
+    (information-directed sampling, Russo & Van Roy 2014). With ``self_duels=False`` such a pair is asked even when the
+    leader is clear.
 
     There is no regret bound. With ``radius="theory"`` and ``constrained=True``, the leader is played alone only if it
     is truly best, with probability 1 − δ, for up to Ĉ flips at any time.
@@ -90,13 +64,17 @@ class Sceptic(FlipTolerant):
             the determinant bounded by (λ + 4sT/d)ᵈ. Or a number.
         trust: α; ``None`` uses 16√d/Ĉ, or ∞ if Ĉ = 0.
         growth: The power with which trust grows; 0 trusts all votes alike.
-        patience: m, how many votes in a row may contradict the estimate before the next ones do not count, until one
-            agrees with it or Ĉ did not count; 0 counts every vote. 3 protects against attacks that start late: an
-            unbroken run of lies is heard three times. It costs at most one honest vote in eight if the estimate is
-            right, and about 3% more regret elsewhere.
-        allowance: ε, the regret that counts as none. ``None`` uses B/1000 or, if C is told and there are no self-duels,
-            C/(sT) if that is more: lies at rate C/T can reverse the majority of a pair whose rewards are closer.
-        ridge: λ; ``None`` uses 320/(dB²).
+        patience: m. After m contradicting votes in a row, votes are ignored until one agrees with the estimate or Ĉ
+            were ignored; 0 counts every vote. 3 protects against attacks that start late: an unbroken run of lies is
+            heard three times. It ignores at most one honest vote in eight if the estimate is right, and costs about 3%
+            more regret elsewhere.
+        robust: Whether an attacker may see what the agent asks. Each vote then moves the estimate less, α = 2√d/Ĉ,
+            with Ĉ = √T, or 0.9√(C√T) if C is known; and the leader is clear only if reversing its lead over any other
+            takes about n = Ĉ log(t/Ĉ)/40 late votes: (x_L − x_i)ᵀθ ≥ n τ_t ‖x_L − x_i‖²_Σ⁻¹, where τ_t is the largest
+            weight of round t. No attack that we found then makes a wrong action lead for ever. Actions must be listed.
+        allowance: ε, the regret that is treated as zero. ``None`` uses B/1000; with a known C and no self-duels, at
+            least C/(sT), because lies at rate C/T can reverse the majority of a pair whose rewards are closer.
+        ridge: λ; ``None`` uses 320/(dB²), or 50/(dB²) with a map.
 
     >>> from fairduel import Outcome
     >>> agent = Sceptic(dimension=2, norm_bound=2.0, seed=0)
@@ -111,19 +89,21 @@ class Sceptic(FlipTolerant):
     title = "Sceptic"
     colour = "#000000"
     published_settings: ClassVar[dict[str, str]] = {}
-    assumes_if_untold: ClassVar[str] = "C = 2√T"
+    assumes_by_default: ClassVar[str] = "C = 2√T"
 
     growth: float = 2.0
     patience: int = 0
+    robust: bool = False
     allowance: float | None = None
 
-    _counts_upsets = True
-    _choose = staticmethod(choose)
-    _weigh = staticmethod(weigh)
+    _rule = staticmethod(thrifty)
+    _trust_rule = staticmethod(growing)
+    _remember = staticmethod(count_upsets)
 
     def __post_init__(self) -> None:
         self.growth = at_least_zero("growth", self.growth)
         self.patience = integer("patience", self.patience)
+        self.robust = boolean("robust", self.robust)
         self.allowance = None if self.allowance is None else positive("allowance", self.allowance)
         super().__post_init__()
 
@@ -132,15 +112,30 @@ class Sceptic(FlipTolerant):
         grown = 1.0 + (round_number - 1) / (self._flip_budget + 1.0)
         return float((min(grown, _FULL) / _FULL) ** self.growth)
 
-    def _numbers_at(self, round_number: int) -> tuple[float, ...]:
-        return (
+    def margin_at(self, round_number: int) -> float:
+        """How much weight of votes must be needed in round t to reverse a clear leader's lead."""
+        if not self.robust or round_number <= self._flip_budget or self._flip_budget == 0.0:
+            return 0.0
+        votes = _MARGIN * self._flip_budget * math.log(round_number / self._flip_budget)
+        return votes * self.grown_trust(round_number)
+
+    def _is_steady(self, horizon: int) -> bool:
+        return not self.robust and super()._is_steady(horizon)
+
+    def _now_at(self, round_number: int) -> Now:
+        return Now(
             self.radius_at(round_number),
-            self.grown_trust(round_number),
-            self._allowance,
-            self.patience or math.inf,
-            self._flip_budget,
-            self._estimator.upsets,
+            grown=self.grown_trust(round_number),
+            allowance=self._allowance,
+            margin=self.margin_at(round_number),
+            patience=float(self.patience) or math.inf,
+            tolerated=float(self._flip_budget),
         )
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        upsets = float(self._remembered.upsets[0])
+        ensure(upsets.is_integer() and 0 <= upsets <= self._asked, f"it cannot have had {upsets} upsets in a row")
 
     @property
     def _allowance(self) -> float:
@@ -149,30 +144,34 @@ class Sceptic(FlipTolerant):
         rate = 0.0 if self.self_duels else (self.flip_budget or 0) / (self.horizon or USUAL_HORIZON)
         return max(_ALLOWANCE * self.norm_bound, rate / self._design_slope)
 
-    @classmethod
-    def _from_settings(cls, settings: dict[str, Any]) -> Self:
-        return super()._from_settings(earlier_settings(settings["norm_bound"]) | settings)
-
     def _resolved_budget(self) -> float:
+        root = math.sqrt(self.horizon or USUAL_HORIZON)
         if self.flip_budget is None:
-            return _SUSPICION * math.sqrt(self.horizon or USUAL_HORIZON)
-        return super()._resolved_budget()
+            return (_ROBUST_SUSPICION if self.robust else _SUSPICION) * root
+        known = super()._resolved_budget()
+        return _ROBUST_SCALE * math.sqrt(known * root) if self.robust else known
 
     def _default_trust(self) -> float:
-        return _TRUST * rcdb_trust(self.dimension, self._flip_budget, kappa=1.0)
+        return (_ROBUST_TRUST if self.robust else _TRUST) * rcdb_trust(
+            self._effective_dimension, self._flip_budget, kappa=1.0
+        )
 
     @functools.cached_property
     def _design_slope(self) -> float:
         return float(self._link.slope(0.0))
 
     def _default_ridge(self) -> float:
-        return _RIDGE / (self.dimension * self.norm_bound**2)
+        return (_RIDGE if self.map is None else _MAPPED_RIDGE) / (self._effective_dimension * self._norm**2)
+
+    @property
+    def _practical_scale(self) -> float:
+        return 1.0
 
     def _practical_radius(self, round_number: int) -> float:  # noqa: ARG002
         return _RADIUS
 
     def _theory_radius(self, round_number: int) -> float:
-        slope, d = self._design_slope, self.dimension
+        slope, d = self._design_slope, self._size
         largest = self._ridge + 4.0 * slope * self._horizon_or(round_number) / d  # mean eigenvalue of Σ, as ‖φ‖ ≤ 2
         noise = determinant_noise(
             dimension=d,
@@ -182,10 +181,10 @@ class Sceptic(FlipTolerant):
             failure=self.failure_probability,
         )
         beta = confidence_radius(
-            norm_bound=self.norm_bound,
+            norm_bound=self._norm,
             flip_budget=self._flip_budget,
             ridge=self._ridge,
-            trust=self._trust,
+            trust=self._resolved_trust,
             noise=noise,
         )
         return slope / self._kappa * beta
@@ -195,12 +194,15 @@ class Sceptic(FlipTolerant):
 
         The gap is that of the score (x_a + x_b)ᵀθ + ‖x_a − x_b‖_Σ⁻¹/ρ, where ρ is the ratio of the chosen pair.
         """
-        theta, inverse = self._estimator.theta, self._information.inverse
-        may_settle = self.self_duels and not is_doubted(np.array(self._numbers_at(self._asked + 1)))
+        theta, inverse = self._linear.theta, self._linear.information.inverse
+        if self.robust:
+            raise BadInputError("robust=True needs actions that are listed; leave it out for implicit sets.")
+        _, now, memory = self._turn(self._asked).known
+        may_settle = self.self_duels and not is_doubted(now, memory)
         pair = actions.best_pair(theta, inverse, self.current_radius, self._rng, self_duels=may_settle)
         if np.array_equal(pair.first, pair.second):
             return pair  # the leader is clearly ahead
-        at_best = 2.0 * float(actions.best(theta) @ theta) + self._allowance
+        at_best = 2.0 * float(actions.best(theta) @ theta) + now.allowance
         while True:
             width = math.sqrt(squared_width(inverse, pair.first - pair.second))
             cost = at_best - float((pair.first + pair.second) @ theta)

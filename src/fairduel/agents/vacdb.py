@@ -7,8 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.base import Actions, DuelingAgent, Featured, check_difference
-from fairduel.agents.guarantee import Guarantee
+from fairduel.agents.parts.base import Actions, DuelingAgent, Featured, Guarantee, check_difference
 from fairduel.checks import at_least_zero, boolean, ensure, fraction, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.information import Information
@@ -147,14 +146,6 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
     def levels(self) -> int:
         """L, the number of levels."""
         return len(self._levels)
-
-    def estimate_at(self, level: int) -> Vector:
-        """Return θ_l of level l = 1 … L, shape (d,)."""
-        return self._level(level).theta.copy()
-
-    def information_at(self, level: int) -> Information:
-        """Return Σ_l of level l = 1 … L."""
-        return self._level(level).information
 
     def radius_at(self, level: int) -> float:
         """Return β_l of level l = 1 … L in the next round, scaled."""

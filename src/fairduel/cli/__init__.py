@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TextIO
 
 from fairduel.errors import DamageWarning, FairduelError
-from fairduel.text import printable
+from fairduel.words import as_options, printable
 
 _BAD_INPUT, _STOPPED, _TERMINATED = 2, 130, 143
 
@@ -15,7 +15,8 @@ _BAD_INPUT, _STOPPED, _TERMINATED = 2, 130, 143
 def main() -> None:
     """Run the command.
 
-    Wrong input prints one sentence and exits with code 2, Ctrl-C with 130, SIGTERM with 143.
+    Wrong input prints one sentence and exits with code 2, what ``--fail-on`` names with 1, Ctrl-C with 130, and SIGTERM
+    with 143.
     """
     signals: list[int] = []
 
@@ -37,14 +38,9 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        from fairduel.cli.live import NAMES, add_live_commands, new_app  # noqa: PLC0415  # needs the bench extra
-        from fairduel.cli.output import StoppedError  # noqa: PLC0415
+        from fairduel.cli.app import app_for  # noqa: PLC0415  # needs the bench extra
 
-        if sys.argv[1:2] and sys.argv[1] in NAMES:
-            app = new_app()
-            add_live_commands(app)
-        else:
-            from fairduel.cli.app import app  # noqa: PLC0415
+        app = app_for(sys.argv[1:])
     except ModuleNotFoundError as error:
         return _fail(f"the command needs {error.name}: run  pip install 'fairduel[bench]'", _BAD_INPUT)
     try:
@@ -53,10 +49,8 @@ def _run() -> int:
         if ended.code == _STOPPED:  # typer's exit code for Ctrl-C
             raise KeyboardInterrupt from None
         raise
-    except StoppedError as error:
-        return _fail(str(error), _STOPPED)
     except FairduelError as error:
-        return _fail(str(error), _BAD_INPUT)
+        return _fail(str(error), getattr(error, "exit_code", _BAD_INPUT))
     return 0
 
 
@@ -74,5 +68,5 @@ def _show_warning(  # the arguments of warnings.showwarning
 
 
 def _fail(sentence: str, code: int) -> int:
-    sys.stderr.write(f"fairduel: {printable(sentence)}\n")
+    sys.stderr.write(f"fairduel: {printable(as_options(sentence))}\n")
     return code

@@ -1,32 +1,60 @@
-"""All commands, in the order of the help."""
+"""All commands, in the order of the help; each is imported when it is needed."""
 
-from collections.abc import Callable
+import ast
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import fairduel
-from fairduel.cli import results
-from fairduel.cli.audit import audit_command
-from fairduel.cli.citation import BIBTEX
-from fairduel.cli.cost import cost_command
-from fairduel.cli.demo import demo
-from fairduel.cli.explain import explain_command
-from fairduel.cli.export import export_command
-from fairduel.cli.help import Command
-from fairduel.cli.leaderboard import leaderboard
-from fairduel.cli.live import add_live_commands, new_app
-from fairduel.cli.output import Record, reporting
-from fairduel.cli.rank import rank_command
-from fairduel.cli.reproduce import reproduce
-from fairduel.cli.review import review_command
-from fairduel.cli.simulate import simulate
-from fairduel.cli.stress import stress_command
-from fairduel.cli.sweep import sweep
-from fairduel.cli.tune import tune
-from fairduel.cli.verify import verify
+from fairduel.cli.help import Command, CommandGroup
 
-app = new_app()
+_COMMANDS = {
+    "Votes": {
+        "rank": "votes.rank:rank_command",
+        "audit": "votes.audit:audit_command",
+        "explain": "votes.explain:explain_command",
+        "stress": "votes.stress:stress_command",
+        "cost": "votes.cost:cost_command",
+        "review": "votes.review:review_command",
+        "export": "votes.export:export_command",
+        "demo": "votes.demo:demo",
+    },
+    "Live voting": {"serve": "live.serve:serve", "poll": "live.serve:poll", "store": "live.store:app"},
+    "Benchmarks": {
+        "reproduce": "research.reproduce:reproduce",
+        "simulate": "research.reproduce:simulate",
+        "attack": "research.attack:attack",
+        "tune": "research.tune:tune",
+        "verify": "research.verify:verify",
+        "leaderboard": "research.leaderboard:leaderboard",
+        "sweep": "research.results:sweep",
+        "results": "research.results:app",
+    },
+}
+_UNTIL_STOPPED = ("serve", "poll")  # these have nothing to report
+_BIBTEX = f"""\
+@software{{fairduel,
+  title   = {{fairduel}},
+  author  = {{{{The fairduel authors}}}},
+  version = {{{fairduel.__version__}}},
+  year    = {{2026}},
+  url     = {{https://github.com/fairduel/fairduel}},
+}}
+
+@inproceedings{{di2025nearly,
+  title     = {{Nearly Optimal Algorithms for Contextual Dueling Bandits from Adversarial Feedback}},
+  author    = {{Di, Qiwei and He, Jiafan and Gu, Quanquan}},
+  booktitle = {{Proceedings of the 42nd International Conference on Machine Learning}},
+  series    = {{Proceedings of Machine Learning Research}},
+  volume    = {{267}},
+  publisher = {{PMLR}},
+  year      = {{2025}},
+  url       = {{https://arxiv.org/abs/2404.10776}},
+}}
+"""
 
 
 def _version(value: bool) -> None:
@@ -37,12 +65,11 @@ def _version(value: bool) -> None:
 
 def _cite(value: bool) -> None:
     if value:
-        typer.echo(BIBTEX, nl=False)
+        typer.echo(_BIBTEX, nl=False)
         raise typer.Exit
 
 
-@app.callback()
-def fairduel_command(
+def _fairduel(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -58,20 +85,49 @@ def fairduel_command(
     """
 
 
-_VOTES: dict[str, Callable[..., Record]] = {
-    "rank": rank_command,
-    "audit": audit_command,
-    "explain": explain_command,
-    "stress": stress_command,
-    "cost": cost_command,
-    "review": review_command,
-    "export": export_command,
-    "demo": demo,
-}
-_BENCHMARKS: list[Callable[..., Record]] = [reproduce, simulate, tune, verify, leaderboard, sweep]
-for name, command in _VOTES.items():
-    app.command(name, cls=Command, rich_help_panel="Votes")(reporting(command))
-add_live_commands(app)
-for command in _BENCHMARKS:
-    app.command(cls=Command, rich_help_panel="Benchmarks")(reporting(command))
-app.add_typer(results.app, name="results", rich_help_panel="Benchmarks")
+def app_for(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Return ``fairduel`` with the command that the arguments name, or with all, which take seconds to import.
+
+    If the arguments ask for the help of ``fairduel`` itself, all commands are there by name and summary only.
+    """
+    app = typer.Typer(
+        name="fairduel",
+        cls=CommandGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_fairduel)
+    listed = [(panel, name, place) for panel, places in _COMMANDS.items() for name, place in places.items()]
+    chosen = [each for each in listed if each[1] in arguments[:1]]
+    for panel, name, place in chosen or listed:
+        if arguments[:1] in (["--help"], ["-h"]):
+            app.command(name, rich_help_panel=panel, help=_summary(place))(lambda: None)
+        else:
+            _add(app, panel, name, place)
+    return app
+
+
+def _add(app: typer.Typer, panel: str, name: str, place: str) -> None:
+    from fairduel.cli.output import reporting  # noqa: PLC0415  # slow
+
+    module, _, member = place.partition(":")
+    found = getattr(import_module(f"fairduel.cli.{module}"), member)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name, rich_help_panel=panel)
+    else:
+        command = found if name in _UNTIL_STOPPED else reporting(found)
+        app.command(name, cls=Command, rich_help_panel=panel)(command)
+
+
+def _summary(place: str) -> str:
+    """Return the first line of the docstring of a command, or of a group's callback, without importing it."""
+    module, _, member = place.partition(":")
+    path = Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            if node.name == member or f"{member}.callback()" in marks:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    raise ValueError(f"{place} is no command")

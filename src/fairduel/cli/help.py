@@ -35,7 +35,7 @@ class Command(TyperCommand):
         return _without_types(super().get_params(ctx))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -4,11 +4,13 @@ import functools
 import inspect
 import json
 import math
+import os
 import re
 import shlex
 import sys
 import textwrap
 import time
+import webbrowser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -33,8 +35,9 @@ from rich.text import Text
 from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import FairduelError
 from fairduel.files import write_atomically
-from fairduel.report.text_table import TextTable
-from fairduel.text import printable
+from fairduel.report.text_table import TextTable, tabulate
+from fairduel.votes.columns import Columns, Row, shown
+from fairduel.words import printable
 
 if TYPE_CHECKING:
     from fairduel.simulation import Cell
@@ -68,6 +71,8 @@ def reporting(command: Callable[..., Record]) -> Callable[..., None]:
         found = command(**arguments)
         if as_json:
             typer.echo(_json(found))
+        if failed := found.get("failed"):
+            raise FailedError(" ".join(failed))
 
     extra: dict[str, Any] = {"as_json": _Json, "quiet": _Quiet}
     signature = inspect.signature(command)
@@ -138,6 +143,18 @@ def say_report(path: Path | str, *closing: str) -> None:
     console.print(Text.assemble("Report: ", (printable(str(path)), "bold")), soft_wrap=True, highlight=False)
 
 
+def is_looked_at() -> bool:
+    """Whether someone sits at this terminal, and has more than a browser for terminals."""
+    has_windows = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.stdout.isatty() and bool(has_windows)
+
+
+def open_in_browser(page: Path) -> None:
+    """Show a page to someone at a terminal."""
+    if is_looked_at() and not console.quiet:
+        webbrowser.open(page.resolve().as_uri())
+
+
 def _say(to: Console, sentence: str, style: str = "") -> None:
     sentence = printable(sentence)
     text = _folded(sentence, to.width) if to.is_terminal else sentence
@@ -147,6 +164,24 @@ def _say(to: Console, sentence: str, style: str = "") -> None:
 def _folded(text: str, width: int) -> str:
     """Wrap between words only: rich would break long ones, such as paths."""
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def print_columns(
+    columns: Columns[Any],
+    rows: Sequence[Row],
+    caption: str = "",
+    *,
+    among: Sequence[Row] | None = None,
+    file: Path | str = "the report",
+) -> None:
+    """Print rows by their declared columns, as :func:`print_table` does; ``among`` as in :func:`tabulate`."""
+    chosen = sorted(shown(columns, among or rows, "terminal"), key=lambda each: -each.optional)
+    print_table(
+        tabulate(columns, rows, "terminal", caption, among=among),
+        text=[each.heading for each in chosen if each.words],
+        optional=[each.heading for each in chosen if each.optional],
+        file=file,
+    )
 
 
 def print_table(
@@ -217,7 +252,7 @@ def print_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None
             say(f"{name:{longest}}  {value}")
 
 
-def fits(table: TextTable, text: Collection[str]) -> bool:
+def fits_terminal(table: TextTable, text: Collection[str]) -> bool:
     """Whether all columns of a table fit into the terminal."""
     return not console.is_terminal or not _layout(table, console.width, text, table.columns)[1]
 
@@ -237,8 +272,16 @@ def compile_first(cells: Iterable["Cell"]) -> None:
 class StoppedError(FairduelError):
     """Ctrl-C was pressed during long work."""
 
+    exit_code = 130
+
     def __init__(self, state: str) -> None:
         super().__init__(f"stopped: {state}")
+
+
+class FailedError(FairduelError):
+    """The command found what ``--fail-on`` names."""
+
+    exit_code = 1
 
 
 RUNS_SAVED = "finished runs are saved; rerun to resume."

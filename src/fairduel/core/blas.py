@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 import scipy.linalg  # noqa: F401  # loads its BLAS, so that it is found
 from threadpoolctl import ThreadpoolController
 
-# Looked for once, on import. Later, while another thread imports an extension module, the search could wait for ever:
+# Looked for once, on import. Later, while another thread imports an extension module, the search could deadlock:
 # each thread would hold what the other needs, the interpreter's lock or the dynamic loader's.
 _BLAS = ThreadpoolController().select(user_api="blas")
 

@@ -19,7 +19,7 @@ from scipy.special import chdtri
 
 from fairduel.core.compiling import compiled
 from fairduel.core.information import HIGH_DIMENSION, dot
-from fairduel.core.likelihood import Comparisons, Problem, hessian_of, loss, newton, problem_of, solved
+from fairduel.core.likelihood import Comparisons, FitProblem, hessian_of, loss, newton, problem_of, solved
 from fairduel.core.links import Link, probability_and_slope
 from fairduel.duel import Matrix, Vector
 
@@ -71,7 +71,7 @@ class Ordered(NamedTuple):
 
 
 @compiled
-def screen(theta: Vector, whole: Problem, votes: Ordered, windows: NDArray[np.int64]) -> Matrix:
+def screen(theta: Vector, whole: FitProblem, votes: Ordered, windows: NDArray[np.int64]) -> Matrix:
     """Return the approximate gain and the degrees of freedom ν of each window, shape (w, 2).
 
     The approximation is ½ sᵀ(V + λI)⁻¹s, with the window's score s = Σ (o − σ(φᵀθ)) φ at the ``theta`` (d,) that solves
@@ -108,7 +108,7 @@ def screen(theta: Vector, whole: Problem, votes: Ordered, windows: NDArray[np.in
 
 
 @compiled
-def gain(theta: Vector, whole: Problem, votes: Ordered, window: NDArray[np.int64]) -> tuple[float, float]:
+def gain(theta: Vector, whole: FitProblem, votes: Ordered, window: NDArray[np.int64]) -> tuple[float, float]:
     """Return a window's gain, and how much more its votes agree with the rest than expected.
 
     (θ, δ) solves eq. (MLE) with differences (φ, φ) for votes in the window and (φ, 0) for all others. The agreement is
@@ -132,8 +132,8 @@ def gain(theta: Vector, whole: Problem, votes: Ordered, window: NDArray[np.int64
             both[used, :dimension] = differences[i]
             sums[0, used], sums[1, used] = weights[i] - inside[0, i], wins[i] - inside[1, i]
             used += 1
-    joint = Problem(both[:used], sums[0, :used], sums[1, :used], ridge, link, size)
-    fitted = newton(np.concatenate((theta, np.zeros(dimension))), joint).theta
+    joint = FitProblem(both[:used], sums[0, :used], sums[1, :used], ridge, link, size)
+    fitted = newton(np.concatenate((theta, np.zeros(dimension))), joint, np.empty((0, 0))).theta
     agreement = variance = curvature = 0.0
     for i in range(rows):
         margin = dot(differences[i], fitted[:dimension])
@@ -180,7 +180,7 @@ def conclude(told: Comparisons, *, ridge: float, link: Link) -> Conclusion:
         kept = np.delete(kept, slice(begin, end))
 
 
-def _clearest(theta: Vector, whole: Problem, votes: Ordered) -> tuple[NDArray[np.int64], float, float] | None:
+def _clearest(theta: Vector, whole: FitProblem, votes: Ordered) -> tuple[NDArray[np.int64], float, float] | None:
     """Return the window furthest above its bar, with its gain and its bar; ``None`` if there is none.
 
     Lies lower agreement: a window that agrees more with the rest than expected is not set aside.

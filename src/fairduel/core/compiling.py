@@ -10,7 +10,8 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -30,9 +31,16 @@ class _CompileNotice(event.Listener):
     """Logs one line when Numba starts to compile a fairduel function that is not in the cache."""
 
     is_due = _is_main_process()  # workers stay silent
+    tell: Callable[[int], object] | None = None
+    count = 0
 
     def on_start(self, event: Any) -> None:
-        if self.is_due and getattr(event.data["dispatcher"], "is_own", False):
+        if not getattr(event.data["dispatcher"], "is_own", False):
+            return
+        self.count += 1
+        if self.tell is not None:
+            self.tell(self.count)
+        elif self.is_due:
             self.is_due = False
             logging.getLogger("fairduel").warning(
                 "fairduel is compiling its numerical code for this machine; this can take up to a minute; the result "
@@ -50,6 +58,16 @@ event.register("numba:compile", _compile_notice)  # type: ignore[no-untyped-call
 def skip_compile_notice() -> None:
     """Log no notice in this process, because the caller tells the user itself."""
     _compile_notice.is_due = False
+
+
+@contextmanager
+def telling(tell: Callable[[int], object]) -> Iterator[None]:
+    """Call a function with the number of functions compiled so far, at each, instead of logging a notice."""
+    _compile_notice.tell, _compile_notice.count = tell, 0
+    try:
+        yield
+    finally:
+        _compile_notice.tell, _compile_notice.is_due = None, False
 
 
 this: Any = None

@@ -6,8 +6,6 @@ whatever the data. Duels with the same φ matter only through (Σw, Σw·o), so 
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +29,7 @@ _MOST_STEPS = 200
 _BLOCK = 512  # rows at a time, so that they stay in the CPU cache between two products
 
 
-class Problem(NamedTuple):
+class FitProblem(NamedTuple):
     """An instance of eq. (MLE): n rows of outcomes, a ridge and a link."""
 
     differences: Matrix
@@ -48,7 +46,7 @@ class Problem(NamedTuple):
 
 
 @compiled
-def loss(theta: Vector, problem: Problem) -> float:
+def loss(theta: Vector, problem: FitProblem) -> float:
     """λ/2 ‖θ‖² + Σ [Σw · S(φᵀθ) − Σw·o · φᵀθ] over the rows."""
     differences, weights, wins, ridge, link, _ = problem
     margins = differences @ theta
@@ -59,7 +57,7 @@ def loss(theta: Vector, problem: Problem) -> float:
 
 
 @compiled
-def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> float:
+def gradient_at(theta: Vector, problem: FitProblem, gradient: Vector, curvatures: Vector) -> float:
     """Fill the gradient (d,) of :func:`loss`, the left side of eq. (MLE), and return its largest absolute entry.
 
     Also fill the ``curvatures`` Σw·σ′(φᵀθ) (n,) of the rows, which the Hessian needs.
@@ -76,7 +74,7 @@ def gradient_at(theta: Vector, problem: Problem, gradient: Vector, curvatures: V
 
 
 @compiled
-def _add_rows_by_hand(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> None:
+def _add_rows_by_hand(theta: Vector, problem: FitProblem, gradient: Vector, curvatures: Vector) -> None:
     # Temporary arrays would make Numba count references to all arrays, which takes as long as these sums.
     differences, weights, wins, _, link, _ = problem
     for j in range(theta.size):
@@ -93,7 +91,7 @@ def _add_rows_by_hand(theta: Vector, problem: Problem, gradient: Vector, curvatu
 
 
 @compiled
-def _add_rows_by_blas(theta: Vector, problem: Problem, gradient: Vector, curvatures: Vector) -> None:
+def _add_rows_by_blas(theta: Vector, problem: FitProblem, gradient: Vector, curvatures: Vector) -> None:
     differences, weights, wins, _, link, _ = problem
     gradient[:] = 0.0
     for start in range(0, weights.size, _BLOCK):
@@ -174,7 +172,7 @@ def size_of(differences: Matrix, weights: Vector) -> float:
 
 
 @compiled
-def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: Problem) -> Vector:
+def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: FitProblem) -> Vector:
     """Return θ − 2^−k · step (d,) for the first k at which the loss decreases enough."""
     decrement = np.dot(step, gradient)
     current = loss(theta, problem)
@@ -186,14 +184,16 @@ def _shortened(theta: Vector, step: Vector, gradient: Vector, problem: Problem) 
 
 
 @compiled
-def newton(start: Vector, problem: Problem) -> Estimate:
+def newton(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
     """Minimise :func:`loss` by Newton's method, from θ = ``start`` (d,).
 
-    The root is that of the last Hessian computed, at or near θ; it is empty if no step was taken.
+    ``root`` is L of an earlier Hessian LLᵀ, or empty. The root returned is that of the last Hessian computed, at or
+    near θ; it is empty if no step was taken and none was given.
 
     A full step is accepted if it at least halves the smallest gradient so far, as it does near the solution; otherwise
     the step is halved until the loss decreases enough. A Hessian is reused if one more step should suffice: if the
-    gradient will be small enough when it shrinks by the same factor again.
+    gradient will be small enough when it shrinks by the same factor again. In high dimension a Hessian costs as much as
+    d steps, so there it is reused for as long as each step shrinks the gradient by a factor of 4.
     """
     tolerance = TOLERANCE * problem.size
     theta = start.copy()
@@ -201,9 +201,8 @@ def newton(start: Vector, problem: Problem) -> Estimate:
     next_gradient, next_curvatures = np.empty_like(start), np.empty_like(problem.weights)
     largest = gradient_at(theta, problem, gradient, curvatures)
     smallest = largest
-    root = np.empty((0, 0))
     steps = 0
-    needs_root, root_is_here = True, False  # whether a new Hessian is due; whether the last one is for this θ
+    needs_root, root_is_here = root.size == 0, False  # whether a new Hessian is due; whether the last one is for this θ
     while largest > tolerance and steps < _MOST_STEPS:
         if needs_root:
             hessian = hessian_of(problem.differences, curvatures, problem.ridge)
@@ -220,7 +219,8 @@ def newton(start: Vector, problem: Problem) -> Estimate:
         if not is_full:
             candidate = _shortened(theta, solve_by_root(root, gradient), gradient, problem)
             next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
-        needs_root = not (is_full and next_largest * next_largest <= tolerance * largest)
+        suffices = next_largest * next_largest <= tolerance * largest
+        needs_root = not (is_full and (suffices or (theta.size >= HIGH_DIMENSION and 4.0 * next_largest <= largest)))
         root_is_here = False
         theta, largest = candidate, next_largest
         smallest = min(smallest, largest)
@@ -231,17 +231,18 @@ def newton(start: Vector, problem: Problem) -> Estimate:
 
 
 @inlined
-def _solve(start: Vector, problem: Problem) -> Estimate:
-    """Run Newton's method; with fewer rows than features, within the span of the rows, which contains the estimate."""
+def _solve(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
+    """Run Newton's method; with far fewer rows than features, in the span of the rows, which contains the estimate."""
     differences, weights, wins, ridge, link, size = problem
     rows, dimension = differences.shape
-    in_span = dimension >= HIGH_DIMENSION and rows < dimension
+    in_span = dimension >= HIGH_DIMENSION and 4 * rows < dimension
     basis = differences
     if in_span:  # Φᵀ = QR, so φᵀθ = (Rᵀ)(Qᵀθ), and ‖θ‖ = ‖Qᵀθ‖ in the span
         orthonormal, triangle = np.linalg.qr(np.ascontiguousarray(differences.T))
         basis, differences = np.ascontiguousarray(orthonormal), np.ascontiguousarray(triangle.T)
         start, size = start @ basis, size_of(differences, weights)
-    solution = newton(start, Problem(differences, weights, wins, ridge, link, size))
+        root = np.empty((0, 0))
+    solution = newton(start, FitProblem(differences, weights, wins, ridge, link, size), root)
     if not in_span:
         return solution
     longest = math.sqrt(rows)  # no entry of the gradient is larger than its length, which Q keeps
@@ -250,8 +251,10 @@ def _solve(start: Vector, problem: Problem) -> Estimate:
 
 
 @inlined
-def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
+def solve(start: Vector, problem: FitProblem, ball: float, root: Matrix) -> Estimate:
     """Solve eq. (MLE) from θ = ``start`` (d,), within ‖θ‖ ≤ B = ``ball``, which may be ∞.
+
+    ``root`` is L of an earlier Hessian LLᵀ, or empty.
 
     By its optimality conditions the constrained estimate is the unconstrained one at a larger ridge λ + μ, and ‖θ(μ)‖
     decreases with μ, so μ is found by doubling and bisection.
@@ -260,7 +263,7 @@ def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
     ridge = low = own_ridge
     high = math.inf
     while True:
-        trial = _solve(start, Problem(differences, weights, wins, ridge, link, size))
+        trial = _solve(start, FitProblem(differences, weights, wins, ridge, link, size), root)
         norm = math.sqrt(dot(trial.theta, trial.theta))
         if norm > ball:
             low = ridge
@@ -269,7 +272,7 @@ def solve(start: Vector, problem: Problem, ball: float) -> Estimate:
             if high == own_ridge or norm >= ball * (1.0 - 1e-10) or high - low <= 1e-14 * high:
                 return trial
         ridge = 2.0 * low if high == math.inf else 0.5 * (low + high)
-        start = trial.theta
+        start, root = trial.theta, np.empty((0, 0))
 
 
 @compiled
@@ -389,7 +392,7 @@ class Comparisons:
 
     @property
     def votes(self) -> NDArray[np.int64]:
-        """3·row + 2·share of each vote in the order of telling, shape (v,); files of older versions have none."""
+        """3·row + 2·share of each vote in the order of telling, shape (v,)."""
         return self.rows.votes[: self.rows.size[1]]
 
     def add(self, difference: Vector, *, weight: float, share: float) -> None:
@@ -400,11 +403,12 @@ class Comparisons:
     def make_room(self) -> None:
         """Double the capacity if there is no room for another row, or for another vote."""
         room = self.rows.sums.shape[1]
-        if len(self) == room:
+        rows, votes = self.rows.size.tolist()
+        if rows == room:
             larger = Comparisons(self.rows.differences.shape[1], 2 * room)
             larger._fill(self.differences, self.weights, self.wins)
             self.rows = larger.rows._replace(size=self.rows.size, votes=self.rows.votes)
-        if len(self.votes) == len(self.rows.votes):
+        if votes == len(self.rows.votes):
             self.rows = self.rows._replace(votes=np.concatenate([self.votes, np.empty_like(self.votes)]))
 
     def _fill(self, differences: Matrix, weights: Vector, wins: Vector) -> None:
@@ -412,10 +416,6 @@ class Comparisons:
         self.differences[:], self.weights[:], self.wins[:] = differences, weights, wins
         for row in range(len(self)):
             self.rows.slots[slot_of(self.rows.slots, self.rows.differences, row)] = row
-
-    def problem(self, ridge: float, link: Link) -> Problem:
-        """Eq. (MLE) for all outcomes."""
-        return problem_of(self.differences, self.weights, self.wins, ridge, link)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that :meth:`from_state` needs."""
@@ -439,7 +439,7 @@ class Comparisons:
         ensure((leading >= 0).all(), "a difference is told from the wrong side")
         told = cls(dimension, room=max(64, count))
         told._fill(differences, weights, wins)
-        votes = state.get("votes", np.empty(0, np.int64))
+        votes = state["votes"]
         ensure(votes.dtype == np.int64 and votes.ndim == 1, "the votes told are not a list of codes")
         ensure(((votes >= 0) & (votes < 3 * count)).all(), "a vote told belongs to no difference")
         told.rows = told.rows._replace(votes=np.concatenate([votes, np.empty(64, np.int64)]))
@@ -448,43 +448,35 @@ class Comparisons:
         return told
 
 
-def problem_of(differences: Matrix, weights: Vector, wins: Vector, ridge: float, link: Link) -> Problem:
+def problem_of(differences: Matrix, weights: Vector, wins: Vector, ridge: float, link: Link) -> FitProblem:
     """Eq. (MLE) for rows of differences (n, d), Σw (n,) and Σw·o (n,)."""
-    return Problem(differences, weights, wins, ridge, link.numbers, size_of(differences, weights))
+    return FitProblem(differences, weights, wins, ridge, link.numbers, size_of(differences, weights))
 
 
-def maximum_likelihood(
-    told: Comparisons, *, ridge: float, link: Link, start: Vector, ball: float = math.inf
-) -> Estimate:
-    """Solve eq. (MLE) for all outcomes, from the warm start ``start`` (d,), subject to ‖θ‖ ≤ ``ball``.
-
-    >>> told = Comparisons(dimension=1)
-    >>> told.add(np.array([1.0]), weight=1.0, share=1.0)
-    >>> estimate = maximum_likelihood(told, ridge=0.25, link=Link("logistic"), start=np.zeros(1))
-    >>> estimate.theta.round(4)
-    array([1.0426])
-    """
-    return solved(start, told.problem(ridge, link), ball)
-
-
-def solved(start: Vector, problem: Problem, ball: float = math.inf) -> Estimate:
+def solved(start: Vector, problem: FitProblem, ball: float = math.inf) -> Estimate:
     """Solve the problem, or raise :class:`ConvergenceError`."""
     with converging(problem.ridge):
-        estimate = solve(start, problem, ball)
+        estimate = solve(start, problem, ball, np.empty((0, 0)))
     check_converged(estimate.gradient / estimate.tolerance, problem.ridge)
     return estimate
 
 
-@contextmanager
-def converging(ridge: float) -> Iterator[None]:
+class converging:  # noqa: N801  # used as a statement; a generator would take longer than a fit
     """Turn a singular Hessian into :class:`ConvergenceError`."""
-    try:
-        yield
-    except np.linalg.LinAlgError:
-        raise ConvergenceError(
-            "the estimate did not converge (singular Hessian): the features or weights are too extreme for "
-            f"a ridge of {ridge:g}; scale them, or raise the ridge where it is a setting."
-        ) from None
+
+    def __init__(self, ridge: float) -> None:
+        self._ridge = ridge
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        """Raise the error."""
+        if isinstance(error, np.linalg.LinAlgError):
+            raise ConvergenceError(
+                "the estimate did not converge (singular Hessian): the features or weights are too extreme for "
+                f"a ridge of {self._ridge:g}; scale them, or raise the ridge where it is a setting."
+            ) from None
 
 
 def check_converged(excess: float, ridge: float) -> None:

@@ -1,7 +1,8 @@
-"""Link functions, which map a difference of rewards to the probability of winning (eq. preference).
+"""Link functions map a difference of rewards to the probability of winning (eq. preference); tie models add ties to it.
 
 Each link is σ(x) = base(scale · x) with σ(x) + σ(−x) = 1. The compiled scalar functions are used everywhere;
-:class:`Link` is the public interface.
+:class:`Link` is the public interface. Both tie models turn p = P(first beats second) without ties into the
+probabilities of three outcomes. They treat first and second symmetrically, and P(tie) is largest at p = ½.
 """
 
 import math
@@ -174,3 +175,55 @@ def _parse(text: str) -> Link:
     except ValueError:
         raise BadInputError(f"the scale in the link {text!r} is not a number.") from None
     return Link(match[1], scale)  # type: ignore[arg-type]  # checked above
+
+
+_NAMES = ("none", "davidson", "rao-kupper")
+_NONE, _DAVIDSON, _RAO_KUPPER = range(3)
+
+
+class TieModel(NamedTuple):
+    """A tie model, for compiled functions."""
+
+    kind: int = _NONE
+    size: float = 0.0
+    """ν of Davidson, η of Rao and Kupper."""
+
+
+NO_TIES = TieModel()
+
+
+@compiled
+def win_and_tie(model: TieModel, p: float) -> tuple[float, float]:
+    """Return P(first wins) and P(tie), where the first would win with probability p without ties.
+
+    Davidson (1970): p/(1 + νs) and νs/(1 + νs) with s = √(p(1 − p)); given that there is a winner, p is unchanged.
+    Rao and Kupper (1967): to win, an action must be η times as strong, p/(p + η(1 − p)); the rest are ties.
+    """
+    if model.kind == _DAVIDSON:
+        tied = model.size * math.sqrt(p * (1.0 - p))
+        return p / (1.0 + tied), tied / (1.0 + tied)
+    if model.kind == _RAO_KUPPER:
+        first, second = p / (p + model.size * (1.0 - p)), (1.0 - p) / (1.0 - p + model.size * p)
+        return first, 1.0 - first - second
+    return p, 0.0
+
+
+def tie_model(text: str) -> TieModel:
+    """Parse the name and size of a model: ``"none"``, ``"davidson(0.5)"`` for ν = ½, ``"rao-kupper(1.5)"`` for η = 1.5.
+
+    >>> win_and_tie(tie_model("davidson(2)"), 0.5)
+    (0.25, 0.5)
+    """
+    match = re.fullmatch(r"([a-z-]+)(?:\((\S+)\))?", str(text).strip())
+    if match is None or match[1] not in _NAMES:
+        raise unknown_name("tie model", str(text), _NAMES)
+    kind = _NAMES.index(match[1])
+    if kind == _NONE:
+        return NO_TIES
+    try:
+        size = positive("size", float(match[2] or ""))
+    except (ValueError, BadInputError):
+        raise BadInputError(f"tie model {text!r} needs a positive number, as in {match[1]}(1.5).") from None
+    if kind == _RAO_KUPPER and size < 1.0:
+        raise BadInputError(f"η of rao-kupper must be at least 1, not {size:g}.")
+    return TieModel(kind, size)

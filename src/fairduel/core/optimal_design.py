@@ -34,7 +34,7 @@ def near_optimal_design(actions: Matrix, *, tolerance: float = 0.05) -> Design:
 
     By Kiefer and Wolfowitz the smallest possible maximum is the rank, and the design that attains it also maximises
     det Γ. It is found by Frank–Wolfe steps: weight moves towards the action with the largest norm (Fedorov), or away
-    from the action of the support with the smallest (Atwood), whichever is further from the rank; the latter steps keep
+    from the action of the support with the smallest (Atwood): the one further from the rank; the latter steps keep
     the support small.
 
     Actions that span fewer than d dimensions are handled within their span.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fairduel.core.compiling import compiled, inlined
 from fairduel.core.information import SMALL_SET, products
+from fairduel.core.links import LinkNumbers, probability
 from fairduel.duel import Matrix, Vector
 
 TIE = 1e-9
@@ -328,22 +329,54 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
 
 
 @compiled
-def _rival_scores(view: View, radius: float, first: int) -> Vector:
-    """(x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹ for all i, shape (K,); ``first`` itself scores 0."""
+def _rival_scores(view: View, radius: float, first: int, margin: float = 0.0) -> Vector:
+    """(x_i − x_first)ᵀθ + max(c, ``margin`` u_i)u_i with u_i = ‖x_i − x_first‖_Σ⁻¹, shape (K,); ``first`` scores 0."""
     rewards, gram, points = view
     scores = np.empty(rewards.size)
     if not gram.size:
-        scores[:] = rewards - rewards[first] + radius * widths_from(points, points[first])
+        widths = widths_from(points, points[first])
+        scores[:] = rewards - rewards[first] + np.maximum(radius, margin * widths) * widths
         return scores
     for i in range(rewards.size):
-        scores[i] = (rewards[i] - rewards[first]) + radius * _width(gram, i, first)
+        width = _width(gram, i, first)
+        scores[i] = (rewards[i] - rewards[first]) + max(radius, margin * width) * width
     return scores
+
+
+@compiled
+def leader_and_settling(view: View, radius: float, margin: float = 0.0) -> tuple[int, float]:
+    """Return the leader L and how near it is to being clearly ahead, from 1 on: the least lead over that needed.
+
+    (x_L − x_i)ᵀθ must be β‖x_L − x_i‖_Σ⁻¹ and ``margin`` ‖x_L − x_i‖²_Σ⁻¹ for all i. :func:`thrifty_pair` then chooses
+    L twice, and without a margin so does :func:`symmetric_pair`. ∞ without a rival.
+    """
+    rewards, gram, points = view
+    leader = int(np.argmax(rewards))
+    least = np.inf
+    for i in range(rewards.size):
+        if i == leader:
+            continue
+        width = _width(gram, i, leader) if gram.size else np.linalg.norm(points[i] - points[leader])
+        needed = max(radius, margin * width) * width
+        if width > 0.0:
+            least = min(least, (rewards[leader] - rewards[i]) / needed if needed > 0.0 else np.inf)
+    return leader, least
 
 
 @inlined
 def toughest_rival(view: View, radius: float, first: int, self_duels: bool, tie: float) -> int:
     """argmax over i of (x_i − x_first)ᵀθ + c‖x_i − x_first‖_Σ⁻¹; ``first`` itself scores 0."""
     scores = _rival_scores(view, radius, first)
+    if not self_duels:
+        scores[first] = -np.inf
+    return pick(scores, tie)
+
+
+@inlined
+def sampled_rival(view: View, radius: float, first: int, draws: Vector, self_duels: bool, tie: float) -> int:
+    """argmax over i of (x_i − x_first)ᵀθ + c·ε_i‖x_i − x_first‖_Σ⁻¹ for ``draws`` ε (K,): Thompson sampling."""
+    leads = view.rewards - view.rewards[first]
+    scores = leads + draws * (_rival_scores(view, radius, first) - leads)
     if not self_duels:
         scores[first] = -np.inf
     return pick(scores, tie)
@@ -427,16 +460,19 @@ def uncertainty_weight(trust: float, width: float) -> float:
 
 
 @inlined
-def thrifty_pair(view: View, radius: float, allowance: float, self_duels: bool, tie: float) -> tuple[int, int]:
+def thrifty_pair(
+    view: View, radius: float, allowance: float, self_duels: bool, tie: float, margin: float = 0.0
+) -> tuple[int, int]:
     """Choose the pair with the most information per squared regret, unless the leader L is clearly ahead.
 
     L duels itself if (x_L − x_i)ᵀθ ≥ β‖x_L − x_i‖_Σ⁻¹ for all i. (By the triangle inequality that is when
-    :func:`symmetric_pair` would choose L twice.) Otherwise the pair is
+    :func:`symmetric_pair` would choose L twice.) With a ``margin`` the lead must also be ``margin``
+    ‖x_L − x_i‖²_Σ⁻¹: one vote of weight 1 on L and i moves it by the squared width. Otherwise the pair is
     argmax ‖x_a − x_b‖_Σ⁻¹ / ((2x_L − x_a − x_b)ᵀθ + ``allowance``).
     """
     rewards, gram, points = view
     leader = int(np.argmax(rewards))
-    if self_duels and np.max(_rival_scores(view, radius, leader)) <= TIE:
+    if self_duels and np.max(_rival_scores(view, radius, leader, margin)) <= TIE:
         return leader, leader
     costs = rewards[leader] - rewards + 0.5 * allowance
     if gram.size:
@@ -475,3 +511,45 @@ def _thriftiest_among_many(points: Matrix, costs: Vector, tie: float) -> tuple[i
             return first, second
         ratio = better
     return random_pair(costs.size, tie)  # all actions are equal
+
+
+def draw(probabilities: Vector, uniform: float) -> int:
+    """Return the index that a uniform number in [0, 1) picks by these ``probabilities`` (K,), up to a factor."""
+    steps = np.cumsum(probabilities)
+    return int(np.searchsorted(steps, uniform * steps[-1], side="right"))
+
+
+def draw_level(rng: np.random.Generator, levels: int) -> int:
+    """Draw level l = 1 … ``levels`` with probability 2^−l; the remainder goes to level 1."""
+    level = 1 - math.frexp(rng.random())[1]
+    return level if level <= levels else 1
+
+
+@inlined
+def _width_seen(view: View, first: int, second: int) -> float:
+    """‖x_first − x_second‖_Σ⁻¹ of two actions."""
+    if view.gram.size:
+        return _width(view.gram, first, second)
+    squared = 0.0
+    for j in range(view.points.shape[1]):
+        gap = view.points[first, j] - view.points[second, j]
+        squared += gap * gap
+    return math.sqrt(squared)
+
+
+@inlined
+def maxmin_pair(view: View, radius: float, link: LinkNumbers, self_duels: bool, tie: float) -> tuple[int, int]:
+    """argmax_a min_b of σ(r_a − r_b) − β‖x_a − x_b‖_Σ⁻¹, and that b; b = a counts as ½, if it is allowed."""
+    count = view.rewards.size
+    lowest, rivals = np.empty(count), np.empty(count, np.int64)
+    for a in range(count):
+        lowest[a], rivals[a] = (0.5, a) if self_duels else (np.inf, a)
+        for b in range(count):
+            if a == b:
+                continue
+            chance = probability(link.kind, link.scale, view.rewards[a] - view.rewards[b])
+            bound = chance - radius * _width_seen(view, a, b)
+            if bound < lowest[a] - TIE:
+                lowest[a], rivals[a] = bound, b
+    first = pick(lowest, tie)
+    return first, rivals[first]

@@ -1,33 +1,36 @@
-"""Experiments: each declares the runs and the views of one figure."""
+"""Experiments: each declares the runs, the conclusion and the views of one figure."""
 
-from fairduel.experiments.estimators import estimators
-from fairduel.experiments.experiment import Curves, Declaration, Entry, Experiment, Lines, Shares, title_of
-from fairduel.experiments.figure1 import figure1
-from fairduel.experiments.figure2 import figure2
-from fairduel.experiments.ginop import ginop
-from fairduel.experiments.growth import dimension, horizon
-from fairduel.experiments.radius import radius
-from fairduel.experiments.rcdp import post_serving, rcdp
-from fairduel.experiments.recommendation import recommendation
-from fairduel.experiments.sceptic import sceptic
-from fairduel.experiments.sigmoid import sigmoid
-from fairduel.experiments.unknown_budget import unknown_budget
+from fairduel.experiments.ablations import (
+    estimates,
+    growth_in_dimension,
+    growth_in_horizon,
+    norms,
+    price_of_tolerance,
+    radii,
+    recommendations,
+    unknown_budget,
+)
+from fairduel.experiments.experiment import Declaration
+from fairduel.experiments.nonlinear import nonlinear_rewards
+from fairduel.experiments.other_papers import ginop_world, late_features, late_outcomes
+from fairduel.experiments.paper import figure1, figure2
+from fairduel.experiments.sceptic_parts import parts_of_sceptic
 
 EXPERIMENTS: dict[str, Declaration] = {
     "figure1": figure1,
     "figure2": figure2,
-    "radius": radius,
-    "sigmoid": sigmoid,
+    "radius": radii,
+    "sigmoid": norms,
     "unknown-budget": unknown_budget,
-    "dimension": dimension,
-    "horizon": horizon,
-    "estimators": estimators,
-    "recommendation": recommendation,
-    "sceptic": sceptic,
-    "ginop": ginop,
-    "rcdp": rcdp,
-    "post-serving": post_serving,
+    "tolerance": price_of_tolerance,
+    "dimension": growth_in_dimension,
+    "horizon": growth_in_horizon,
+    "estimators": estimates,
+    "recommendation": recommendations,
+    "sceptic": parts_of_sceptic,
+    "nonlinear": nonlinear_rewards,
+    "ginop": ginop_world,
+    "rcdp": late_outcomes,
+    "post-serving": late_features,
 }
 """Every built-in experiment, by name."""
-
-__all__ = ["EXPERIMENTS", "Curves", "Declaration", "Entry", "Experiment", "Lines", "Shares", "title_of"]

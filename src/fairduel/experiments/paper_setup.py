@@ -12,7 +12,7 @@ DIMENSION = 5
 ACTIONS = 2**DIMENSION
 BUDGET = math.ceil(math.sqrt(HORIZON))
 BASELINES = ("maxpairucb", "maxinp", "colstim")
-UNTOLD: Mapping[str, Any] = {"known_budget": False}
+BUDGET_UNKNOWN: Mapping[str, Any] = {"known_budget": False}
 """Settings of an agent that is not told C."""
 WARMUP = DIMENSION * ACTIONS
 """τ = d·K, the number of random duels with which Bengs et al. (2022) start CoLSTIM and MaxInP."""

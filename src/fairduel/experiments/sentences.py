@@ -1,9 +1,11 @@
 """Pieces of the sentences in which results are stated."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from fairduel.experiments.inference import Mean
+from fairduel.agents import loaded_class
+from fairduel.stats import Mean
 
 MOST_NAMES = 4
 """A sentence lists at most this many names; the rest are counted."""
@@ -39,6 +41,25 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def count_runs(count: int) -> str:
-    """How many runs."""
-    return "1 run" if count == 1 else f"{count} runs"
+def title_of(agent: str) -> str:
+    """Return an agent's display name; if its class has none or is not loaded, the name on the command line.
+
+    >>> title_of("fgts"), title_of("mine:Agent")
+    ('FGTS.CDB', 'mine:Agent')
+    """
+    kind = loaded_class(agent)
+    return agent if kind is None else kind.title
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Return settings in words.
+
+    >>> settings_text({"radius": 8.0, "warmup": 160})
+    'radius 8, warmup 160'
+    >>> settings_text({"robust": True})
+    'robust'
+    """
+    texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in settings.items()}
+    return ", ".join(
+        name.replace("_", " ") + ("" if settings[name] is True else f" {text}") for name, text in texts.items()
+    )

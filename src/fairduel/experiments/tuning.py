@@ -3,15 +3,15 @@
 import functools
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from fairduel.agents import AGENTS, loaded_class
 from fairduel.core.radius import rcdbs_ridge
 from fairduel.errors import BadInputError
-from fairduel.experiments.inference import mean
 from fairduel.experiments.paper_setup import (
     BASELINES,
     BUDGET,
@@ -19,11 +19,14 @@ from fairduel.experiments.paper_setup import (
     FIGURE1_PANELS,
     GREEDY,
     NO_ATTACK,
+    PAPER_ATTACKS,
     WARMUP,
     Attack,
     paper_cell,
 )
+from fairduel.experiments.sentences import listed, settings_text, title_of
 from fairduel.simulation import Cell, Storage, run_cells
+from fairduel.stats import mean
 
 FIRST_TUNING_SEED = 1_000_000
 """Tuning seeds start here; report seeds stay below."""
@@ -31,6 +34,16 @@ TUNING_RUNS = 50
 RADII = (0.125, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 THEORY_SCALES = tuple(float(f"{10 ** (step / 4):.2g}") for step in range(-18, -1))
 """From 3.2e-05 to 0.32, four per decade."""
+PRE_TUNED: Mapping[str, Any] = {"radius": "pre-tuned"}
+"""Settings of an agent that plays with the constants that a search found for it."""
+
+
+Found = TypeVar("Found", "Chosen", "Tuned")
+
+
+def is_searched(agent: str) -> bool:
+    """Whether an agent has constants that a search found, besides those it has by default."""
+    return getattr(AGENTS[agent], "pre_tuned", None) is not None
 
 
 def tuning_seeds(runs: int = TUNING_RUNS) -> range:
@@ -54,11 +67,24 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What a tuning chose."""
+
+    problem: Cell
+    """The cell, without the tuned settings."""
+    seeds: tuple[int, int]
+    """First and last tuning seed."""
+    winner: Trial
+    at_edge: bool
+    """Whether a wider grid might do better, because the best value of some number is the smallest or largest."""
+
+
+@dataclass(frozen=True)
 class Tuned:
     """A finished tuning: the problem, the seeds and every trial."""
 
-    problem: dict[str, Any]
-    """The fields of the cell, without the tuned settings."""
+    problem: Cell
+    """The cell, without the tuned settings."""
     seeds: tuple[int, int]
     """First and last tuning seed."""
     trials: list[Trial]
@@ -70,13 +96,37 @@ class Tuned:
 
     @property
     def at_edge(self) -> bool:
-        """Whether a wider grid might do better, because the best value of some number is the smallest or largest."""
+        """Whether the best value of some number is the smallest or largest of the grid."""
         for name, best in self.winner.settings.items():
             values = {trial.settings.get(name) for trial in self.trials}
             numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
             if len(values) > 1 and len(numbers) == len(values) and best in (min(numbers), max(numbers)):
                 return True
         return False
+
+    @property
+    def conclusion(self) -> str:
+        """Which settings are best, in words."""
+        best, problem = self.winner, self.problem
+        attack = "no attack" if problem.attack == "none" else f"{problem.attack} attack"
+        late = f", {problem.delay} delay" if problem.is_delayed else ""
+        regret = f"{best.mean:,.0f} ± {best.standard_error:,.0f}"
+        text = (
+            f"{title_of(problem.agent)}, {attack}{late}, C = {problem.budget}, T = {problem.horizon:,}: "
+            f"{settings_text(best.settings)} has the lowest mean regret, {regret}, of "
+            f"{len(self.trials)} settings on {self.seeds[1] - self.seeds[0] + 1} tuning seeds."
+        )
+        close = [
+            settings_text(trial.settings)
+            for trial in self.trials
+            if trial is not best
+            and trial.mean - best.mean <= 2.0 * math.hypot(trial.standard_error, best.standard_error)
+        ]
+        if close:
+            text += f" Within two standard errors of it: {listed(close)}."
+        if self.at_edge:
+            text += " It is at the edge of the grid: a wider grid may find a better one."
+        return text
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, including the winner."""
@@ -133,7 +183,7 @@ def collect(cell: Cell, settings: Sequence[Mapping[str, Any]], store: Storage, s
     for extra, variant in zip(settings, variants(cell, settings), strict=True):
         regret = mean(store.records(variant, seeds)["regret"].to_numpy())
         trials.append(Trial(dict(extra), regret.value, regret.error))
-    return Tuned(_problem(cell), (min(seeds), max(seeds)), trials)
+    return Tuned(cell, (min(seeds), max(seeds)), trials)
 
 
 def paper_problems() -> list[Problem]:
@@ -174,12 +224,42 @@ def sigmoid_cell(agent: str, attack: Attack, norm: float, settings: Mapping[str,
     return paper_cell(agent, attack, settings, world_settings=world, budget=budget)
 
 
-def published(cell: Cell) -> Tuned:
-    """Return the tuning of this problem that ships with fairduel, made by ``fairduel tune all``."""
-    found = _published().get(json.dumps(_problem(cell), sort_keys=True))
-    if found is None:
-        raise BadInputError(f"no stored tuning of {cell.agent} under {cell.attack}; run fairduel tune all.")
-    return found
+def best_for_all(tunings: Sequence[Tuned]) -> dict[str, Any]:
+    """Return the setting with the lowest worst mean over tunings with the same grid."""
+    by_setting = zip(*(tuning.trials for tuning in tunings), strict=True)
+    best: tuple[Trial, ...] = min(by_setting, key=lambda trials: max(trial.mean for trial in trials))
+    return best[0].settings
+
+
+def to_ship(tunings: Sequence[Tuned]) -> str:
+    """Return what ``chosen.json`` has to contain, given the tunings of :func:`paper_problems`.
+
+    Its first list has the winner of each tuning, its second the best single setting of each baseline for the paper's
+    four attacks. One entry per line.
+    """
+    chosen = [asdict(Chosen(each.problem, each.seeds, each.winner, each.at_edge)) for each in tunings]
+    single = [
+        {
+            "agent": agent,
+            "warmup": warmup,
+            "settings": best_for_all([_of(tunings, tuning_problem(agent, attack, warmup)) for attack in PAPER_ATTACKS]),
+        }
+        for agent, warmup in itertools.product(BASELINES, (0, WARMUP))
+    ]
+    lists = (",\n  ".join(map(json.dumps, entries)) for entries in (chosen, single))
+    return "[\n [\n  {}\n ],\n [\n  {}\n ]\n]\n".format(*lists)
+
+
+def _of(tunings: Iterable[Found], problem: Cell) -> Found:
+    for tuning in tunings:
+        if tuning.problem == problem:
+            return tuning
+    raise BadInputError(f"no stored tuning of {problem.agent} under {problem.attack}; run fairduel tune all.")
+
+
+def published(problem: Cell) -> Chosen:
+    """Return what ships with fairduel as the tuning of this problem, made by ``fairduel tune all``."""
+    return _of(_shipped()[0], problem)
 
 
 def tuned_cell(problem: Cell) -> Cell:
@@ -188,18 +268,19 @@ def tuned_cell(problem: Cell) -> Cell:
     return cell
 
 
-def from_json(values: Mapping[str, Any]) -> Tuned:
-    """Return the tuning that :meth:`Tuned.as_json` describes."""
-    trials = [Trial(t["settings"], t["mean"], t["standard_error"]) for t in values["trials"]]
-    return Tuned(values["problem"], (values["seeds"][0], values["seeds"][1]), trials)
+def best_single_setting(agent: str, warmup: int) -> dict[str, Any]:
+    """Return the setting of a baseline with the lowest worst mean over the paper's four attacks on the tuning seeds."""
+    return dict(_shipped()[1][agent, warmup])
 
 
 @functools.cache
-def _published() -> dict[str, Tuned]:
-    text = files("fairduel.experiments").joinpath("tuned.json").read_text(encoding="utf-8")
-    tunings = [from_json(values) for values in json.loads(text)]
-    return {json.dumps(tuned.problem, sort_keys=True): tuned for tuned in tunings}
-
-
-def _problem(cell: Cell) -> dict[str, Any]:
-    return json.loads(json.dumps(cell.as_dict()))  # type: ignore[no-any-return]
+def _shipped() -> tuple[list[Chosen], dict[tuple[str, int], dict[str, Any]]]:
+    text = files("fairduel.experiments").joinpath("chosen.json").read_text(encoding="utf-8")
+    chosen, single = json.loads(text)
+    return (
+        [
+            Chosen(Cell(**each["problem"]), tuple(each["seeds"]), Trial(**each["winner"]), each["at_edge"])
+            for each in chosen
+        ],
+        {(each["agent"], each["warmup"]): each["settings"] for each in single},
+    )

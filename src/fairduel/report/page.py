@@ -1,21 +1,77 @@
-"""One self-contained HTML page per report, with its figures and tables as separate files beside it."""
+"""One self-contained HTML page per report, with its figures and tables as separate files beside it.
+
+A page says where it comes from: command, date, versions and git commit.
+"""
 
 import base64
 import functools
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from fairduel.files import write_atomically
 from fairduel.report.figures import image
-from fairduel.report.provenance import provenance, runs_text
 from fairduel.report.text_table import TextTable
-from fairduel.text import printable_lines
+from fairduel.simulation import versions
+from fairduel.words import printable_lines
 
+_ROOT = Path(__file__).parents[3]
+_WIDE = 8.8  # inches; narrower figures have their explanations beside them
+_MOST_SHOWN = 4  # conclusions; readers have to open the others
+
+
+def provenance(command: str, seeds: Sequence[int] = ()) -> dict[str, str]:
+    """Return how a report was made, as text by name."""
+    packages = dict(versions())
+    found = {
+        "Command": command,
+        "Date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "fairduel": packages.pop("fairduel"),
+    }
+    if commit := _commit(_ROOT):
+        found["Git commit"] = commit
+    if seeds:
+        found["Runs"] = runs_text(seeds)
+    found["Software"] = ", ".join(f"{name} {version}" for name, version in packages.items())
+    return found
+
+
+def runs_text(seeds: Sequence[int]) -> str:
+    """Return the number of runs and their seeds.
+
+    >>> runs_text(range(10)), runs_text([3])
+    ('10 runs (seeds 0–9)', '1 run (seed 3)')
+    """
+    if len(seeds) == 1:
+        return f"1 run (seed {seeds[0]:,})"
+    return f"{len(seeds):,} runs (seeds {min(seeds):,}–{max(seeds):,})"
+
+
+def _commit(root: Path) -> str:
+    """Return the commit that the package runs from; empty unless ``root`` is a git checkout."""
+    if not (root / ".git").exists():  # a worktree has a file there
+        return ""
+    try:
+        commit = _git(root, "rev-parse", "--short=10", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--", "src")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{commit} with uncommitted changes" if changed else commit
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
+
+
+_OPTION = re.compile(r"(?<!\S)(--[a-z]+(?:-[a-z]+)+)")
 _DARK_ORANGE = (
     "<style>@media screen and (prefers-color-scheme: dark) {"
     '[style*="stroke: #e69f00"] {stroke: #5a5200 !important} [style*="fill: #e69f00"] {fill: #5a5200 !important}'
@@ -40,6 +96,11 @@ class Drawn:
     def svg(self) -> bytes:
         """The figure as an SVG file."""
         return image(self.figure, "svg")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it needs the whole width of a page."""
+        return bool(self.figure.get_figwidth() > _WIDE)
 
     @property
     def uri(self) -> str:
@@ -100,11 +161,12 @@ def write_page(folder: Path, page: Page) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["slug"] = slug
+    environment.filters |= {"slug": slug, "prose": prose}
     html = environment.get_template("page.html").render(
         page=page,
         runs=runs_text(page.seeds) if page.seeds else "",
         made=provenance(page.command, page.seeds),
+        most_shown=_MOST_SHOWN,
     )
     path = folder / "report.html"
     write_atomically(path, html.encode())
@@ -134,6 +196,15 @@ def slug(text: str) -> str:
     ('who-beat-whom', 'c-45-greedy')
     """
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "section"
+
+
+def prose(text: str) -> Markup:
+    """Return a sentence as HTML in which options do not break after their hyphens.
+
+    >>> print(prose("Tea & cake? Rerun with --voters-choose-duels."))
+    Tea &amp; cake? Rerun with <span class="word">--voters-choose-duels</span>.
+    """
+    return Markup(_OPTION.sub(r'<span class="word">\1</span>', str(escape(printable_lines(text)))))  # noqa: S704
 
 
 def _data_uri(svg: bytes) -> str:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import uvicorn
 
-from fairduel.service import commands
-from fairduel.service.api.app import Limits, create_app
-from fairduel.service.members import App
+from fairduel.service.api.app import create_app
+from fairduel.service.api.connections import server_config
+from fairduel.service.api.gate import App
+from fairduel.service.api.limits import Limits
+from fairduel.service.commands import team
+from fairduel.service.events.database import Store
 from fairduel.service.service import Service
-from fairduel.service.store import Store
 
 
 @contextmanager
@@ -23,28 +25,30 @@ def local_server(where: Store | Path | None = None, *, limits: Limits | None = N
 
     Args:
         where: The store or its folder; a temporary one by default.
-        limits: How much the server takes.
+        limits: The server's limits.
     """
     with tempfile.TemporaryDirectory() as temporary:
         service = Service(where or Path(temporary))
         try:
-            key = service.ledger.run(commands.replace_operator)
-            with serving(create_app(service, limits=limits)) as url:
+            key = service.ledger.run(team.replace_operator)
+            limits = limits or Limits()
+            with serving(create_app(service, limits=limits), limits=limits) as url:
                 yield url, key
         finally:
             service.close()
 
 
 @contextmanager
-def serving(app: App, listener: socket.socket | None = None) -> Iterator[str]:
+def serving(app: App, listener: socket.socket | None = None, *, limits: Limits | None = None) -> Iterator[str]:
     """Serve an application; yields its address.
 
     Args:
         app: The application.
         listener: Where to serve it; by default on a free port of this machine.
+        limits: Those on connections.
     """
     with listener or socket.create_server(("127.0.0.1", 0)) as opened:
-        config = uvicorn.Config(app, log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
+        config = server_config(app, limits or Limits(), proxy_headers=False, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()

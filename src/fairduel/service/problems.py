@@ -49,7 +49,7 @@ def not_found(what: str) -> Problem:
 
 
 def overloaded() -> Problem:
-    """Return the refusal of a request for which there is no time."""
+    """Return the refusal of a request while the server is overloaded."""
     return Problem(503, "overloaded", "The server has too much to do; try again in a second.", 1)
 
 

@@ -3,8 +3,7 @@
 from fairduel.simulation.cell import Cell, Run, versions
 from fairduel.simulation.parallel import compile_agents, run_cells
 from fairduel.simulation.play import Player, Streams, Trace, play
-from fairduel.simulation.storage import Storage, count_missing, missing_seeds
-from fairduel.simulation.store import Store, write_parquet
+from fairduel.simulation.storage import Storage, Store, count_missing, missing_seeds, write_parquet
 
 __all__ = [
     "Cell",

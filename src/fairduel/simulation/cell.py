@@ -17,10 +17,11 @@ import numpy as np
 import fairduel
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
-from fairduel.agents.by_name import find, import_from_here, make, takes
+from fairduel.by_name import find, import_from_here, make, takes
 from fairduel.checks import boolean
 from fairduel.delays import DELAYS, Delay
 from fairduel.errors import BadInputError
+from fairduel.features import as_map
 from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.play import Player, Streams, Trace, play, referee
@@ -28,7 +29,7 @@ from fairduel.worlds import WORLDS, RewardWorld, World
 
 Settings = Mapping[str, Any]
 
-RECORD_LAYOUT = 4
+RECORD_LAYOUT = 5
 """Version of a stored run's columns; raise it whenever they change, so that layouts never mix."""
 _NEXT_OFFERS = 20
 _BUDGETS = ("flip_budget", "corruption_budget")
@@ -93,14 +94,14 @@ class Cell:
         """What its agent assumes, one sentence each, to be shown before it runs.
 
         >>> Cell("rcdb", "greedy", budget=5, horizon=50, agent_settings={"known_budget": False}).assumptions
-        ['Where RCDB is not told C, it assumes C = ⌈√T⌉.']
+        ['Without knowing C, RCDB assumes C = ⌈√T⌉.']
         """
         maker = find("agent", self.agent, AGENTS)
         title, assumed = getattr(maker, "title", self.agent), getattr(maker, "assumes", "")
         sentences = [f"{title} assumes {assumed}."] if assumed else []
         if not self._budget_is_known and not any(name in self.agent_settings for name in _BUDGETS):
-            default = getattr(maker, "assumes_if_untold", "its own default")
-            sentences.append(f"Where {title} is not told C, it assumes {default}.")
+            default = getattr(maker, "assumes_by_default", "its own default")
+            sentences.append(f"Without knowing C, {title} assumes {default}.")
         return sentences
 
     def start(self, seed: int) -> tuple[Player, World, Adversary, Streams]:
@@ -151,7 +152,9 @@ class Cell:
             offered |= dict.fromkeys(_BUDGETS, self.budget)
         chosen = {name: value for name, value in self.agent_settings.items() if name != "known_budget"}
         if len(chosen) < len(self.agent_settings) and not takes_budget(self.agent):
-            raise BadInputError(f"{self.agent} is never told C; omit known_budget.")
+            raise BadInputError(f"{self.agent} has no setting for C; omit known_budget.")
+        if takes(maker, "map") and chosen.get("map"):
+            chosen["map"] = as_map(chosen["map"]).fit(world.dimension, world.known_actions(), streams.agent_seed)
         agent: Player = make("agent", maker, chosen, offered)
         if not (hasattr(agent, "ask") and hasattr(agent, "tell")):
             raise BadInputError(f"agent {self.agent!r} has no ask and tell methods.")
@@ -169,15 +172,11 @@ class Cell:
     @property
     def is_delayed(self) -> bool:
         """Whether it names a delay."""
-        return self.delay != "none" or bool(self.delay_settings)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields, without those of a delay if it has none, as before there were delays."""
-        return {name: value for name, value in asdict(self).items() if self.is_delayed or not name.startswith("delay")}
+        return self.delay != "none"
 
     def key_with(self, code: str) -> str:
         """The key for runs of this ``code``."""
-        content = [self.as_dict(), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
+        content = [asdict(self), code, RECORD_LAYOUT, _file_digest(self.world_settings.get("path"))]
         return _digest(json.dumps(content, sort_keys=True, default=str))[:24]
 
     @property
@@ -298,13 +297,10 @@ class Run:
             "agent_given": json.dumps(dict(self.cell.agent_settings), sort_keys=True, default=str),
             "world_settings": json.dumps(dict(self.cell.world_settings), sort_keys=True),
             "attack_settings": json.dumps(dict(self.cell.attack_settings), sort_keys=True),
+            "delay": self.cell.delay,
+            "delay_settings": json.dumps(dict(self.cell.delay_settings), sort_keys=True),
             "versions": json.dumps(versions()),
-        } | self._delay()
-
-    def _delay(self) -> dict[str, str]:
-        """The columns of a run with delays; others have none, so that they are stored as before."""
-        settings = json.dumps(dict(self.cell.delay_settings), sort_keys=True)
-        return {"delay": self.cell.delay, "delay_settings": settings} if self.cell.is_delayed else {}
+        }
 
 
 def takes_budget(agent: str) -> bool:

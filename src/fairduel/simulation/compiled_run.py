@@ -5,7 +5,11 @@ d < 64. Operations and random draws happen in the same order as in :func:`fairdu
 are identical.
 """
 
+import functools
+import itertools
+import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,46 +19,58 @@ from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
 from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
-from fairduel.agents.round import Known, Plan, RunPlan, forget_gram, steps, with_gram
-from fairduel.core.compiling import compiled, inlined, later, one_of, place, this
-from fairduel.core.estimators import EXCESS, UPSETS, EstimatorArrays, hessian, refit, tell_step
-from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, add_direction, replace_matrix
+from fairduel.agents.parts.round import (
+    Known,
+    Memory,
+    Now,
+    Plan,
+    RunPlan,
+    asking,
+    count_upsets,
+    forget_gram,
+    nothing,
+    standing,
+    with_gram,
+)
+from fairduel.agents.parts.rules import RULES, TRUSTS
+from fairduel.core.compiling import compiled, inlined, later, one_of, place, specialised, this
+from fairduel.core.estimators import EXCESS, EstimatorArrays, hessian, refit, tell_step
+from fairduel.core.information import HIGH_DIMENSION, LOG_DETERMINANT, add_direction, dot, replace_matrix
 from fairduel.core.likelihood import check_converged, converging
-from fairduel.core.links import probability
+from fairduel.core.links import probability, win_and_tie
 from fairduel.core.selection import View
-from fairduel.core.ties import win_and_tie
 from fairduel.delays import Delay, DelayPlan, NoDelay, lateness
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.simulation.play import Player, Trace
-from fairduel.simulation.referee import regrets, true_share
+from fairduel.simulation.play import Player, Trace, regrets, true_share
 from fairduel.worlds import DuelingWorld, World
 from fairduel.worlds.base import WorldPlan
-from fairduel.worlds.fresh import drawn, rewards_of
+from fairduel.worlds.fresh import curve_at, drawn
 
-_AGENTS = [kind for kind in AGENTS.values() if issubclass(kind, ContextualAgent)]
-_CHOOSERS = list(dict.fromkeys(kind._choose for kind in _AGENTS))  # noqa: SLF001
-_WEIGHERS = list(dict.fromkeys(kind._weigh for kind in _AGENTS))  # noqa: SLF001
 _FLIP_STEPS = {
     kind: step for kind in ATTACKS.values() if issubclass(kind, FlippingAdversary) and (step := kind.flip_step())
 }
 
 
-def _choose(plan: Plan, numbers: Vector, seen: View, rng: np.random.Generator) -> Any:
-    return this(plan, numbers, seen, rng) if plan.chooser == place else later(plan, numbers, seen, rng)
+def _rule(plan: Plan, now: Now, memory: Memory, seen: View, rng: np.random.Generator) -> Any:
+    if plan.rule == place:
+        return this(plan, now, memory, seen, rng)
+    return later(plan, now, memory, seen, rng)
 
 
-def _weigh(plan: Plan, numbers: Vector, theta: Vector, difference: Vector, width: float) -> Any:
-    if plan.weigher == place:
-        return this(plan, numbers, theta, difference, width)
-    return later(plan, numbers, theta, difference, width)
+def _trust_rule(plan: Plan, now: Now, memory: Memory, lead: float, width: float) -> Any:
+    if plan.trust_rule == place:
+        return this(plan, now, memory, lead, width)
+    return later(plan, now, memory, lead, width)
 
 
 def _wants_flip(case: FlipCase) -> Any:
     return this(case) if case.plan.which == place else later(case)
 
 
-ask_step = steps(one_of(_choose, _CHOOSERS), one_of(_weigh, _WEIGHERS)).ask
+ask_step = asking(one_of(_rule, RULES), one_of(_trust_rule, TRUSTS))
+"""The step of every agent whose rule and trust are among those that compiled runs share."""
+remember = count_upsets
 wants_flip = one_of(_wants_flip, list(_FLIP_STEPS.values()))
 
 
@@ -79,7 +95,7 @@ class Waiting(NamedTuple):
     differences: Matrix
     """φ of each duel, shape (T, d)."""
     shares: Vector
-    """What the agent will be told, shape (T,); NaN once it is told."""
+    """The answers that are still to be told, shape (T,); NaN once told."""
     links: NDArray[np.int64]
     """For each round, the first and the last duel that arrive in it, and the duel that arrives after this one; −1 if
     there is none. Shape (3, T)."""
@@ -107,12 +123,12 @@ def _chances(world: WorldPlan, current: int, rewards: Vector, low: int, high: in
     return win_and_tie(world.ties, p)
 
 
-@inlined
 def _play(
     rounds: tuple[int, int],
     agent: RunPlan,
     known: Known,
     estimator: EstimatorArrays,
+    memory: Memory,
     attack: AttackPlan,
     delay: DelayPlan,
     world: WorldPlan,
@@ -132,7 +148,7 @@ def _play(
     """
     columns, estimates, pairs, marked, totals = record
     differences, shares, links = waiting
-    plan, estimator_plan = agent.plan, agent.plan.estimator
+    plan, estimator_plan = agent.plan, agent.estimator
     information, local, theta = known
     begin, end = world.starts[current], world.starts[current + 1]
     actions, rewards = world.actions[begin:end], world.rewards[begin:end]
@@ -140,18 +156,20 @@ def _play(
     for t in range(*rounds):
         if world.is_fresh:
             actions = drawn(world.side, actions.shape, world_rng)
-            rewards = rewards_of(actions, world.parameter)
+            rewards = curve_at(actions, world.curve)
             best_reward = np.max(rewards)
             forget_gram(known)
-        numbers = agent.schedule[t]
-        if plan.counts_upsets:
-            numbers[-1] = estimator.marks[UPSETS]
-        duel = ask_step(plan, numbers, information, local, theta, actions, t < agent.warmup, agent_rng)
+        now, is_warmup = agent.schedule[t], t < agent.warmup
+        duel = ask_step(plan, now, memory, information, local, theta, actions, is_warmup, agent_rng)
         first, second = duel.first, duel.second
         low_wins, ties = _chances(world, current, rewards, min(first, second), max(first, second))
         share, chance = true_share(label_rng.random(), first, second, low_wins, ties)
         if may_flip(attack, totals[0], t + 1, share):
-            seen = DuelSeen(t + 1, rewards, first, second, share, chance)
+            lead, leader, settling = math.nan, -1, math.nan
+            if attack.watches:
+                lead, leader, settling = standing(now, known, actions, duel.difference)
+            weight, width = duel.weight, duel.width
+            seen = DuelSeen(t + 1, rewards, first, second, share, chance, weight, width, lead, leader, settling)
             marked[0, t] = wants_flip(FlipCase(attack, seen, adversary_rng))
             totals[0] += marked[0, t]
         differences[t], shares[t] = duel.difference, 1.0 - share if marked[0, t] else share
@@ -162,6 +180,8 @@ def _play(
         arrived = links[0, t]
         while arrived >= 0:
             pair = pairs[0, arrived], pairs[1, arrived]
+            if plan.remembers and pair[0] != pair[1]:
+                remember(memory, dot(differences[arrived], theta), shares[arrived])
             tell_step(estimator_plan, estimator, pair, differences[arrived], columns[2, arrived], shares[arrived])
             shares[arrived] = np.nan
             arrived = links[2, arrived]
@@ -175,11 +195,11 @@ def _play(
         totals[1] = max(totals[1], estimator.marks[EXCESS])
 
 
-@compiled
-def run(
+def _run(
     agent: RunPlan,
     known: Known,
     estimator: EstimatorArrays,
+    memory: Memory,
     attack: AttackPlan,
     delay: DelayPlan,
     world: WorldPlan,
@@ -213,6 +233,7 @@ def run(
             agent,
             looking,
             estimator,
+            memory,
             attack,
             delay,
             world,
@@ -227,6 +248,22 @@ def run(
         )
         begin = end
     return record
+
+
+def _with(asking_step: Callable[..., Any], remembering: Callable[..., Any]) -> Callable[..., Record]:
+    return specialised(_run, _play=specialised(_play, ask_step=asking_step, remember=remembering))
+
+
+run = _with(ask_step, remember)
+"""The run of every agent whose parts are all among those that compiled runs share."""
+
+
+@functools.cache
+def _own_run(
+    rule: Callable[..., Any], trust_rule: Callable[..., Any], remembering: Callable[..., Any]
+) -> Callable[..., Record]:
+    """The run of an agent with a part of its own."""
+    return _with(asking(rule, trust_rule), remembering)
 
 
 def play_compiled(
@@ -247,7 +284,7 @@ def play_compiled(
     plans = _plans(agent, world, adversary, delay, horizon)
     if plans is None:
         return None
-    agent_plan, attack_plan, delay_plan, world_plan = plans
+    playing, agent_plan, attack_plan, delay_plan, world_plan = plans
     assert isinstance(agent, ContextualAgent)
     assert isinstance(world, DuelingWorld)
     assert isinstance(adversary, FlippingAdversary)
@@ -255,17 +292,20 @@ def play_compiled(
         raise BadInputError(f"the agent has {agent.dimension} features but the world's actions have {world.dimension}.")
     if not world_plan.is_fresh:
         checked_actions(world_plan.actions, agent.dimension)
-    known, estimator = agent.new_arrays(room=horizon + 1)
+    known, estimator, memory = agent.new_arrays(room=horizon + 1)
     agent_rng = np.random.Generator(np.random.PCG64(agent.seed))
     world_rng = getattr(world, "rng", agent_rng)  # unused unless the world draws actions
     shown = world.places(horizon)
+    if agent.map is not None:
+        world_plan, shown = _mapped(agent, world_plan, shown, world_rng)
     began = time.thread_time()
-    ridge = agent_plan.plan.estimator.ridge
+    ridge = agent_plan.estimator.ridge
     with converging(ridge):
-        columns, estimates, pairs, marked, totals = run(
+        columns, estimates, pairs, marked, totals = playing(
             agent_plan,
             known,
             estimator,
+            memory,
             attack_plan,
             delay_plan,
             world_plan,
@@ -294,28 +334,52 @@ def play_compiled(
     )
 
 
+def _mapped(
+    agent: ContextualAgent, world: WorldPlan, shown: NDArray[np.int64], world_rng: np.random.Generator
+) -> tuple[WorldPlan, NDArray[np.int64]]:
+    """Return the plan with features in place of actions, new actions drawn in advance, and the set of each round."""
+    sets = [world.actions[begin:end] for begin, end in itertools.pairwise(world.starts)]
+    rewards = world.rewards
+    if world.is_fresh:
+        shape = sets[0].shape
+        sets = [drawn(world.side, shape, world_rng) for _ in range(shown.size)]
+        rewards = np.concatenate([curve_at(actions, world.curve) for actions in sets])
+        shown = np.arange(shown.size)
+    features = [agent.features_of(actions) for actions in sets]  # set by set: then all bits are those of plain runs
+    starts = np.concatenate([[0], np.cumsum([len(table) for table in features])])
+    return world._replace(is_fresh=False, starts=starts, actions=np.concatenate(features), rewards=rewards), shown
+
+
 def can_compile(agent: Player, world: World, adversary: Adversary, delay: Delay | None = None) -> bool:
     """Whether :func:`play_compiled` supports this combination."""
     return _plans(agent, world, adversary, delay or NoDelay(), horizon=1) is not None
 
 
-_Plans = tuple[RunPlan, AttackPlan, DelayPlan, WorldPlan]
+_Plans = tuple[Callable[..., Record], RunPlan, AttackPlan, DelayPlan, WorldPlan]
 
 
 def _plans(agent: Player, world: World, adversary: Adversary, delay: Delay, horizon: int) -> _Plans | None:
-    """The arguments of :func:`run`, or ``None`` if only the plain driver supports this combination."""
-    if type(agent) not in _AGENTS or type(adversary) not in _FLIP_STEPS or not isinstance(world, DuelingWorld):
+    """The run and its arguments, or ``None`` if only the plain driver supports this combination."""
+    if not _is_built_in(type(agent)) or type(adversary) not in _FLIP_STEPS or not isinstance(world, DuelingWorld):
         return None
     assert isinstance(agent, ContextualAgent)
     assert isinstance(adversary, FlippingAdversary)
-    if world.dimension >= HIGH_DIMENSION:
+    if agent.size >= HIGH_DIMENSION:
         return None
     agent_plan, attack_plan, world_plan = agent.plan_run(horizon), adversary.plan_run(), world.plan()
     delay_plan = delay.plan_run()
     if agent_plan is None or attack_plan is None or delay_plan is None or world_plan is None:
         return None
     adversary.check_actions(int(np.diff(world_plan.starts).min()))
-    chooser, weigher = _CHOOSERS.index(agent._choose), _WEIGHERS.index(agent._weigh)  # noqa: SLF001
-    plan = agent_plan.plan._replace(chooser=chooser, weigher=weigher)
     which = list(_FLIP_STEPS).index(type(adversary))
-    return agent_plan._replace(plan=plan), attack_plan._replace(which=which), delay_plan, world_plan
+    attack_plan = attack_plan._replace(which=which)
+    rule, trust_rule, remembering = agent._rule, agent._trust_rule, agent._remember  # noqa: SLF001
+    if rule in RULES and trust_rule in TRUSTS and remembering in {nothing, count_upsets}:
+        plan = agent_plan.plan._replace(rule=RULES.index(rule), trust_rule=TRUSTS.index(trust_rule))
+        return run, agent_plan._replace(plan=plan), attack_plan, delay_plan, world_plan
+    return _own_run(rule, trust_rule, remembering), agent_plan, attack_plan, delay_plan, world_plan
+
+
+def _is_built_in(kind: type) -> bool:
+    name = AGENTS.name_of(f"{kind.__module__}:{kind.__qualname__}")
+    return name is not None and issubclass(kind, ContextualAgent)

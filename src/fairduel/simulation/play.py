@@ -2,10 +2,11 @@
 
 import collections
 import functools
+import math
 import operator
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,11 +22,11 @@ from fairduel.adversaries import (
     Sight,
 )
 from fairduel.adversaries.rewards import REWARD_ATTACKS
+from fairduel.core.compiling import inlined
 from fairduel.core.information import HIGH_DIMENSION
 from fairduel.delays import Delay, NoDelay
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
-from fairduel.simulation.referee import regrets, true_share
 from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
 
 
@@ -35,7 +36,7 @@ class Player(Protocol):
     ``ask`` gets the actions (K, d). In a dueling world it returns a pair of indices, or any object with ``first`` and
     ``second``; in a reward world an index, or any object with ``action``. ``tell`` gets back what ``ask`` returned,
     with the outcome or the reward. A world with features that are seen only after serving shows them to ``serve``, if
-    there is such a method: it gets what ``ask`` returned and the features (2, d), and returns what ``tell`` shall get.
+    there is such a method: it gets what ``ask`` returned and the features (2, d), and returns what to pass to ``tell``.
     """
 
     def ask(self, actions: Matrix, /) -> Any:
@@ -162,7 +163,7 @@ def play(
     for t in range(horizon):
         offer = world.offer(t + 1)
         asked = agent.ask(offer.actions)
-        first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random())
+        first[t], second[t], told, columns["corruption"][t] = answer(t + 1, offer, asked, labels.random(), agent)
         asked = _served(world, agent, asked, first[t], second[t])
         better, is_flipped = _better(offer.rewards, first[t], second[t]), columns["corruption"][t] != 0.0
         arriving[t + delay.rounds_late(better, is_flipped=is_flipped)].append((asked, told))
@@ -170,7 +171,7 @@ def play(
             agent.tell(*arrived)
         tied[t] = told is Outcome.TIE
 
-        columns["regret"][t], columns["weak_regret"][t] = _regrets(offer.rewards, first[t], second[t])
+        columns["regret"][t], columns["weak_regret"][t] = true_regrets(offer.rewards, first[t], second[t])
         weight[t] = getattr(asked, "weight", 1.0)
         columns["width"][t] = getattr(asked, "width", np.nan)
         columns["slope"][t] = getattr(asked, "slope", np.nan)
@@ -193,7 +194,7 @@ def _better(rewards: Vector, first: int, second: int) -> float:
     return float(max(rewards[first], rewards[second if second >= 0 else first]))
 
 
-def _regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
+def true_regrets(rewards: Vector, first: int, second: int) -> tuple[float, float]:
     """Return the average and the weak regret; both are the same for a pull, whose second is −1."""
     best = rewards.max()
     if second < 0:
@@ -207,7 +208,7 @@ Answered = tuple[int, int, Outcome | float, float]
 
 def referee(
     world: World, adversary: Adversary, names: tuple[str, str] | None = None
-) -> Callable[[int, Offer, Any, float], Answered]:
+) -> Callable[[int, Offer, Any, float, Player], Answered]:
     """Return the function that answers in this world, corrupted by this adversary; ``names`` are theirs in errors."""
     if isinstance(world, DuelingWorld) and isinstance(adversary, FlippingAdversary):
         return functools.partial(_answer_duel, world, adversary)
@@ -226,16 +227,31 @@ def referee(
 
 
 def _answer_duel(
-    world: DuelingWorld, adversary: FlippingAdversary, round_number: int, offer: Offer, asked: Any, uniform: float
+    world: DuelingWorld,
+    adversary: FlippingAdversary,
+    round_number: int,
+    offer: Offer,
+    asked: Any,
+    uniform: float,
+    agent: Player,
 ) -> Answered:
     first, second = _pair(asked, len(offer.actions))
     sight = _see(round_number, offer, first, second, world, uniform)
+    sight = replace(sight, weight=getattr(asked, "weight", 1.0), width=getattr(asked, "width", math.nan))
+    if adversary.watches and hasattr(agent, "standing"):
+        sight = replace(sight, **agent.standing(asked, offer.actions)._asdict())
     flipped = adversary.flips(sight)
     return first, second, sight.outcome.flipped if flipped else sight.outcome, float(flipped)
 
 
 def _answer_pull(
-    world: RewardWorld, adversary: RewardAdversary | None, round_number: int, offer: Offer, asked: Any, uniform: float
+    world: RewardWorld,
+    adversary: RewardAdversary | None,
+    round_number: int,
+    offer: Offer,
+    asked: Any,
+    uniform: float,
+    agent: Player,  # noqa: ARG001  # attacks on rewards do not watch it
 ) -> Answered:
     action = _action(asked, len(offer.actions))
     reward = world.reward(offer.rewards[action], uniform)
@@ -271,3 +287,26 @@ def _see(round_number: int, offer: Offer, first: int, second: int, world: Duelin
     share, probability = true_share(uniform, first, second, *chances)
     outcome = {1.0: Outcome.FIRST, 0.0: Outcome.SECOND}.get(share, Outcome.TIE)
     return Sight(round_number, offer.actions, offer.rewards, first, second, outcome, probability)
+
+
+# ---------------------------------------------------------------------- shared with compiled runs
+
+
+@inlined
+def true_share(uniform: float, first: int, second: int, low_wins: float, ties: float) -> tuple[float, float]:
+    """Draw the true outcome l_t; return the first action's share of the win (1, 0 or ½) and the outcome's probability.
+
+    ``low_wins`` and ``ties`` are P(the action of lower index wins) and P(tie). The winner depends on ``uniform`` but
+    not on which side an action stands, so that agents with the same seed and pair get the same answer.
+    """
+    if low_wins <= uniform < low_wins + ties:
+        return 0.5, ties
+    low_won = uniform < low_wins
+    share = 1.0 if low_won == (first <= second) else 0.0
+    return share, low_wins if low_won else 1.0 - low_wins - ties
+
+
+@inlined
+def regrets(rewards: Vector, best: float, first: int, second: int) -> tuple[float, float]:
+    """Return the average and the weak regret of a duel, given the true rewards (K,)."""
+    return 2.0 * best - rewards[first] - rewards[second], best - max(rewards[first], rewards[second])

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError
-from fairduel.simulation.store import TRACE_COLUMNS, Store
+from fairduel.simulation.storage import TRACE_COLUMNS, Store
 from fairduel.simulation.sweep import Grid, Setting
 
-_SETTINGS = ("agent_settings", "agent_given", "attack_settings", "world_settings")
+_SETTINGS = ("agent_settings", "agent_given", "attack_settings", "world_settings", "delay_settings")
 _ROWS_AT_ONCE = 10_000
 
 
@@ -58,7 +58,7 @@ def _make_views(duckdb: Any, connection: Any, folder: Path, grid: Grid) -> None:
             connection.execute(statement)
     except duckdb.BinderException as error:
         raise BadInputError(
-            f"the runs in {folder} were stored by an older version with different columns; rerun the sweep."
+            f"the runs in {folder} have the columns of another version of fairduel; rerun the sweep."
         ) from error
 
 
@@ -88,11 +88,8 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
     yield "SET lock_configuration = true"
 
     typed = [f"{_typed(setting)} AS {column}" for column, setting in grid.settings.items()]
-    # Runs without a delay have no such column.
-    cells = [f"coalesce({name}, 'none') AS {name}" if name == "delay" else name for name in grid.columns]
-    named = ", ".join([*cells, *typed])
+    named = ", ".join([*grid.columns, *typed])
     names = ", ".join([*grid.columns, *grid.settings])
-    settings = [*_SETTINGS, *(["delay_settings"] if "delay" in grid.columns else [])]
     traces = ", ".join(f"trace_{name}" for name in TRACE_COLUMNS)
     rounds = ", ".join(f"unnest(trace_{name}) AS {name}" for name in TRACE_COLUMNS)
     # Only identifiers from the grid and quoted file names are put into these statements.
@@ -100,12 +97,12 @@ def _views(folder: Path, grid: Grid) -> Iterator[str]:
         CREATE VIEW kept AS
         SELECT {named}, * EXCLUDE ({", ".join(grid.columns)}, filename),
             split_part(parse_filename(filename, true), '-', 1) AS cell
-        FROM read_parquet({_list(map(str, files))}, union_by_name = true, filename = true)
+        FROM read_parquet({_list(map(str, files))}, filename = true)
         WHERE seed BETWEEN {grid.seeds[0]} AND {grid.seeds[-1]}
     """  # noqa: S608
     yield f"""
         CREATE VIEW runs AS
-        SELECT * EXCLUDE ({traces}) REPLACE ({", ".join(f"{name}::JSON AS {name}" for name in settings)}) FROM kept
+        SELECT * EXCLUDE ({traces}) REPLACE ({", ".join(f"{name}::JSON AS {name}" for name in _SETTINGS)}) FROM kept
     """  # noqa: S608
     yield f"""
         CREATE VIEW traces AS

@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Grid:
             "command": command,
             "versions": versions(),
             "seeds": {"first": self.seeds.start, "runs": len(self.seeds)},
-            "cells": {key: cell.as_dict() for key, cell in self.cells.items()},
+            "cells": {key: asdict(cell) for key, cell in self.cells.items()},
         }
         write_atomically(Path(folder) / _RECORD, (json.dumps(record, indent=1) + "\n").encode())
 
@@ -104,7 +104,7 @@ def declare(table: Mapping[str, Any]) -> Grid:
     """Return every combination of what the table lists.
 
     ``known_budget`` says whether agents are told C: for the whole grid, or in an agent's entry, which takes
-    precedence. It does not multiply agents that are never told C.
+    precedence. It does not multiply agents without a setting for C.
 
     >>> grid = declare({
     ...     "runs": 5, "horizon": [10, 20], "budget": "sqrt",

@@ -10,63 +10,74 @@ from fairduel.checks import needs_extra
 from fairduel.votes.votes import Votes
 
 if TYPE_CHECKING:
-    from fairduel.votes.auditing import Audit, audit
-    from fairduel.votes.care import trusted_weights
-    from fairduel.votes.certificates import Certificate, certify
-    from fairduel.votes.cleaning import Cleaned, clean
-    from fairduel.votes.exporting import Exported, export
-    from fairduel.votes.features import Features, read_features
-    from fairduel.votes.fragile import Fragility, fragility
-    from fairduel.votes.influence import Explanation, explain
-    from fairduel.votes.manipulation import Limits, Manipulation, cost_of_manipulation
-    from fairduel.votes.model import RobustPreferenceModel
-    from fairduel.votes.preference_data import Preferences, preferences
-    from fairduel.votes.ranking import Ranking, Standing, rank
-    from fairduel.votes.reading import Reading, read_votes
-    from fairduel.votes.reviewing import Review, review
-    from fairduel.votes.stopping_rule import Stopping, stopping
-    from fairduel.votes.stress_tests import stress
-    from fairduel.votes.voters import Evidence, audit_voters
+    from fairduel.votes.attacking.manipulation import Limits, Manipulation, cost_of_manipulation
+    from fairduel.votes.attacking.stress import stress
+    from fairduel.votes.auditing.audit import Audit, audit
+    from fairduel.votes.auditing.camps import Camp, Camps, find_camps, trusted_weights
+    from fairduel.votes.auditing.cleaning import Cleaned, clean
+    from fairduel.votes.auditing.voters import Evidence, audit_voters
+    from fairduel.votes.certifying.certificates import certify
+    from fairduel.votes.certifying.explain import Explanation, explain
+    from fairduel.votes.certifying.search import Fragility, fragility
+    from fairduel.votes.deciding import decide
+    from fairduel.votes.exporting import Exported, Preferences, export, preferences
+    from fairduel.votes.ranking.preference_model import RobustPreferenceModel
+    from fairduel.votes.ranking.rank import Ranking, rank
+    from fairduel.votes.ranking.standings import Certificate, Standing
+    from fairduel.votes.reading.features import Features, read_features
+    from fairduel.votes.reading.read import Reading, read_votes
+    from fairduel.votes.reviewing.review import Review, review
+    from fairduel.votes.rewards.certified import CertifiedRewards
+    from fairduel.votes.rewards.model import RobustRewardModel
+    from fairduel.votes.verdict import Verdict
 
 _MODULE_OF = {
-    "Audit": "auditing",
-    "Certificate": "certificates",
-    "Cleaned": "cleaning",
-    "Evidence": "voters",
-    "Explanation": "influence",
+    "Audit": "auditing.audit",
+    "Camp": "auditing.camps",
+    "Camps": "auditing.camps",
+    "Certificate": "ranking.standings",
+    "CertifiedRewards": "rewards.certified",
+    "Cleaned": "auditing.cleaning",
+    "Evidence": "auditing.voters",
+    "Explanation": "certifying.explain",
     "Exported": "exporting",
-    "Features": "features",
-    "Fragility": "fragile",
-    "Limits": "manipulation",
-    "Manipulation": "manipulation",
-    "Preferences": "preference_data",
-    "Ranking": "ranking",
-    "Reading": "reading",
-    "Review": "reviewing",
-    "RobustPreferenceModel": "model",
-    "Standing": "ranking",
-    "Stopping": "stopping_rule",
-    "audit": "auditing",
-    "audit_voters": "voters",
-    "certify": "certificates",
-    "clean": "cleaning",
-    "cost_of_manipulation": "manipulation",
-    "explain": "influence",
+    "Features": "reading.features",
+    "Fragility": "certifying.search",
+    "Limits": "attacking.manipulation",
+    "Manipulation": "attacking.manipulation",
+    "Preferences": "exporting",
+    "Ranking": "ranking.rank",
+    "Reading": "reading.read",
+    "Review": "reviewing.review",
+    "RobustPreferenceModel": "ranking.preference_model",
+    "RobustRewardModel": "rewards.model",
+    "Standing": "ranking.standings",
+    "Verdict": "verdict",
+    "audit": "auditing.audit",
+    "audit_voters": "auditing.voters",
+    "certify": "certifying.certificates",
+    "clean": "auditing.cleaning",
+    "cost_of_manipulation": "attacking.manipulation",
+    "explain": "certifying.explain",
     "export": "exporting",
-    "fragility": "fragile",
-    "preferences": "preference_data",
-    "rank": "ranking",
-    "read_features": "features",
-    "read_votes": "reading",
-    "review": "reviewing",
-    "stopping": "stopping_rule",
-    "stress": "stress_tests",
-    "trusted_weights": "care",
+    "find_camps": "auditing.camps",
+    "fragility": "certifying.search",
+    "preferences": "exporting",
+    "rank": "ranking.rank",
+    "read_features": "reading.features",
+    "read_votes": "reading.read",
+    "review": "reviewing.review",
+    "decide": "deciding",
+    "stress": "attacking.stress",
+    "trusted_weights": "auditing.camps",
 }
 
 __all__ = [
     "Audit",
+    "Camp",
+    "Camps",
     "Certificate",
+    "CertifiedRewards",
     "Cleaned",
     "Evidence",
     "Explanation",
@@ -80,23 +91,25 @@ __all__ = [
     "Reading",
     "Review",
     "RobustPreferenceModel",
+    "RobustRewardModel",
     "Standing",
-    "Stopping",
+    "Verdict",
     "Votes",
     "audit",
     "audit_voters",
     "certify",
     "clean",
     "cost_of_manipulation",
+    "decide",
     "explain",
     "export",
+    "find_camps",
     "fragility",
     "preferences",
     "rank",
     "read_features",
     "read_votes",
     "review",
-    "stopping",
     "stress",
     "trusted_weights",
 ]

@@ -12,8 +12,8 @@ from scipy.sparse import csgraph
 from fairduel.checks import needs_extra
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.results import Result
-from fairduel.votes.words import counted_noun
+from fairduel.votes.notebook import Result
+from fairduel.words import counted_noun
 
 if TYPE_CHECKING:
     import polars as pl
@@ -238,7 +238,7 @@ class Votes(Result):
     def cast_by(self) -> Codes:
         """``voter`` (n,); an error if the file has no voter column."""
         if self.voter is None:
-            raise BadInputError("the votes do not say who voted: name the voter column (--voter).")
+            raise BadInputError("the votes do not say who voted: name the voter column (voter=…).")
         return self.voter
 
     def counts(self, ties: Ties) -> Vector:
@@ -277,8 +277,8 @@ def ensure_some_count(counts: Vector) -> None:
         raise BadInputError("there are no votes: the table is empty, or Reading.problems says why no row is usable.")
     if not counts.any():
         raise BadInputError(
-            "no vote counts: all have weight 0 or are dropped ties; leave the weights out (--weight none), or count "
-            "ties as half a win (--ties half)."
+            "no vote counts: all have weight 0 or are dropped ties; leave the weights out (weight=None), or count "
+            "ties as half a win (ties='half')."
         )
 
 
@@ -291,7 +291,7 @@ def check_weights(weight: Vector, where: str) -> None:
         if number > most:
             raise BadInputError(
                 f"{where} have {what} {number:.3g}, above {most:.0e}: a weight is how many times the vote counts, so "
-                "divide all weights by the same number, or leave them out (--weight none)."
+                "divide all weights by the same number, or leave them out (weight=None)."
             )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from fairduel.worlds.base import DuelingWorld, FixedWorld, Offer, RewardWorld, World
+from fairduel.worlds.curved import Curved
 from fairduel.worlds.fresh import Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
+from fairduel.worlds.mesh import Mesh
 from fairduel.worlds.post_serving import PostServing
 from fairduel.worlds.preferences import PreferenceWorld
 from fairduel.worlds.replay import Replay
@@ -15,6 +17,8 @@ from fairduel.worlds.table import Table
 WORLDS: dict[str, Callable[..., World]] = {
     "hypercube": Hypercube,
     "fresh": Fresh,
+    "curved": Curved,
+    "mesh": Mesh,
     "hard-stochastic": HardStochastic,
     "hard-corrupted": HardCorrupted,
     "table": Table.read,
@@ -29,6 +33,7 @@ WORLDS: dict[str, Callable[..., World]] = {
 __all__ = [
     "WORLDS",
     "Arms",
+    "Curved",
     "DuelingWorld",
     "FixedWorld",
     "Fresh",
@@ -36,6 +41,7 @@ __all__ = [
     "HardStochastic",
     "Hypercube",
     "Linear",
+    "Mesh",
     "Offer",
     "PostServing",
     "PreferenceWorld",

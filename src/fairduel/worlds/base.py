@@ -2,14 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.checks import positive
-from fairduel.core.links import Link, LinkNumbers, probability
-from fairduel.core.ties import NO_TIES, TieModel, tie_model, win_and_tie
+from fairduel.core.links import NO_TIES, Link, LinkNumbers, TieModel, probability, tie_model, win_and_tie
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 
@@ -35,6 +34,46 @@ class World(ABC):
     def offer(self, round_number: int) -> Offer:
         """Return the actions of round t = 1, 2, … with their rewards; called once per round, in order."""
 
+    def known_actions(self) -> Matrix | None:
+        """Return all actions (n, d) if they are known in advance, else ``None``."""
+        return None
+
+
+class CurveNumbers(NamedTuple):
+    """A reward function for compiled functions: Σ_j h_j g(ω_jᵀx + s_j)."""
+
+    kind: int
+    """g: 0 is the identity, 1 the square, 2 the cosine."""
+    directions: Matrix
+    """ω, shape (m, d)."""
+    shifts: Vector
+    """s, shape (m,)."""
+    heights: Vector
+    """h, shape (m,)."""
+
+
+class Curve(NamedTuple):
+    """A reward function r(x) = Σ_j h_j g(ω_jᵀx + s_j)."""
+
+    kind: Literal["line", "square", "wave"]
+    """g."""
+    directions: Matrix
+    """ω, shape (m, d)."""
+    shifts: Vector
+    """s, shape (m,)."""
+    heights: Vector
+    """h, shape (m,)."""
+
+    @property
+    def numbers(self) -> CurveNumbers:
+        """For compiled functions."""
+        return CurveNumbers(("line", "square", "wave").index(self.kind), *self[1:])
+
+    @classmethod
+    def line(cls, parameter: Vector) -> "Curve":
+        """The linear function xᵀθ*."""
+        return cls("line", parameter[None, :].copy(), np.zeros(1), np.ones(1))
+
 
 class WorldPlan(NamedTuple):
     """A dueling world as arrays: s sets of actions, one of which is offered each round."""
@@ -53,8 +92,8 @@ class WorldPlan(NamedTuple):
     """Where each set begins in ``chances``, shape (s + 1,); empty if the link gives the chances."""
     chances: Matrix
     """P(row beats column) and P(tie) for the K² pairs of each set, one set after another, shape (Σ K², 2)."""
-    parameter: Vector
-    """θ*, shape (d,), if ``is_fresh``."""
+    curve: CurveNumbers
+    """The rewards of new actions, if ``is_fresh``."""
     link: LinkNumbers
     ties: TieModel
 
@@ -99,7 +138,7 @@ class DuelingWorld(World):
             rewards=np.concatenate([offer.rewards for offer in offers]),
             chance_starts=_starts(sizes**2) if chances else np.empty(0, np.int64),
             chances=np.concatenate(chances) if chances else np.empty((0, 2)),
-            parameter=np.zeros(self.dimension),
+            curve=Curve.line(np.zeros(self.dimension)).numbers,
             link=self.link.numbers,
             ties=self.ties,
         )
@@ -153,6 +192,10 @@ class FixedWorld(DuelingWorld):
     def offer(self, round_number: int) -> Offer:  # noqa: ARG002
         """Return the same actions and rewards in every round."""
         return self._offer
+
+    def known_actions(self) -> Matrix | None:
+        """Return all actions (K, d)."""
+        return self._offer.actions if type(self).offer is FixedWorld.offer else None
 
     def plan(self) -> WorldPlan | None:
         """Return the world as arrays, unless a subclass changes what it offers."""

@@ -7,10 +7,17 @@ import numpy as np
 from fairduel.checks import integer
 from fairduel.core.compiling import compiled
 from fairduel.core.information import dot
-from fairduel.core.links import LOGISTIC, Link, as_link
-from fairduel.core.ties import tie_model
+from fairduel.core.links import LOGISTIC, Link, as_link, tie_model
 from fairduel.duel import Matrix, Vector
-from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan, checked_dimension, random_parameter
+from fairduel.worlds.base import (
+    Curve,
+    CurveNumbers,
+    DuelingWorld,
+    Offer,
+    WorldPlan,
+    checked_dimension,
+    random_parameter,
+)
 
 
 @compiled
@@ -34,6 +41,19 @@ def rewards_of(actions: Matrix, parameter: Vector) -> Vector:
     result = np.empty(len(actions))
     for i in range(len(actions)):
         result[i] = dot(actions[i], parameter)
+    return result
+
+
+@compiled
+def curve_at(actions: Matrix, curve: CurveNumbers) -> Vector:
+    """Return r(x) = Σ_j h_j g(ω_jᵀx + s_j) of each action, shape (K,)."""
+    if curve.kind == 0:
+        return rewards_of(actions, curve.directions[0])
+    result = np.zeros(len(actions))
+    for i in range(len(actions)):
+        for j in range(len(curve.heights)):
+            at = dot(actions[i], curve.directions[j]) + curve.shifts[j]
+            result[i] += curve.heights[j] * (at * at if curve.kind == 1 else math.cos(at))
     return result
 
 
@@ -83,4 +103,4 @@ class Fresh(DuelingWorld):
         if type(self) is not Fresh:
             return None
         unknown = Offer(np.zeros((self.count, self.dimension)), np.zeros(self.count))
-        return self._plan_of([unknown])._replace(is_fresh=True, parameter=self.parameter)
+        return self._plan_of([unknown])._replace(is_fresh=True, curve=Curve.line(self.parameter).numbers)

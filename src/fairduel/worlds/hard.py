@@ -1,4 +1,4 @@
-"""The two hard instances of the lower bound (Theorem kappa).
+"""The two hard instances of the lower bound (Theorem 5.4).
 
 Both use the clipped-linear link σ_κ(x) = σ(κx). The proof shrinks the slope by stretching the actions to A/κ, which
 breaks ‖φ‖ ≤ 1; stretching θ* by 1/κ instead gives the same duels and regret.

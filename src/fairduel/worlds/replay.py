@@ -14,18 +14,19 @@ from fairduel.checks import needs_extra, positive
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.votes.bradley_terry import TINY_RIDGE
-from fairduel.votes.design import Rows
+from fairduel.votes.ranking.bradley_terry import TINY_RIDGE
+from fairduel.votes.ranking.design_matrix import Rows
 from fairduel.votes.votes import Indices, Mask, Ties, Votes, distinct_duels, sums
 from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan
 from fairduel.worlds.preferences import borda_scores
 
 Missing = Literal["refuse", "model"]
 ReplayedTies = Literal["half", "keep", "drop"]
+Order = Literal["mixed", "in-turn"]
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class RecordedContext:
     """The K items compared in one context, and how their duels went."""
 
     name: str
@@ -42,7 +43,7 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class RecordedPairs:
     """The p distinct pairs of items (i, j) with votes."""
 
     context: Indices
@@ -83,8 +84,8 @@ class Pairs:
 class Recording:
     """A folder of votes, as read by :func:`load`."""
 
-    contexts: tuple[Context, ...]
-    pairs: Pairs
+    contexts: tuple[RecordedContext, ...]
+    pairs: RecordedPairs
     parameter: Vector
     """θ of the logistic model fitted to all votes, shape (d,)."""
     filled: int
@@ -108,6 +109,11 @@ class Replay(DuelingWorld):
         missing: If a pair has no votes, ``"refuse"`` raises and ``"model"`` answers by a logistic regression on all
             votes.
         norm_bound: B, which agents are told; by default the norm of that model's parameter, rounded up.
+        array: Name of the array with the features, if the file has several.
+        order: ``"mixed"``: each round has a random context. ``"in-turn"``: the contexts come one after another in
+            random order, for as many rounds each, so that each is new to an agent when it comes; this needs the
+            horizon.
+        horizon: T, the number of rounds.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -130,10 +136,17 @@ class Replay(DuelingWorld):
         ties: ReplayedTies = "half",
         missing: Missing = "refuse",
         norm_bound: float | None = None,
+        array: str | None = None,
+        order: Order = "mixed",
+        horizon: int | None = None,
     ) -> None:
         if ties not in get_args(ReplayedTies):
             raise unknown_name("treatment of ties", str(ties), get_args(ReplayedTies))
-        recording = load(path, ties="drop" if ties == "drop" else "half", missing=missing)
+        if order not in get_args(Order):
+            raise unknown_name("order", str(order), get_args(Order))
+        if order == "in-turn" and horizon is None:
+            raise BadInputError("order='in-turn' needs the horizon, so that all contexts get as many rounds.")
+        recording = load(path, ties="drop" if ties == "drop" else "half", missing=missing, array=array)
         self._keeps_ties = ties == "keep"
         self.recording = recording
         self.contexts = recording.contexts if contexts is None else _chosen(recording.contexts, str(contexts))
@@ -143,19 +156,27 @@ class Replay(DuelingWorld):
         self.link = LOGISTIC
         self.parameter = None
         self._rng = rng
+        self._turns = rng.permutation(len(self.contexts)) if order == "in-turn" else None
+        self._horizon = horizon
         self._current = self.contexts[0]
 
     def places(self, horizon: int) -> Indices:
         """Draw the index of each round's context, shape (T,)."""
-        return np.array([self._draw() for _ in range(horizon)])
+        return np.array([self._place(t + 1) for t in range(horizon)])
 
-    def _draw(self) -> int:
-        return int(self._rng.integers(len(self.contexts)))
+    def _place(self, round_number: int) -> int:
+        if self._turns is None or self._horizon is None or round_number > self._horizon:
+            return int(self._rng.integers(len(self.contexts)))
+        return int(self._turns[(round_number - 1) * len(self._turns) // self._horizon])
 
-    def offer(self, round_number: int) -> Offer:  # noqa: ARG002
-        """Offer the items of the next round's context."""
-        self._current = self.contexts[self._draw()]
+    def offer(self, round_number: int) -> Offer:
+        """Offer the items of this round's context."""
+        self._current = self.contexts[self._place(round_number)]
         return Offer(self._current.actions, self._current.rewards)
+
+    def known_actions(self) -> Matrix | None:
+        """Return the items of all contexts, also those that are not shown, shape (n, d)."""
+        return np.concatenate([context.actions for context in self.recording.contexts])
 
     def win_probability(self, rewards: Vector, first: int, second: int) -> float:  # noqa: ARG002
         """Return the first item's share of the votes on this pair, in the context offered last."""
@@ -175,7 +196,7 @@ class Replay(DuelingWorld):
         return self._plan_of([Offer(context.actions, context.rewards) for context in self.contexts], chances)
 
 
-def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse") -> Recording:
+def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse", array: str | None = None) -> Recording:
     """Read a folder of votes for :class:`Replay`; an unchanged folder is cached."""
     if ties not in get_args(Ties):
         raise unknown_name("treatment of ties", str(ties), get_args(Ties))
@@ -183,7 +204,7 @@ def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse") 
         raise unknown_name("treatment of missing pairs", str(missing), get_args(Missing))
     votes, features = _only_file(Path(path), "votes"), _only_file(Path(path), "features")
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in (votes, features))
-    return _load(votes, features, ties, missing, stamps)
+    return _load(votes, features, ties, missing, array, stamps)
 
 
 def _only_file(folder: Path, stem: str) -> Path:
@@ -203,14 +224,15 @@ def _load(
     features_file: Path,
     ties: Ties,
     missing: Missing,
+    array: str | None,
     stamps: tuple[tuple[int, int], ...],  # noqa: ARG001  # a changed file is read again
 ) -> Recording:
     with needs_extra("votes"):
         # Not from fairduel.votes, whose other names no run uses: a change there must not invalidate stored runs.
-        from fairduel.votes.features import read_features  # noqa: PLC0415  # polars may be missing
-        from fairduel.votes.reading import read_votes  # noqa: PLC0415
+        from fairduel.votes.reading.features import read_features  # noqa: PLC0415  # polars may be missing
+        from fairduel.votes.reading.read import read_votes  # noqa: PLC0415
     votes = read_votes(votes_file, strict=True).votes
-    features = read_features(features_file, votes).values
+    features = read_features(features_file, votes, array=array).values
     names = votes.contexts or ("all",)
     if features.ndim == 2:
         features = np.broadcast_to(features, (len(names), *features.shape))
@@ -232,17 +254,17 @@ def _load(
         shares = LOGISTIC.probability(fitted[:, None] - fitted)  # ½ for an item against itself
         np.divide(won, count, out=shares, where=count > 0.0)
         tied = np.divide(tied, count, out=np.zeros_like(tied), where=count > 0.0)
-        contexts.append(Context(name, labels, actions, shares, tied, borda_scores(shares)))
+        contexts.append(RecordedContext(name, labels, actions, shares, tied, borda_scores(shares)))
         filled += int(unknown.sum()) // 2
     return Recording(tuple(contexts), pairs, parameter, filled)
 
 
-def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
+def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> RecordedPairs:
     """Return the distinct pairs of each context, given features (contexts, items, d)."""
     place, one, other, row, turned = distinct_duels(votes.first, votes.second, len(votes.items), votes.context)
     result = np.where(turned, 1.0 - votes.result, votes.result)
     weight = votes.counts(ties)
-    return Pairs(
+    return RecordedPairs(
         context=place,
         first=one,
         second=other,
@@ -253,7 +275,7 @@ def _pairs(votes: Votes, features: NDArray[np.float64], ties: Ties) -> Pairs:
     )
 
 
-def _chosen(contexts: Iterable[Context], wanted: str) -> tuple[Context, ...]:
+def _chosen(contexts: Iterable[RecordedContext], wanted: str) -> tuple[RecordedContext, ...]:
     by_name = {context.name: context for context in contexts}
     names = [name.strip() for name in wanted.split(",")]
     for name in names:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from fairduel.experiments.ablations import NORMS
 from fairduel.experiments.claims import beyond
 from fairduel.experiments.paper_setup import NO_ATTACK
-from fairduel.experiments.sigmoid import NORMS
 from helpers.planted import Planted, statuses
 
 
@@ -36,6 +36,18 @@ def test_the_sigmoid_agent_is_ahead_and_its_lead_grows():
     assert statuses(claim, behind_once)[0] == "does not hold"
     _, doubling = claim.judge(planted(lambda norm: 2.0**norm))
     assert doubling.numbers["value"] == pytest.approx(np.log(2.0), abs=0.01)
+
+
+def test_a_few_locked_in_runs_make_no_trend():
+    """Three runs of RCDB in 100 lock in at B = 5: the means then say that RCDB-S's lead grows, the medians do not."""
+
+    def regret(cell):
+        costly = np.where(np.arange(100) < 3, 50_000.0, 0.0) if cell.world_settings["norm"] == NORMS[-1] else 0.0
+        return 500.0 + costly if cell.agent == "rcdb" else 400.0 + 20.0 * cell.world_settings["norm"]
+
+    _, growing = beyond.sigmoid_agent_ahead(NO_ATTACK).judge(Planted(regret))
+    assert growing.numbers["by_means"]["value"] > 0.2
+    assert growing.status == "does not hold"
 
 
 def test_the_sigmoid_agents_are_compared_with_the_same_ridge():

@@ -5,7 +5,7 @@ import pytest
 
 from fairduel.experiments.claims import figures
 from fairduel.experiments.claims.figures import ALWAYS_TRUSTED
-from fairduel.experiments.paper_setup import GREEDY
+from fairduel.experiments.paper_setup import GREEDY, paper_cell
 from fairduel.experiments.tuning import published, tuning_problem
 from helpers.planted import Planted, statuses
 
@@ -62,12 +62,28 @@ def test_colstim_as_the_most_misled():
 
 
 def test_the_weight_lowers_regret_or_it_does_not():
-    def planted(weighted, unweighted):
-        return Planted(lambda cell: unweighted if cell.agent_settings.get("trust") == ALWAYS_TRUSTED else weighted)
+    def planted(weighted, best, same_radius=3 * HIGH):
+        def regret(cell):
+            is_trusting = cell.agent_settings.get("trust") == ALWAYS_TRUSTED
+            return best if cell.agent == "maxpairucb" else same_radius if is_trusting else weighted
+
+        return Planted(regret)
 
     claim = figures.weight_is_critical()
     assert statuses(claim, planted(LOW, HIGH)) == ["holds"] * 4
-    assert statuses(claim, planted(HIGH, LOW)) == ["does not hold"] * 4
+    assert statuses(claim, planted(HIGH, LOW)) == ["does not hold"] * 4  # whatever happens at RCDB's own radius
+    assert statuses(claim, planted(HIGH, HIGH)) == ["undecided"] * 4
+    verdict = next(iter(claim.judge(planted(LOW, HIGH))))
+    assert verdict.numbers["value"] == pytest.approx(HIGH - LOW)
+    assert verdict.numbers["at_the_same_radius"]["value"] == pytest.approx(3 * HIGH - LOW)
+
+
+def test_without_weights_rcdb_is_maxpairucb():
+    """So the ablation may use MaxPairUCB's tuned radius."""
+    plain = paper_cell("maxpairucb", GREEDY, {"radius": 8.0}).run(seed=0).trace
+    trusting = paper_cell("rcdb", GREEDY, {"radius": 8.0, "trust": ALWAYS_TRUSTED}).run(seed=0).trace
+    assert np.array_equal(plain.first, trusting.first)
+    assert np.array_equal(plain.second, trusting.second)
 
 
 def test_without_weights_all_else_is_rcdb():
@@ -124,20 +140,9 @@ def test_figure2_tells_rcdb_each_number_of_flips():
     assert {cell.budget for cell in cells} == set(range(20, 201, 20))
 
 
-def test_tuned_is_the_setting_with_the_least_regret_on_tuning_seeds():
+def test_tuned_is_the_setting_that_ships():
     cell = figures.tuned("maxpairucb", GREEDY)
-    trials = published(tuning_problem("maxpairucb", GREEDY, 0)).trials
-    assert cell.agent_settings == min(trials, key=lambda trial: trial.mean).settings == {"radius": 8.0}
-
-
-def test_the_best_single_setting_has_the_least_worst_attack():
-    chosen = figures.best_single_setting("maxpairucb", 0)
-    worst = {}
-    for attack in figures.PAPER_ATTACKS:
-        for trial in published(tuning_problem("maxpairucb", attack, 0)).trials:
-            radius = trial.settings["radius"]
-            worst[radius] = max(worst.get(radius, 0.0), trial.mean)
-    assert chosen == {"radius": min(worst, key=worst.get)}
+    assert cell.agent_settings == published(tuning_problem("maxpairucb", GREEDY, 0)).winner.settings == {"radius": 8.0}
 
 
 def test_lock_ins_of_both_sides_widen_the_interval():

@@ -4,9 +4,10 @@ import math
 import numpy as np
 import pytest
 
-from fairduel.experiments.claims.verdict import Claim, gap, gaps, judged, smallest
-from fairduel.experiments.inference import Mean
+from fairduel.experiments.claims.verdict import Claim, gaps, judged, smallest
+from fairduel.experiments.comparing import gap
 from fairduel.experiments.paper_setup import GREEDY, NO_ATTACK, paper_cell
+from fairduel.stats import Mean
 from helpers.planted import Planted
 
 RCDB, CLEAN = paper_cell("rcdb", GREEDY), paper_cell("rcdb", NO_ATTACK)
@@ -34,6 +35,12 @@ def test_a_value_between_two_limits(low, high, status):
 def test_what_cannot_fail_never_holds():
     assert judged("", "", "", Mean(1.0, 0.0, 1.0, 1.0), above=0.0, can_fail=False).status == "cannot fail"
     assert judged("", "", "", Mean(-1.0, 0.0, -1.0, -1.0), above=0.0, can_fail=False).status == "does not hold"
+
+
+def test_a_label_of_the_paper_gets_its_number():
+    found = Mean(1.0, 0.0, 1.0, 1.0)
+    assert judged("", "proof of Theorem new, Lemma r", "", found).source == "proof of Theorem 6.1 (new), Lemma A.1 (r)"
+    assert judged("", "Figure 1", "", found).source == "Figure 1"
 
 
 def test_one_run_decides_nothing():

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, gap, interval, judged, smallest_gap
-from fairduel.experiments.experiment import settings_text, title_of
-from fairduel.experiments.figure2 import BUDGETS
-from fairduel.experiments.inference import exponent, line, mean, mixed_mean
+from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest_gap
+from fairduel.experiments.comparing import gap
+from fairduel.experiments.paper import FLIPS
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
     BASELINES,
@@ -21,8 +20,10 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.experiments.tuning import Trial, published, tuned_cell, tuning_problem
+from fairduel.experiments.sentences import settings_text, title_of
+from fairduel.experiments.tuning import best_single_setting, published, tuned_cell, tuning_problem
 from fairduel.simulation import Cell
+from fairduel.stats import exponent, line, mean, mixed_mean
 
 ALWAYS_TRUSTED = 1e9
 """An α so large that all weights are 1."""
@@ -170,30 +171,41 @@ def adversarial_attack_costs_most() -> Claim:
 
 
 def weight_is_critical() -> Claim:
-    """Claim that RCDB does worse with all weights 1 and everything else equal."""
+    """Claim that RCDB does worse with all weights 1, also at the radius that is then best.
+
+    RCDB with w ≡ 1 is MaxPairUCB. The best radius is the one that MaxPairUCB is tuned to for the attack.
+    """
 
     def unweighted(attack: Attack) -> Cell:
         return paper_cell("rcdb", attack, {"trust": ALWAYS_TRUSTED})
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
         for attack in PAPER_ATTACKS:
-            weighted = paper_cell("rcdb", attack)
-            found = gap(evidence, unweighted(attack), weighted)
+            weighted, best = paper_cell("rcdb", attack), tuned("maxpairucb", attack)
+            found = gap(evidence, best, weighted)
+            same_radius = gap(evidence, unweighted(attack), weighted)
             locked_in = evidence.locked_in(unweighted(attack))
             clean_locked_in = evidence.locked_in(unweighted(NO_ATTACK))
             yield judged(
                 f"Uncertainty weights lower RCDB's regret under the {named(attack)}",
                 "Performance Comparison",
-                f"with w ≡ 1 and the same radius, ridge and selection rule, regret changes by {interval(found)}; "
-                f"{int(locked_in.sum())} of {len(locked_in)} such runs lock in, {int(clean_locked_in.sum())} without "
-                "an attack (a lock-in without an attack means that the radius is too small)",
+                f"with w ≡ 1 and the radius that is best for it under this attack "
+                f"({best.agent_settings['radius']:g}, tuned), regret changes by {interval(found)}"
+                f"{edge_of_grid('maxpairucb', attack)}; at RCDB's own radius, which is too small without weights, by "
+                f"{interval(same_radius)}: {int(locked_in.sum())} of {len(locked_in)} such runs lock in, "
+                f"{int(clean_locked_in.sum())} without an attack",
                 found,
                 above=0.0,
+                at_the_same_radius=same_radius.as_json(),
                 locked_in_share=float(locked_in.mean()),
                 locked_in_share_without_attack=float(clean_locked_in.mean()),
             )
 
-    cells = [cell for attack in PAPER_ATTACKS for cell in (paper_cell("rcdb", attack), unweighted(attack))]
+    cells = [
+        cell
+        for attack in PAPER_ATTACKS
+        for cell in (paper_cell("rcdb", attack), unweighted(attack), tuned("maxpairucb", attack))
+    ]
     return Claim(judge, [*cells, unweighted(NO_ATTACK)])
 
 
@@ -232,14 +244,6 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
     return Claim(judge, cells)
 
 
-def best_single_setting(agent: str, warmup: int) -> dict[str, Any]:
-    """Return the setting with the lowest worst mean over the four attacks on the tuning seeds."""
-    tunings = [published(tuning_problem(agent, attack, warmup)) for attack in PAPER_ATTACKS]
-    by_setting = zip(*(tuning.trials for tuning in tunings), strict=True)
-    best: tuple[Trial, ...] = min(by_setting, key=lambda trials: max(trial.mean for trial in trials))
-    return best[0].settings
-
-
 def linear_in_flips() -> Claim:
     """Claim that RCDB's regret is linear in C when it is told C."""
     return growth_in_flips("rcdb", GREEDY, "RCDB's regret is linear in the number of flips C", "Figure 2", above=0.9)
@@ -247,12 +251,12 @@ def linear_in_flips() -> Claim:
 
 def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: float = -math.inf) -> Claim:
     """Claim an exponent of regret in C between ``above`` and 1.1, for an agent that is told C."""
-    cells = [paper_cell(agent, attack, budget=budget) for budget in BUDGETS]
+    cells = [paper_cell(agent, attack, budget=budget) for budget in FLIPS]
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
         regret = np.stack([evidence.regret(cell) for cell in cells], axis=1)
-        flips = np.array(BUDGETS, dtype=float)
-        found, middle = exponent(flips, regret), len(BUDGETS) // 2
+        flips = np.array(FLIPS, dtype=float)
+        found, middle = exponent(flips, regret), len(FLIPS) // 2
         early, late = (
             line(flips[half], regret.mean(axis=0)[half]).slope for half in (slice(middle), slice(middle, None))
         )
@@ -260,8 +264,8 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
         yield judged(
             claim,
             source,
-            f"grows as C^{interval(found, '.3f')} for C = {BUDGETS[0]} … {BUDGETS[-1]} ({attack.name} attack, "
-            f"practical radius); {early:.1f} regret per flip up to C = {BUDGETS[middle - 1]}, {late:.1f} beyond; holds "
+            f"grows as C^{interval(found, '.3f')} for C = {FLIPS[0]} … {FLIPS[-1]} ({attack.name} attack, "
+            f"practical radius); {early:.1f} regret per flip up to C = {FLIPS[middle - 1]}, {late:.1f} beyond; holds "
             f"if the exponent is {limits}",
             found,
             above=above,
@@ -270,7 +274,7 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
             regret_per_late_flip=late,
         )
 
-    return Claim(judge, cells)
+    return Claim(judge, cells, one_in=3)
 
 
 def lowest_at_every_number_of_flips() -> Claim:
@@ -282,17 +286,17 @@ def lowest_at_every_number_of_flips() -> Claim:
             paper_cell("rcdb", GREEDY, budget=budget),
         )
         for agent in BASELINES
-        for budget in BUDGETS
+        for budget in FLIPS
     }
 
     def judge(evidence: Evidence) -> Iterator[Verdict]:
         found, (agent, budget), least = smallest_gap(evidence, pairs)
-        won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in BUDGETS)
-        lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in BUDGETS)
+        won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in FLIPS)
+        lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in FLIPS)
         yield judged(
             "RCDB has the lowest regret at every C of Figure 2",
             "Figure 2",
-            f"lowest at {won} of {len(BUDGETS)} values of C, not lowest at {lost}; smallest lead {interval(least)}, "
+            f"lowest at {won} of {len(FLIPS)} values of C, not lowest at {lost}; smallest lead {interval(least)}, "
             f"over {title_of(agent)} at C = {budget} (baselines tuned for the greedy attack at C = 45)",
             least,
             above=0.0,
@@ -302,4 +306,4 @@ def lowest_at_every_number_of_flips() -> Claim:
             flips=budget,
         )
 
-    return Claim(judge, [cell for pair in pairs.values() for cell in pair])
+    return Claim(judge, [cell for pair in pairs.values() for cell in pair], one_in=3)

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator
 
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
-from fairduel.experiments.experiment import title_of
-from fairduel.experiments.inference import mean
+from fairduel.experiments.sentences import title_of
 from fairduel.simulation import Cell
+from fairduel.stats import mean
 
 LEARNERS = ("rcdb", "maxpairucb", "maxinp", "colstim")
 """Agents that support the hard instances' link; RCDB-S needs the sigmoid."""
@@ -79,7 +79,7 @@ def first_instance(kappa: float) -> Claim:
             can_fail=False,
         )
 
-    return Claim(judge, [*cells.values()], one_in=5)
+    return Claim(judge, [*cells.values()], one_in=15)
 
 
 def second_instance(kappa: float) -> Claim:
@@ -110,4 +110,4 @@ def second_instance(kappa: float) -> Claim:
             added=added,
         )
 
-    return Claim(judge, [*cells.values()], one_in=5)
+    return Claim(judge, [*cells.values()], one_in=15)

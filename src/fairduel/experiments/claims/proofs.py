@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from fairduel.agents import AGENTS
+from fairduel.experiments.claims.inequalities import Inequality
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
-from fairduel.experiments.inference import share
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK, PAPER_ATTACKS, Attack
-from fairduel.experiments.proof_audit import Inequality
 from fairduel.simulation import Cell
+from fairduel.stats import exact_share
 
 FAILURE = 0.05
 """δ."""
@@ -49,7 +49,7 @@ def linear_link() -> Claim:
     setting = f"d = 2, B = 1/4, κ = 1, T = 100,000; four attacks with C = {FLIPS}, and no attack"
 
     def judge(evidence: Evidence) -> list[Verdict]:
-        found = {name: _by_seed(evidence, cells, name) for name in evidence.audits(cells[0])[0]}
+        found = {name: _by_seed(evidence, cells, name) for name in evidence.inequalities(cells[0])[0]}
         return [
             _confidence("‖θ_t − θ*‖_Σ ≤ β in every round", "Lemma MLE", setting, found["confidence"]),
             _probable("r_t ≤ min(4B, 2β‖φ_t‖_Σ⁻¹) in every round", "Lemma r", setting, found["round_regret"]),
@@ -58,7 +58,7 @@ def linear_link() -> Claim:
             _regret_bound("Theorem main", setting, found["regret"]),
         ]
 
-    return Claim(judge, audited=cells)
+    return Claim(judge, checked=cells, one_in=3)
 
 
 def sigmoid_link() -> Claim:
@@ -69,7 +69,7 @@ def sigmoid_link() -> Claim:
     def judge(evidence: Evidence) -> list[Verdict]:
         return [_regret_bound("Theorem main", setting, _by_seed(evidence, cells, "regret"))]
 
-    return Claim(judge, audited=cells)
+    return Claim(judge, checked=cells, one_in=3)
 
 
 def tolerance_is_enough() -> Claim:
@@ -88,7 +88,7 @@ def tolerance_is_enough() -> Claim:
     def judge(evidence: Evidence) -> list[Verdict]:
         return [_regret_bound("Theorem unknown, C ≤ C̄", setting, _by_seed(evidence, cells, "regret"))]
 
-    return Claim(judge, audited=cells)
+    return Claim(judge, checked=cells, one_in=3)
 
 
 def sigmoid_agent() -> Claim:
@@ -105,14 +105,14 @@ def sigmoid_agent() -> Claim:
             _probable("v_t ≤ σ′(φ_tᵀθ*) in every round", "proof of Theorem new", setting, found["slope"]),
         ]
 
-    return Claim(judge, audited=cells)
+    return Claim(judge, checked=cells, one_in=3)
 
 
 def _by_seed(evidence: Evidence, cells: Sequence[Cell], name: str) -> list[Inequality]:
     """Combine all cells by seed: the cells of a seed share θ* and labels, so they are one observation."""
     return [
         functools.reduce(_worse, (done[name] for done in of_seed))
-        for of_seed in zip(*(evidence.audits(cell) for cell in cells), strict=True)
+        for of_seed in zip(*(evidence.inequalities(cell) for cell in cells), strict=True)
     ]
 
 
@@ -126,7 +126,7 @@ def _probable(claim: str, source: str, setting: str, found: Sequence[Inequality]
     open_to_failure = [each for each in found if each.reach > 1.0]
     judged_by = open_to_failure or found
     ratios = np.array([each.ratio for each in judged_by])
-    held = share(int((ratios <= 1.0 + 1e-9).sum()), len(ratios))
+    held = exact_share(int((ratios <= 1.0 + 1e-9).sum()), len(ratios))
     can_fail = bool(open_to_failure)
     return judged(
         f"{claim}, with probability at least {1 - FAILURE:.0%}" if can_fail else f"{claim} (true of any run)",

@@ -9,12 +9,12 @@ import numpy as np
 from fairduel.agents import RCDB
 from fairduel.duel import Vector
 from fairduel.experiments.claims.figures import growth_in_flips
+from fairduel.experiments.claims.inequalities import regret_bound
 from fairduel.experiments.claims.proofs import LINEAR, theory_cell
 from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged
-from fairduel.experiments.inference import excess_exponent, exponent, jackknife, line
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK
-from fairduel.experiments.proof_audit import regret_bound
 from fairduel.simulation import Cell
+from fairduel.stats import excess_exponent, exponent, jackknife, line
 
 FLIPS = (50, 100, 200, 400, 800)
 HORIZONS = (10_000, 30_000, 100_000, 300_000)
@@ -51,7 +51,7 @@ def linear_in_flips_by_theory() -> Claim:
             regret_per_flip=fit.slope,
         )
 
-    return Claim(judge, [clean, *cells], one_in=5)
+    return Claim(judge, [clean, *cells], one_in=15)
 
 
 def rate_in_horizon() -> Claim:
@@ -71,7 +71,7 @@ def rate_in_horizon() -> Claim:
             below=allowed,
         )
 
-    return Claim(judge, cells, one_in=5)
+    return Claim(judge, cells, one_in=15)
 
 
 def rate_in_dimension() -> Claim:
@@ -101,7 +101,7 @@ def rate_in_dimension() -> Claim:
             below=allowed,
         )
 
-    return Claim(judge, [cell(d, norm) for d in DIMENSIONS for norm in NORMS], one_in=2)
+    return Claim(judge, [cell(d, norm) for d in DIMENSIONS for norm in NORMS], one_in=6)
 
 
 def _bound(cell: Cell) -> float:

@@ -1,6 +1,7 @@
 """A claim, the runs it needs, and the verdict on it."""
 
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -10,15 +11,29 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairduel.duel import Vector
-from fairduel.experiments.inference import Mean, mixed_mean
-from fairduel.experiments.proof_audit import Audit
+from fairduel.experiments.claims.inequalities import Inequalities
+from fairduel.experiments.comparing import gap
 from fairduel.simulation import Cell, Storage
+from fairduel.stats import Mean, corrected
 
 Status = Literal["holds", "does not hold", "undecided", "cannot fail"]
 """``"cannot fail"``: true of any run, so it says nothing about the algorithm."""
 Key = TypeVar("Key", bound=Hashable)
 BEYOND = "beyond the paper"
 """The source of claims that the paper does not make, but its readers will ask about."""
+OURS = "fairduel"
+"""The source of claims that we make, about our own agent and in our README."""
+PUBLISHED: Mapping[str, str] = {
+    "Lemma MLE": "Lemma 5.1",
+    "Theorem main": "Theorem 5.3",
+    "Theorem kappa": "Theorem 5.4",
+    "Theorem unknown": "Theorem 5.5",
+    "Theorem new": "Theorem 6.1",
+    "Lemma r": "Lemma A.1",
+    "Lemma cE": "Lemma C.1",
+    "Lemma abbasi": "Lemma F.3",
+}
+"""Numbers by label: the order of the paper's source, one counter per section for all lemmas, theorems and remarks."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +56,7 @@ class Evidence:
 
     store: Storage
     seeds: Sequence[int]
-    audited: Mapping[str, Sequence[Audit]]
+    checked: Mapping[str, Sequence[Inequalities]]
     """By the cell's key."""
 
     def regret(self, cell: Cell) -> Vector:
@@ -56,9 +71,9 @@ class Evidence:
         """Return whether each run locked in, shape (n,)."""
         return np.asarray(self._column(cell, "locked_in"))
 
-    def audits(self, cell: Cell) -> Sequence[Audit]:
+    def inequalities(self, cell: Cell) -> Sequence[Inequalities]:
         """Return the proof's inequalities in each run."""
-        return self.audited[cell.key][: len(self.seeds)]
+        return self.checked[cell.key][: len(self.seeds)]
 
     def _column(self, cell: Cell, name: str) -> pl.Series:
         return self.store.records(cell, self.seeds)[name]
@@ -71,7 +86,7 @@ class Claim:
     judge: Callable[[Evidence], Iterable[Verdict]]
     cells: Sequence[Cell] = ()
     """Cells whose records are needed."""
-    audited: Sequence[Cell] = ()
+    checked: Sequence[Cell] = ()
     """Cells whose runs are checked against the proof, round by round."""
     one_in: int = 1
     """Use only one in this many seeds, because runs take long."""
@@ -94,6 +109,8 @@ def judged(
 ) -> Verdict:
     """Return the verdict on the claim that ``found`` lies above one limit and below another.
 
+    A ``source`` is named by the paper's label, and gets its number.
+
     The claim holds if the whole interval is within the limits, does not hold if none of it is, and is undecided
     otherwise. A claim that no run can break never holds, but is reported if it is broken, which means a bug here.
 
@@ -111,20 +128,15 @@ def judged(
         status = "holds"
     else:
         status = "undecided"
+    for label, number in PUBLISHED.items():
+        source = re.sub(rf"{label}\b", f"{number} ({label.split()[1]})", source)
     limits = {name: limit for name, limit in (("above", above), ("below", below)) if math.isfinite(limit)}
     return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
 
 
-def gap(evidence: Evidence, cell: Cell, reference: Cell, confidence: float = 0.95) -> Mean:
-    """Return how much more regret ``cell`` has than ``reference``, seed by seed, allowing for runs that lock in."""
-    kinds = evidence.locked_in(cell) + 2 * evidence.locked_in(reference)  # which of the two locked in
-    return mixed_mean(evidence.regret(cell) - evidence.regret(reference), kinds, confidence)
-
-
 def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
     """Return the gaps of several pairs (cell, reference), with simultaneous 95% intervals (Bonferroni)."""
-    confidence = 1.0 - 0.05 / len(pairs)
-    return {key: gap(evidence, *pair, confidence) for key, pair in pairs.items()}
+    return {key: gap(evidence, *pair, corrected(pairs)) for key, pair in pairs.items()}
 
 
 def smallest_gap(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> tuple[dict[Key, Mean], Key, Mean]:
@@ -151,3 +163,12 @@ def interval(found: Mean, form: str = "+.0f") -> str:
     '+2 [+1, +3]'
     """
     return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
+def factor(logarithm: Mean) -> str:
+    """Return a factor with its interval, given its logarithm.
+
+    >>> factor(Mean(0.0, 0.1, -0.1, 0.1))
+    '1.00 [0.90, 1.11]'
+    """
+    return f"{math.exp(logarithm.value):.2f} [{math.exp(logarithm.low):.2f}, {math.exp(logarithm.high):.2f}]"

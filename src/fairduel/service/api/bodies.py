@@ -1,31 +1,60 @@
 """Bodies of requests and replies; those of results are in :mod:`~fairduel.service.api.result_bodies`."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from fairduel.service.keys import Scope
-from fairduel.service.study import (
+from fairduel.service.api.derived import TableRow, row_of
+from fairduel.service.events.lifecycle import Reason
+from fairduel.service.keys import Role, Scope
+from fairduel.service.study.study import (
     Access,
-    DuelSeconds,
+    Content,
+    Features,
     Format,
     GoldDuels,
+    Item,
     LeastViews,
     Line,
+    Media,
     Models,
     Number,
+    Platform,
     Question,
     Settings,
+    ShownSettings,
     State,
     Strict,
     Text,
-    Title,
-    UndoSeconds,
-    VotesPerVoter,
 )
+from fairduel.votes.auditing.voter_columns import SERVED, VOTERS
 
 Answer = Literal["left", "right", "tie", "skip"]
 VoterKind = Literal["person", "model"]
+_MOST_OPEN = 3  # duels that a voter may have open at a time
+
+
+Nonce = Annotated[str, Field(pattern="^[!-~]{16,64}$")]
+
+
+class WrongField(BaseModel):
+    """A field of a body that is invalid, and why."""
+
+    field: str
+    problem: str
+
+
+class Refusal(BaseModel):
+    """Why a request was refused, as RFC 9457 describes it."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    """The reason, for programs."""
+    detail: str
+    """The reason, for people."""
+    errors: list[WrongField] = []
 
 
 class Empty(Strict):
@@ -36,6 +65,15 @@ class KeyBody(Strict):
     """A key to keep in a cookie."""
 
     key: Annotated[str, Field(max_length=100)]
+    nonce: Nonce | None = None
+    """For an invitation that works once: the same again get the same reply."""
+
+
+class Work(Strict):
+    """A challenge of the ballot, and the number that solves it."""
+
+    challenge: Annotated[str, Field(max_length=200)]
+    answer: Annotated[Number, Field(ge=0, lt=2**53)]
 
 
 class Joining(Strict):
@@ -43,12 +81,16 @@ class Joining(Strict):
 
     name: Line | None = None
     participant: Line | None = None
+    signature: Annotated[str, Field(max_length=64, pattern="^[0-9a-f]*$")] | None = None
+    nonce: Nonce | None = None
+    """Random characters that only this browser knows: the same again get the same voter and key."""
+    work: Work | None = None
 
 
 class Wanted(Strict):
     """How many open duels a voter wants to have."""
 
-    count: Annotated[Number, Field(ge=1, le=3)] = 1
+    count: Annotated[Number, Field(ge=1, le=_MOST_OPEN)] = 1
 
 
 class Answering(Strict):
@@ -57,35 +99,30 @@ class Answering(Strict):
     answer: Answer
     seconds: Annotated[float, Field(ge=0, le=1e6)] | None = None
     comment: Annotated[Text, Field(max_length=2000)] | None = None
-    next: Annotated[Number, Field(ge=0, le=3)] = 0
+    next: Annotated[Number, Field(ge=0, le=_MOST_OPEN)] = 0
     """How many open duels the voter wants to have then; 0 to return none."""
 
 
-class SettingsChange(Strict):
-    """Settings to change; those that are absent stay."""
+class SettingsChange(Settings):
+    """Settings to change; absent ones stay."""
 
-    title: Title = ""
     question: Question = ""
-    instructions: Text = ""
-    state: State = "open"
-    votes_per_voter: VotesPerVoter = None
-    ties: bool = True
-    skips: bool = True
-    comments: bool = False
-    show_names: bool = False
-    undo_seconds: UndoSeconds = 60
-    duel_seconds: DuelSeconds = 3600
-    completion_code: Line | None = None
-    least_views: LeastViews = 0
 
 
 class ItemChange(Strict):
-    """What to change about an item; what is absent stays."""
+    """Settings of an item to change; absent ones stay."""
 
     enabled: bool = True
     priority: bool = False
     least_views: LeastViews | None = None
-    """How often it is shown before the agent is free; null for as often as the study says."""
+    """Minimum views before the agent chooses freely; null: the study's setting."""
+
+
+class AddedItem(Item):
+    """An item for a study that is already there; with contexts, its answers by their names, perhaps with features."""
+
+    contents: dict[Line, Text] = Field(default_factory=dict)
+    answer_features: dict[Line, Features] = Field(default_factory=dict)
 
 
 class VoterChange(Strict):
@@ -95,20 +132,28 @@ class VoterChange(Strict):
 
 
 class Invitations(Strict):
-    """Voters to invite: so many people, or people or language models with these names."""
+    """Voters to invite: a number of people, or the names of people or of language models."""
 
     kind: VoterKind = "person"
 
     count: Annotated[Number, Field(ge=1, le=1000)] | None = None
     names: Annotated[list[Line], Field(min_length=1, max_length=1000)] | None = None
+    one_time: bool = False
+    """Whether each link works in the first browser only that opens it."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Invitations":
         if (self.count is None) == (self.names is None):
             raise ValueError("give either count or names")
-        if self.kind == "model" and self.names is None:
-            raise ValueError("language models need names")
+        if self.kind == "model" and (self.names is None or self.one_time):
+            raise ValueError("language models need names, and keys that work more than once")
         return self
+
+
+class Participants(Strict):
+    """Participants who get signed links."""
+
+    participants: Annotated[list[Line], Field(max_length=1000)]
 
 
 class Session(BaseModel):
@@ -116,6 +161,45 @@ class Session(BaseModel):
 
     scope: Scope
     study: str | None
+    """Null for operators and for observers of all studies."""
+    operator: str | None
+    name: str | None
+    role: Role | None
+
+
+class NewOperator(Strict):
+    """Someone who may operate the server: with all rights, with those over studies, or as an observer of all."""
+
+    name: Line
+    role: Role = "operator"
+
+
+class OperatorRow(BaseModel):
+    """Someone who operates the server."""
+
+    operator: str
+    name: str
+    role: Role
+    added: float
+
+
+class OperatorsReply(BaseModel):
+    """Everyone who operates the server, the first owner first."""
+
+    operators: list[OperatorRow]
+
+
+class NewKey(OperatorRow):
+    """A key of someone who operates the server; it is shown once."""
+
+    key: str
+    link: str
+
+
+class WebhookKey(BaseModel):
+    """The key of the HMAC that signs webhooks."""
+
+    key: str
 
 
 class Joined(BaseModel):
@@ -125,21 +209,20 @@ class Joined(BaseModel):
     key: str
 
 
-class Ballot(BaseModel):
+class Challenge(BaseModel):
+    """What has to be solved to join: SHA-256 of ``challenge:answer`` must begin with that many zero bits."""
+
+    challenge: str
+    bits: int
+
+
+class Ballot(ShownSettings):
     """What voters may know about a study."""
 
     study: str
-    title: str
-    question: str
-    instructions: str
-    state: State
     access: Access
-    ties: bool
-    skips: bool
-    comments: bool
-    undo_seconds: int
-    votes_per_voter: int | None
     joined: bool
+    work: Challenge | None
 
 
 class ShownContext(BaseModel):
@@ -150,14 +233,12 @@ class ShownContext(BaseModel):
     html: str | None
 
 
-class Shown(BaseModel):
+class Shown(Media):
     """One side of a duel; ``html`` is the text if it is Markdown, safe to put into a page."""
 
     name: str | None
     text: str | None
     html: str | None
-    image: str | None
-    audio: str | None
 
 
 class ShownDuel(BaseModel):
@@ -171,13 +252,15 @@ class ShownDuel(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a voter is."""
+    """A voter's progress."""
 
     answered: int
     votes: int
     of: int | None
     done: bool
     completion_code: str | None
+    completion_url: str | None
+    """Where the voter is to go then."""
 
 
 class AskedReply(BaseModel):
@@ -188,7 +271,7 @@ class AskedReply(BaseModel):
 
 
 class AnsweredReply(BaseModel):
-    """What became of an answer."""
+    """Whether an answer counts, and what is next."""
 
     duel: str
     answer: Answer
@@ -231,6 +314,21 @@ class ReceiptCheck(BaseModel):
     position: int | None
 
 
+class Head(BaseModel):
+    """The end of the log; an empty log has no receipt."""
+
+    position: int
+    receipt: str | None
+    at: float
+
+
+class Decision(BaseModel):
+    """A group of items that has a winner, or else a tie."""
+
+    group: str
+    leader: str | None
+
+
 class ListedStudy(BaseModel):
     """A study in the list of studies."""
 
@@ -240,6 +338,8 @@ class ListedStudy(BaseModel):
     state: State
     created: float
     items: int
+    archived: bool
+    decided: list[Decision]
     votes: int
     voters: int
     models: int
@@ -253,23 +353,15 @@ class ListedStudies(BaseModel):
     studies: list[ListedStudy]
 
 
-class ShownItem(BaseModel):
+class ShownItem(Content, ItemChange):
     """An item as operators see it."""
 
     number: int
-    name: str
-    text: str | None
-    image: str | None
-    audio: str | None
-    format: Format | None
-    enabled: bool
-    priority: bool
-    least_views: int | None
     shown: int
 
 
 class Counts(BaseModel):
-    """Duels by what became of them, ``issued`` being the sum of the next five; voters; and how many are models."""
+    """Numbers of duels by outcome, where ``issued`` is the sum of the next five; of voters; and of language models."""
 
     issued: int
     votes: int
@@ -282,6 +374,13 @@ class Counts(BaseModel):
     """Votes that were cast elsewhere; ``votes`` has them too."""
     models: int
     model_votes: int
+
+
+class ClosedByItself(BaseModel):
+    """Why and when a study closed by itself."""
+
+    reason: Reason
+    at: float
 
 
 class StudyReply(Settings):
@@ -301,7 +400,11 @@ class StudyReply(Settings):
     agent: str
     agent_settings: dict[str, Any]
     seed: int
+    platform: Platform | None
+    stopped: ClosedByItself | None
+    """Why it closed by itself, if it did."""
     links: dict[str, str | None]
+    """``vote``, and for crowd platforms the addresses to paste there: ``prolific`` and ``mturk``."""
     counts: Counts
 
 
@@ -321,6 +424,21 @@ class InvitationsReply(BaseModel):
     invitations: list[Invitation]
 
 
+class SignedLink(BaseModel):
+    """A participant's signed link."""
+
+    participant: str
+    signature: str
+    link: str
+
+
+class ParticipantsReply(BaseModel):
+    """The key that signs links, in hexadecimal digits, and some signed links."""
+
+    key: str
+    links: list[SignedLink]
+
+
 class ObserverReply(BaseModel):
     """A key that shows the results; shown once."""
 
@@ -328,7 +446,7 @@ class ObserverReply(BaseModel):
     link: str
 
 
-class VoterRow(BaseModel):
+class _Voter(TableRow):
     """A voter and the evidence on them; null where unknown."""
 
     voter: str
@@ -336,11 +454,16 @@ class VoterRow(BaseModel):
     kind: VoterKind
     name: str | None
     participant: str | None
+    address: str | None
+    """A pseudonym of the address that they joined from."""
     joined: float
     imported: bool
     votes: int
     skips: int
     set_aside: bool
+    judged_by: str | None
+    """The name of the operator who last set them aside, or counted them again."""
+    judged_at: float | None
     learned: bool
     """Whether the agent learns new votes of this voter."""
     gold: str
@@ -349,19 +472,60 @@ class VoterRow(BaseModel):
     gold_of: int
     gold_low: float | None
     gold_high: float | None
-    flagged: bool | None
-    why: str
-    log10_evidence: float | None
-    agreement: float | None
-    agreement_low: float | None
-    agreement_high: float | None
-    target: str | None
+
+
+if TYPE_CHECKING:
+    VoterRow = _Voter
+else:
+    VoterRow = row_of("VoterRow", [each for each in VOTERS if each.name in SERVED], _Voter)
+
+
+class Action(BaseModel):
+    """What an operator did to a study, or the server by its settings (``by`` is null)."""
+
+    position: int
+    at: float
+    by: str | None
+    kind: str
+    about: dict[str, Any]
+
+
+class History(BaseModel):
+    """What was done to a study, newest first."""
+
+    actions: list[Action]
+
+
+class Joins(BaseModel):
+    """The voters who joined from one address."""
+
+    address: str
+    voters: int
+    votes: int
+    first: float
+    last: float
+    in_a_minute: int
+    """The most that joined within one minute."""
+
+
+class Funnel(BaseModel):
+    """How far people came."""
+
+    joined: int
+    voted: int
+    """Voted at least once."""
+    finished: int | None
+    """Cast all the votes that they may; null without a limit."""
     seconds_per_vote: float | None
-    hasty: bool | None
+    """The median over voters of theirs, which are medians too."""
 
 
 class VotersReply(BaseModel):
-    """All voters, most evidence first."""
+    """All voters, most evidence first; and the addresses that several of them joined from."""
 
     voters: list[VoterRow]
     votes: int
+    joins: list[Joins]
+    opened: int
+    """How often the voters' page was opened by a browser that had not joined, since the server started."""
+    funnel: Funnel

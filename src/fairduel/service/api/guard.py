@@ -1,43 +1,22 @@
-"""Who may call: keys, cookies, and how often."""
+"""Authentication by keys and cookies, and commands for those who are admitted."""
 
-import time
-from collections import OrderedDict
-from typing import Annotated
+import asyncio
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request, Response
 
+from fairduel.service.commands.voting import ensure_results_shown
+from fairduel.service.events.ledger import Command, outcome
 from fairduel.service.keys import Holder, Scope, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
 
 SESSION, VOTER = "fairduel_session", "fairduel_voter"
-_MOST_BUCKETS = 50_000
-
-
-class RateLimit:
-    """Token buckets: so many requests per second each, after a burst.
-
-    Args:
-        rate: Tokens per second.
-        burst: Tokens that a bucket holds.
-    """
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens and when; least recent first
-
-    def take(self, name: str, tokens: float = 1.0) -> None:
-        """Take tokens from a bucket, or refuse if it has too few."""
-        now = time.monotonic()
-        left, then = self._buckets.pop(name, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
-        enough = left >= tokens
-        self._buckets[name] = (left - tokens if enough else left, now)
-        if len(self._buckets) > _MOST_BUCKETS:
-            self._buckets.popitem(last=False)
-        if not enough:
-            wait = max(1, round((tokens - left) / self._rate + 0.5))
-            raise Problem(429, "too-many-requests", f"Too many requests; try again in {wait} s.", wait)
+_LOOPBACK = {"127.0.0.1", "::1"}
+_HOLDERS = "fairduel.holders"  # in the scope of a request
+FROM_SITE = "fairduel.from_site"
+"""In the scope of a request that another site's page makes, with leave; its cookies do not count."""
+Result = TypeVar("Result")
 
 
 def service_of(request: Request) -> Service:
@@ -51,22 +30,41 @@ def address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
+def is_local(request: Request) -> bool:
+    """Whether a request comes from this machine, and not by way of a proxy on it."""
+    is_passed_on = any(name in request.headers for name in ("x-forwarded-for", "forwarded", "x-real-ip", "via"))
+    return not is_passed_on and address(request) in _LOOPBACK
+
+
 def holders(request: Request) -> list[Holder]:
     """Return who holds the keys that came with a request: the one in its header, or else those in its cookies."""
+    if _HOLDERS in request.scope:
+        found: list[Holder] = request.scope[_HOLDERS]
+        return found
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    keys = [given.strip()] if scheme.lower() == "bearer" else [request.cookies.get(name) for name in (SESSION, VOTER)]
+    cookies = [] if FROM_SITE in request.scope else [request.cookies.get(name) for name in (SESSION, VOTER)]
+    keys = [given.strip()] if scheme.lower() == "bearer" else cookies
     known = service_of(request).ledger.state.keys
-    return [known[key_hash(key)] for key in keys if key and key_hash(key) in known]
+    request.scope[_HOLDERS] = found = [known[digest] for key in keys if key and (digest := key_hash(key)) in known]
+    return found
+
+
+def no_key() -> Problem:
+    """Return the refusal of a caller without a key."""
+    return Problem(401, "no-key", "This needs a valid key.")
+
+
+def owners_only() -> Problem:
+    """Return the refusal of an operator who is not an owner."""
+    return Problem(403, "not-allowed", "Only owners may do this.")
 
 
 def _allowed(request: Request, scopes: tuple[Scope, ...], study: str | None) -> Holder:
-    limits = request.app.state.limits
-    limits.address.take(address(request))
     found = holders(request)
     if not found:
-        raise Problem(401, "no-key", "This needs a valid key.")
+        raise no_key()
     for holder in found:
-        if holder.scope in scopes and (holder.scope == "operator" or holder.study == study):
+        if holder.scope in scopes and (not holder.study or holder.study == study):
             return holder
     raise not_found("page" if study is None else "study")
 
@@ -76,36 +74,61 @@ async def operator(request: Request) -> Holder:
     return _allowed(request, ("operator",), None)
 
 
+async def owner(request: Request) -> Holder:
+    """Admit operators who are owners."""
+    holder = _allowed(request, ("operator",), None)
+    known = service_of(request).ledger.state.operators.get(holder.operator)
+    if known is None or known.role != "owner":
+        raise owners_only()
+    return holder
+
+
+async def watcher(request: Request) -> Holder:
+    """Admit operators and observers of all studies."""
+    return _allowed(request, ("operator", "observer"), None)
+
+
 async def reader(request: Request, study: str) -> Holder:
     """Admit operators and observers of the study."""
     return _allowed(request, ("operator", "observer"), study)
 
 
+async def viewer(request: Request, study: str) -> Holder:
+    """Admit them, and voters to whom the study shows its results."""
+    found = _allowed(request, ("operator", "observer", "voter"), study)
+    if found.scope == "voter":
+        await call(service_of(request), lambda ledger: ensure_results_shown(ledger, found))
+    return found
+
+
 def voter(request: Request, study: str) -> Holder:
     """Admit voters of the study; called directly, because dependencies take time and these are most requests."""
-    holder = _allowed(request, ("voter",), study)
-    request.app.state.limits.voter.take(holder.voter)
-    return holder
+    return _allowed(request, ("voter",), study)
 
 
-async def anyone(request: Request) -> None:
-    """Admit everyone, within the limits."""
-    request.app.state.limits.address.take(address(request))
-
-
-async def newcomer(request: Request) -> None:
-    """Admit those who have no key yet, within stricter limits."""
-    request.app.state.limits.address.take(address(request))
-    request.app.state.limits.joins.take(address(request))
-
-
+Owner = Annotated[Holder, Depends(owner)]
 Operator = Annotated[Holder, Depends(operator)]
+Watcher = Annotated[Holder, Depends(watcher)]
 Reader = Annotated[Holder, Depends(reader)]
+Viewer = Annotated[Holder, Depends(viewer)]
+ADMIT = {owner, operator, watcher, reader, viewer}
+"""The dependencies that ask for a key."""
 Running = Annotated[Service, Depends(service_of)]
 
 
+async def call(service: Service, command: Command[Result | Problem], by: Holder | None = None) -> Result:
+    """Run a command and wait until its events are on disk; they say which operator did it."""
+    operator = "" if by is None else by.operator
+    result = outcome(await asyncio.wrap_future(service.ledger.submit(command, operator)))
+    assert not isinstance(result, Problem)
+    return result
+
+
 def keep(request: Request, response: Response, holder: Holder, key: str) -> None:
-    """Keep a key in a cookie that scripts cannot read and other sites cannot send."""
+    """Keep a key in a cookie that scripts cannot read and other sites cannot send.
+
+    In a frame on another site, browsers keep a voter's cookie for that site alone ("Partitioned").
+    """
     root = request.scope.get("root_path", "").rstrip("/")
     is_voter = holder.scope == "voter"
     response.set_cookie(
@@ -117,3 +140,7 @@ def keep(request: Request, response: Response, holder: Holder, key: str) -> None
         samesite="strict",
         secure=request.url.scheme == "https",
     )
+    study = service_of(request).ledger.state.studies.get(holder.study)
+    if is_voter and study is not None and study.about.allowed_origins and request.url.scheme == "https":
+        cookie = response.headers["set-cookie"].replace("SameSite=strict", "SameSite=none")
+        response.headers["set-cookie"] = f"{cookie}; Partitioned"

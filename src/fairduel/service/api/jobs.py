@@ -7,25 +7,26 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
-from fairduel.service import jobs
+from fairduel.service.analysis import jobs
+from fairduel.service.analysis.inputs import MOST_ACCOUNTS, MOST_VOTES_EACH
 from fairduel.service.api import guard
 from fairduel.service.api.bodies import Empty
-from fairduel.service.api.calls import call
-from fairduel.service.commands import find_study, find_voter
-from fairduel.service.ledger import Ledger
+from fairduel.service.api.guard import call
+from fairduel.service.commands.operating import find_study, find_voter
+from fairduel.service.events.ledger import Ledger
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
-from fairduel.service.study import Line, Number, Strict
-from fairduel.service.subjects import MOST_ACCOUNTS, MOST_VOTES_EACH, Attack
+from fairduel.service.study.study import Line, Number, Strict
+from fairduel.votes.attacking.liars import TACTICS, TacticName
 
 router = APIRouter(prefix="/api", tags=["operators"])
 _MOST_SIMULATED = 5000  # votes
 
 
 class RedTeam(Strict):
-    """Simulated voters for a fork of the study; see :class:`fairduel.service.red_team.Plan`."""
+    """Simulated voters for a fork of the study; see :class:`fairduel.service.analysis.red_team.RedTeamPlan`."""
 
-    attack: Attack = "promote"
+    attack: TacticName = "promote"
     item: Line | None = None
     liars: Annotated[Number, Field(ge=1, le=500)] = 10
     votes_each: Annotated[Number, Field(ge=1, le=1000)] = 20
@@ -34,11 +35,9 @@ class RedTeam(Strict):
 
     @model_validator(mode="after")
     def _is_possible(self) -> "RedTeam":
-        from fairduel.votes.stress_tests import AIMLESS  # noqa: PLC0415  # slow: a server should be ready soon
-
-        if (self.item is None) != (self.attack in AIMLESS):
-            needs = "needs no item" if self.attack in AIMLESS else "needs an item"
-            raise ValueError(f"the attack {self.attack!r} {needs}")
+        needs_item = TACTICS[self.attack].needs_item
+        if (self.item is None) == needs_item:
+            raise ValueError(f"the attack {self.attack!r} needs {'an' if needs_item else 'no'} item")
         if (self.liars + self.honest) * self.votes_each > _MOST_SIMULATED:
             raise ValueError(f"at most {_MOST_SIMULATED:,} votes can be simulated")
         return self
@@ -51,35 +50,41 @@ class CostLimits(Strict):
     votes_each: Annotated[Number, Field(ge=1, le=MOST_VOTES_EACH)] | None = None
 
 
-class JobReply(BaseModel):
-    """A job; ``result`` once it is done, ``problem`` if it failed."""
-
-    job: str
-    study: str
-    kind: jobs.Kind
-    wanted: dict[str, Any]
-    position: int
-    created: float
-    state: jobs.State
-    progress: float
-    result: dict[str, Any] | None
-    problem: str | None
-
-
 class JobsReply(BaseModel):
     """The jobs of a study, newest first."""
 
-    jobs: list[JobReply]
+    jobs: list[jobs.Job]
 
 
-@router.post("/studies/{study}/red-team", status_code=202, response_model=JobReply)
+class TacticReply(BaseModel):
+    """What simulated liars may do: they vote ``how``, where ``{item}`` stands for an item that the plan names."""
+
+    name: str
+    how: str
+    needs_item: bool
+
+
+class TacticsReply(BaseModel):
+    """All tactics."""
+
+    tactics: list[TacticReply]
+
+
+@router.get("/tactics", response_model=TacticsReply)
+async def list_tactics(_: guard.Operator) -> dict[str, list[dict[str, Any]]]:
+    """List what simulated liars may do."""
+    tactics = TACTICS.items()
+    return {"tactics": [{"name": name, "how": each.how, "needs_item": each.needs_item} for name, each in tactics]}
+
+
+@router.post("/studies/{study}/red-team", status_code=202, response_model=jobs.Job)
 async def start_red_team(service: guard.Running, _: guard.Operator, study: str, body: RedTeam) -> jobs.Job:
     """Let simulated liars vote in a fork of the study; nothing is written to the log."""
     position = await call(service, lambda ledger: _check_plan(ledger, study, body))
     return service.jobs.start(study, "red-team", body.model_dump(), position)
 
 
-@router.post("/studies/{study}/cost", status_code=202, response_model=JobReply)
+@router.post("/studies/{study}/cost", status_code=202, response_model=jobs.Job)
 async def start_cost(service: guard.Running, _: guard.Operator, study: str, body: CostLimits) -> jobs.Job:
     """Search for the cheapest campaign that makes the runner-up first within the study's limits, or given ones."""
     return await _search_cost(service, study, body)
@@ -93,7 +98,7 @@ async def update_cost(service: Service, study: str) -> None:
 
 
 async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.Job:
-    from fairduel.service.what_if import allowed  # noqa: PLC0415  # slow, as above
+    from fairduel.service.analysis.what_if import allowed  # noqa: PLC0415  # slow: a server should be ready soon
 
     def limits(ledger: Ledger) -> tuple[dict[str, Any], int]:
         found = allowed(find_study(ledger, study), body.voters, body.votes_each)
@@ -103,7 +108,7 @@ async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.J
     return service.jobs.start(study, "cost", wanted, position)
 
 
-@router.post("/studies/{study}/voters/{voter}/effect", status_code=202, response_model=JobReply)
+@router.post("/studies/{study}/voters/{voter}/effect", status_code=202, response_model=jobs.Job)
 async def start_effect(
     service: guard.Running,
     _: guard.Operator,
@@ -127,7 +132,7 @@ async def list_jobs(service: guard.Running, _: guard.Operator, study: str) -> di
     return {"jobs": service.jobs.of(study)}
 
 
-@router.get("/studies/{study}/jobs/{job}", response_model=JobReply)
+@router.get("/studies/{study}/jobs/{job}", response_model=jobs.Job)
 async def get_job(service: guard.Running, _: guard.Operator, study: str, job: str) -> jobs.Job:
     """Return a job, with its result once it is done."""
     return service.jobs.find(study, job)

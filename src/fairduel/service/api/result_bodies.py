@@ -1,63 +1,39 @@
 """Bodies of the results of a study."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from fairduel.service.api.bodies import Counts
+from fairduel.service.api.derived import body_of, row_of
+from fairduel.votes import verdict
+from fairduel.votes.ranking import standings
+
+State = verdict.State
+
+if TYPE_CHECKING:  # what the bodies are derived from
+    from fairduel.votes.ranking.standings import Certificate, Standing
+    from fairduel.votes.verdict import Verdict
+else:
+    Certificate = body_of(standings.Certificate, standings.CERTIFICATE)
+    Standing = row_of("Standing", standings.RANKING)
+    Verdict = body_of(verdict.Verdict, verdict.VERDICT)
 
 
-class Certificate(BaseModel):
-    """How many false votes, or lying voters, change a rank; see :class:`fairduel.votes.Certificate`."""
+class ShownColumn(BaseModel):
+    """A column as it is shown to people; ``words`` are aligned left."""
 
-    item: str
-    group: str
-    rank: int
-    votes_proven: int
-    votes_found: int | None
-    voters_proven: int | None
-    voters_found: int | None
-    rival: str
-    sentence: str
+    name: str
+    heading: str
+    meaning: str
+    words: bool
 
 
-class Stopping(BaseModel):
-    """Whether the poll can stop; see :class:`fairduel.votes.Stopping`."""
+class ShownTable(BaseModel):
+    """A table as it is shown to people: texts in the order of the columns."""
 
-    leader: str
-    rival: str
-    items: int
-    votes: int
-    false_votes: int
-    evidence: float
-    bar: float
-    needed: int | None
-    group: str
-    can_stop: bool
-    sentence: str
-
-
-class Standing(BaseModel):
-    """An item's place in the ranking; see :class:`fairduel.votes.ranking.Standing`."""
-
-    item: str
-    component: int
-    group: str
-    rank: int
-    rank_low: int
-    rank_high: int
-    score: float
-    error: float
-    score_low: float
-    score_high: float
-    best: float
-    best_error: float
-    chance: float
-    games: float
-    wins: float
-    win_rate: float | None
-    mean_weight: float | None
-    plain_rank: int
+    columns: list[ShownColumn]
+    rows: list[list[str]]
 
 
 class Balance(BaseModel):
@@ -117,7 +93,27 @@ class ModelResults(BaseModel):
     voters: int
     sentence: str
     ranking: list[Standing]
+    table: ShownTable
+    """The ranking in words."""
     agreement: list[ModelAgreement]
+
+
+class CoursePoint(BaseModel):
+    """The verdict on the largest group by its first votes, with the weights that votes have today."""
+
+    votes: int
+    best: dict[str, float]
+    """The probability of being the best of each of the items most likely to be."""
+    evidence: float
+    bar: float
+    state: State
+
+
+class Beats(BaseModel):
+    """How often each of the highest-ranked items won against each other; a tie is half a win for both."""
+
+    items: list[str]
+    wins: list[list[float]]
 
 
 class Results(BaseModel):
@@ -128,18 +124,22 @@ class Results(BaseModel):
     stale: bool
     votes: int
     needs: str | None
-    sentence: str
     details: list[str]
     advice: list[str]
     basis: Literal["all votes", "after the audit"]
     ranking: list[Standing]
+    table: ShownTable
+    """The ranking in words."""
     everyone: list[Standing]
     notes: list[str]
     certificates: list[Certificate]
-    stopping: list[Stopping]
+    verdicts: list[Verdict]
     models: ModelResults | None
     """Null unless language models voted and are kept apart."""
     activity: list[Bar]
+    course: list[CoursePoint]
+    """How the verdict came about; the last point is the verdict."""
+    beats: Beats
     balance: Balance
     agent: AgentReply
     counts: Counts

@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import MutableMapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.routing import APIRoute
 
-from fairduel.service import voting
 from fairduel.service.api import bodies, guard, replies
-from fairduel.service.api.calls import call
-from fairduel.service.commands import check_receipt
+from fairduel.service.api.guard import call
+from fairduel.service.api.limits import network
+from fairduel.service.commands import voting
+from fairduel.service.commands.operating import check_receipt, find_study
 from fairduel.service.keys import Holder
+from fairduel.service.work import new_challenge
 
 router = APIRouter(prefix="/api", tags=["voters"])
 _KEY = re.compile("^[!-~]{1,64}$")
@@ -20,19 +21,28 @@ IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", pattern=_KEY.pat
 Json = dict[str, Any]
 
 
-@router.get("/studies/{study}/ballot", response_model=bodies.Ballot, dependencies=[Depends(guard.anyone)])
+@router.get("/studies/{study}/ballot", response_model=bodies.Ballot)
 async def get_ballot(request: Request, service: guard.Running, study: str) -> Json:
     """Return what voters may know about a study."""
     joined = any(holder.scope == "voter" and holder.study == study for holder in guard.holders(request))
-    return await call(service, lambda ledger: replies.ballot(ledger, study, joined=joined))
+    found = await call(service, lambda ledger: replies.ballot(ledger, study, joined=joined))
+    bits = found.pop("bits")
+    request.app.state.opened[study] += not joined
+    if joined or not bits:
+        return found | {"work": None}
+    return found | {"work": {"challenge": request.app.state.challenges.new(study, bits), "bits": bits}}
 
 
-@router.post(
-    "/studies/{study}/voters", status_code=201, response_model=bodies.Joined, dependencies=[Depends(guard.newcomer)]
-)
+@router.post("/studies/{study}/voters", status_code=201, response_model=bodies.Joined)
 async def join(request: Request, response: Response, service: guard.Running, study: str, body: bodies.Joining) -> Json:
     """Join a study by its link."""
-    voter, key = await call(service, lambda ledger: voting.join(ledger, study, body.name, body.participant))
+    bits = (await call(service, lambda ledger: find_study(ledger, study))).about.proof_of_work
+    if bits:
+        if body.work is None:
+            raise new_challenge()
+        request.app.state.challenges.spend(study, bits, body.work.challenge, body.work.answer)
+    who = voting.Newcomer(body.name, body.participant, body.signature, body.nonce, network(guard.address(request)))
+    voter, key = await call(service, lambda ledger: voting.join(ledger, study, who))
     guard.keep(request, response, Holder("voter", study, voter), key)
     return {"voter": voter, "key": key}
 
@@ -48,12 +58,8 @@ async def ask(request: Request, study: str, body: bodies.Wanted) -> Json:
 async def answer(request: Request, study: str, duel: str, body: bodies.Answering, key: IdempotencyKey) -> Json:
     """Answer a duel; the same answer with the same key gets the same reply and counts once."""
     service, holder = guard.service_of(request), guard.voter(request, study)
-    return await call(
-        service,
-        lambda ledger: voting.answer_and_ask(
-            ledger, holder, duel, key, body.answer, body.seconds, body.comment, body.next
-        ),
-    )
+    given = voting.Given(duel, key, body.answer, body.seconds, body.comment)
+    return await call(service, lambda ledger: voting.answer_and_ask(ledger, holder, given, body.next))
 
 
 @router.post("/studies/{study}/duels/{duel}/undo", response_model=bodies.UndoneReply)
@@ -70,30 +76,36 @@ async def get_receipts(request: Request, study: str) -> Json:
     return await call(service, lambda ledger: replies.receipts(ledger, holder))
 
 
-@router.get("/receipts/{receipt}", response_model=bodies.ReceiptCheck, dependencies=[Depends(guard.anyone)])
+@router.get("/receipts/{receipt}", response_model=bodies.ReceiptCheck)
 async def get_receipt(service: guard.Running, receipt: str) -> Json:
     """Say whether the answer of a receipt is in the log."""
     return await call(service, lambda ledger: check_receipt(ledger, receipt))
 
 
+@router.get("/head", response_model=bodies.Head)
+async def get_head(service: guard.Running) -> Json:
+    """Return the receipt of the last event; where it is published, nobody can change the log up to it unnoticed."""
+    return await call(service, replies.head)
+
+
+NEED_KEY = {ask, answer, undo, get_receipts}
+"""What only voters of the study may call."""
 _OFTEN_CALLED = [
     (next(route for route in router.routes if isinstance(route, APIRoute) and route.endpoint == endpoint), body)
     for endpoint, body in ((answer, bodies.Answering), (ask, bodies.Wanted))
 ]
 
 
-async def shortcut(scope: MutableMapping[str, Any], content: bytes) -> Response | None:
+async def shortcut(request: Request, path: str, content: bytes) -> Response | None:
     """Reply to a valid request for duels, or with an answer, as FastAPI would, which takes longer than a vote does.
 
     Returns:
         None for every other request; FastAPI replies to those.
     """
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
     for route, model in _OFTEN_CALLED:
         found = route.path_regex.match(path)
-        if found is None or scope["method"] != "POST":
+        if found is None or request.method != "POST":
             continue
-        request = Request(scope)
         try:
             given: Json = {"body": model.model_validate(json.loads(content))}
         except (ValueError, RecursionError):  # not JSON, not valid, or nested too deeply
@@ -102,7 +114,7 @@ async def shortcut(scope: MutableMapping[str, Any], content: bytes) -> Response 
             given["key"] = request.headers.get("idempotency-key", "")
             if _KEY.match(given["key"]) is None:
                 return None
-        scope["route"] = route
+        request.scope["route"] = route
         reply = await route.endpoint(request, **found.groupdict(), **given)
         return Response(route.response_model.model_validate(reply).model_dump_json(), media_type="application/json")
     return None

@@ -3,6 +3,9 @@
 /** Where the service is: the pages may sit under a subpath. */
 export const root = new URL("..", import.meta.url);
 
+/** The address of a file that the API serves. */
+export const fileUrl = (path) => new URL(`api/${path}`, root).href;
+
 export class Problem extends Error {
   constructor(status, body, wait) {
     super(body.detail ?? "Something went wrong.");
@@ -10,42 +13,46 @@ export class Problem extends Error {
   }
 }
 
-/** Call the API and return the reply's JSON; throw a Problem that the server explained, or a TypeError if unreachable. */
+/** Call the API and return the reply's JSON; throw a Problem if the server refuses, or a TypeError if unreachable. */
 export async function call(method, path, body, headers = {}) {
   const json = body !== undefined && !(body instanceof Blob);
   if (json) headers = { ...headers, "Content-Type": "application/json" };
   const reply = await fetch(new URL("api/" + path, root), {
-    method, headers, body: json ? JSON.stringify(body) : body, credentials: "same-origin",
+    method,
+    headers,
+    // oxlint-disable-next-line unicorn/no-invalid-fetch-options -- undefined in a GET
+    body: json ? JSON.stringify(body) : body,
+    credentials: "same-origin",
   });
   const text = await reply.text();
   let content = {};
-  try { content = text ? JSON.parse(text) : {}; } catch { /* a proxy's error page */ }
+  try {
+    content = text ? JSON.parse(text) : {};
+  } catch {
+    /* a proxy's error page */
+  }
   if (!reply.ok) throw new Problem(reply.status, content, Number(reply.headers.get("Retry-After")) || 1);
   return content;
 }
 
-/** Log in with the key after "#", if there is one, and remove it from the address. */
-export async function login() {
+/**
+ * Log in with the key after "#", if there is one, and remove it from the address once the server has said what it
+ * thinks of it; `more` goes with it.
+ */
+export async function login(more = {}) {
   const key = location.hash.slice(1);
   if (!key) return;
-  history.replaceState(null, "", location.pathname + location.search);
-  await call("POST", "session", { key });
-}
-
-export const byId = (id) => document.getElementById(id);
-export const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
-
-/** Make an element: attributes as given, children as text or elements; text is never read as HTML. */
-export function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
+  const forget = () => history.replaceState(null, "", location.pathname + location.search);
+  try {
+    await call("POST", "session", { key, ...more });
+  } catch (error) {
+    if (error.status < 500 && error.status !== 429) forget();
+    throw error;
   }
-  element.append(...children.filter((child) => child != null));
-  return element;
+  forget();
 }
+
+export const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
 /** A random name that nobody else chooses; crypto.randomUUID needs https. */
 export const randomName = () =>

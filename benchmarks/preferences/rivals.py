@@ -1,0 +1,177 @@
+"""Rivals of ``RobustRewardModel``: linear rewards by losses and annotator models of the literature.
+
+Each loss is its derivative by the margin. The ridge is that with the best loss on held-out votes, which are attacked
+like the others. RE-PO is shown at its best instead: the ridge and the number of steps that do best in the test.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special
+
+from benchmarks.preferences.problems import Problem
+from fairduel.votes.rewards.held_out import GROUPS, RIDGES, groups_of
+from fairduel.votes.rewards.truthfulness import POWER, climb
+
+STEPS, _EACH = 30, 10  # of EM, and of the fit in each
+_GAMMA = 1.0
+Pull = Callable[[np.ndarray], np.ndarray]
+Loss = Callable[[np.ndarray], np.ndarray]
+
+
+def plain(_: float) -> tuple[Pull, Loss]:
+    return (lambda z: special.expit(-z)), (lambda z: np.logaddexp(0.0, -z))
+
+
+def cdpo(rate: float) -> tuple[Pull, Loss]:
+    """Label smoothing, told the rate of lies."""
+    return (
+        lambda z: 1.0 - rate - special.expit(z),
+        lambda z: (1.0 - rate) * np.logaddexp(0.0, -z) + rate * np.logaddexp(0.0, z),
+    )
+
+
+def rdpo(rate: float) -> tuple[Pull, Loss]:
+    """The loss whose mean over random flips at this rate is the clean loss (Chowdhury et al. 2024)."""
+    rate = min(rate, 0.45)
+    return (
+        lambda z: ((1.0 - rate) * special.expit(-z) + rate * special.expit(z)) / (1.0 - 2.0 * rate),
+        lambda z: ((1.0 - rate) * np.logaddexp(0.0, -z) - rate * np.logaddexp(0.0, z)) / (1.0 - 2.0 * rate),
+    )
+
+
+def drdpo(_: float) -> tuple[Pull, Loss]:
+    """−log E σ(z): votes count as they are likely (Wu et al. 2024, β' = 1)."""
+
+    def pull(z: np.ndarray) -> np.ndarray:
+        chance = special.expit(z)
+        return chance / chance.mean(axis=0) * (1.0 - chance)
+
+    return pull, lambda z: 1.0 - special.expit(z)
+
+
+def gce(_: float) -> tuple[Pull, Loss]:
+    return (
+        lambda z: special.expit(z) ** POWER * special.expit(-z),
+        lambda z: (1.0 - special.expit(z) ** POWER) / POWER,
+    )
+
+
+def holder(_: float) -> tuple[Pull, Loss]:
+    """The pseudo-spherical score, a Hölder score, with γ = 1."""
+
+    def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        p, q = special.expit(z), special.expit(-z)
+        return p, q, p ** (1.0 + _GAMMA) + q ** (1.0 + _GAMMA)
+
+    def pull(z: np.ndarray) -> np.ndarray:
+        p, q, total = parts(z)
+        power = total ** (-_GAMMA / (1.0 + _GAMMA))
+        slope = _GAMMA * p ** (_GAMMA - 1.0) * power - p**_GAMMA * _GAMMA * power / total * (p**_GAMMA - q**_GAMMA)
+        return slope * p * q
+
+    def loss(z: np.ndarray) -> np.ndarray:
+        p, _, total = parts(z)
+        return 1.0 - p**_GAMMA * total ** (-_GAMMA / (1.0 + _GAMMA))
+
+    return pull, loss
+
+
+LOSSES = {"plain": plain, "cDPO, told": cdpo, "rDPO, told": rdpo, "Dr.DPO": drdpo, "Hölder": holder, "GCE": gce}
+
+
+def differences(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return scaled differences, winner − loser (n, d), and first − second of the test."""
+    apart = problem.x[:, 0] - problem.x[:, 1]
+    scale = np.sqrt((apart**2).mean(axis=0))
+    scale[scale == 0.0] = 1.0
+    ahead = (apart * np.where(problem.y, 1.0, -1.0)[:, None] / scale).astype(np.float32)
+    return ahead, ((problem.test_x[:, 0] - problem.test_x[:, 1]) / scale).astype(np.float32)
+
+
+def accuracy(theta: np.ndarray, test: np.ndarray, problem: Problem) -> np.ndarray:
+    return ((test @ theta > 0.0) == problem.test_y[:, None]).mean(axis=0)
+
+
+def by_loss(problem: Problem, kind: Callable[[float], tuple[Pull, Loss]]) -> float:
+    """Return the accuracy in the test with the ridge that is best on held-out prompts."""
+    ahead, test = differences(problem)
+    pull, loss = kind(problem.lies)
+    ridges = ahead.shape[1] * RIDGES
+    ones = np.ones(len(ahead))
+    prompt = np.unique(problem.prompt, return_inverse=True)[1]
+    group = groups_of(prompt, ones, GROUPS, np.random.default_rng(0))[prompt]
+    left = np.tile((group[:, None] != np.arange(GROUPS)).astype(np.float32), len(RIDGES))
+    theta, _ = climb(ahead, lambda z: left * pull(z), left, np.repeat(ridges, GROUPS), None)
+    lost = (loss(ahead @ theta) * (1.0 - left)).sum(axis=0).reshape(len(RIDGES), GROUPS).sum(axis=1)
+    best = ridges[[int(np.argmin(lost))]]
+    every = np.ones((len(ahead), 1), dtype=np.float32)
+    return float(accuracy(climb(ahead, pull, every, best, None)[0], test, problem)[0])
+
+
+def repo(problem: Problem) -> tuple[float, np.ndarray]:
+    """Return RE-PO's best accuracy over steps and ridges, and its reliability of each voter there, (V,).
+
+    E-step: the probability that a vote is right, from the voter's reliability. M-step: the mean of it is the voter's
+    reliability, and the rewards fit the votes or their opposites with these weights.
+    """
+    ahead, test = differences(problem)
+    ridges, voters = ahead.shape[1] * RIDGES, len(problem.is_liar)
+    cast = np.bincount(problem.voter, minlength=voters)[:, None]
+    reliability = np.full((voters, len(ridges)), 0.9)
+    theta, found = None, (0.0, reliability[:, 0])
+    every = np.ones((len(ahead), len(ridges)), dtype=np.float32)
+    right = reliability[problem.voter]
+    for _ in range(STEPS):
+        theta, _ = climb(ahead, lambda z, right=right: right - special.expit(z), every, ridges, theta, _EACH)
+        chance = special.expit(ahead @ theta)
+        mine = reliability[problem.voter]
+        right = mine * chance / (mine * chance + (1.0 - mine) * (1.0 - chance))
+        reliability = np.stack([np.bincount(problem.voter, column, voters) for column in right.T], axis=1) / cast
+        reliability = np.clip(reliability, 0.01, 0.99)
+        reached = accuracy(theta, test, problem)
+        if reached.max() > found[0]:
+            found = float(reached.max()), reliability[:, int(np.argmax(reached))]
+    return found
+
+
+def dawid_skene(problem: Problem) -> float:
+    """Fit the majority of each pair, by voters whose accuracy is learned from pairs that repeat (one coin)."""
+    ahead, test = differences(problem)
+    apart = ahead * np.where(problem.y, 1.0, -1.0)[:, None].astype(np.float32)
+    _, pair = np.unique(apart.round(4), axis=0, return_inverse=True)
+    voters = len(problem.is_liar)
+    sign = np.where(problem.y, 1.0, -1.0)
+    share = special.expit(np.bincount(pair, sign))
+    for _ in range(30):
+        agrees = np.where(problem.y, share[pair], 1.0 - share[pair])
+        good = (np.bincount(problem.voter, agrees, voters) + 4.0) / (np.bincount(problem.voter, minlength=voters) + 5.0)
+        share = special.expit(np.bincount(pair, sign * special.logit(np.clip(good, 0.01, 0.99))[problem.voter]))
+    right = np.where(problem.y, share[pair], 1.0 - share[pair]).astype(np.float32)[:, None]
+    every = np.ones_like(right)
+    ridge = np.array([ahead.shape[1] * RIDGES[2]])
+    theta, _ = climb(ahead, lambda z: right - special.expit(z), every, ridge, None)
+    return float(accuracy(theta, test, problem)[0])
+
+
+def cleanlab(problem: Problem) -> float:
+    """Fit without the votes that cleanlab's filter finds, from held-out probabilities of the plain fit."""
+    from cleanlab.filter import find_label_issues  # noqa: PLC0415  # optional
+
+    ahead, test = differences(problem)
+    prompt = np.unique(problem.prompt, return_inverse=True)[1]
+    group = groups_of(prompt, np.ones(len(ahead)), GROUPS, np.random.default_rng(0))[prompt]
+    left = (group[:, None] != np.arange(GROUPS)).astype(np.float32)
+    pull, ridge = plain(0.0)[0], np.array([ahead.shape[1] * RIDGES[2]])
+    theta, _ = climb(ahead, lambda z: left * pull(z), left, np.repeat(ridge, GROUPS), None)
+    first = special.expit((ahead @ theta)[np.arange(len(ahead)), group] * np.where(problem.y, 1.0, -1.0))
+    issues = find_label_issues(problem.y.astype(int), np.column_stack([1.0 - first, first]), n_jobs=1)
+    kept = (~issues).astype(np.float32)[:, None]
+    return float(accuracy(climb(ahead, lambda z: kept * pull(z), kept, ridge, None)[0], test, problem)[0])
+
+
+def oracle(problem: Problem) -> float:
+    """Plain, without the liars' votes."""
+    honest = ~problem.is_liar[problem.voter]
+    fields = {name: getattr(problem, name)[honest] for name in ("x", "y", "voter", "prompt")}
+    return by_loss(problem._replace(**fields), plain)

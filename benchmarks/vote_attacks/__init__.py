@@ -1,0 +1,1 @@
+"""How much of the true order survives false votes, with our ranking and with rivals."""

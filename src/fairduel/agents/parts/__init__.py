@@ -1,0 +1,1 @@
+"""What agents are made of: a belief, a rule and a trust, and what they share."""

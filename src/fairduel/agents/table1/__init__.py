@@ -1,0 +1,1 @@
+"""Agents that the paper's Table 1 compares and that nobody needs otherwise."""

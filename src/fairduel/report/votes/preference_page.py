@@ -1,0 +1,137 @@
+"""The sections of the page of an audit of preference data."""
+
+from collections.abc import Callable, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.page import Drawn, Section
+from fairduel.report.text_table import TextTable, tabulate
+from fairduel.report.votes.audit_page import draw_evidence
+from fairduel.votes.auditing.voter_columns import VOTERS
+from fairduel.votes.rewards.preference_audit import Example, PreferenceAudit
+
+_MAX_ROWS = 60
+_THEIRS, _REST = "#D55E00", "#0072B2"
+_EVIDENCE = (
+    "Evidence of 1,000 means: an honest voter would reach evidence this strong with a probability of at most 1 in "
+    "1,000. It compares a voter's choices with what all others' votes on other prompts predict. Honest voters may be "
+    "careless, and may have a taste for anything that can be counted in a text; how much tastes differ is estimated "
+    "from this file."
+)
+_LABELS = (
+    "The probability weighs the reward model's prediction, which never saw the voter nor the prompt, and all votes on "
+    "the pair, by how truthful their voters are. Voters of the majority are listed first."
+)
+
+
+def draw_preferences(audit: PreferenceAudit, *, width: float = 7.4) -> Figure:
+    """Draw how often those who vote against the rest choose what they prefer, and how often the rest do."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, 1.3 + 0.45 * len(audit.prefers)), layout="constrained")
+        axis = figure.subplots()
+        heights = np.arange(len(audit.prefers))[::-1]
+        axis.hlines(heights, [p.rest for p in audit.prefers], [p.share for p in audit.prefers], color="#999999", lw=2)
+        axis.plot([p.rest for p in audit.prefers], heights, "D", color=_REST, mfc="none", ms=7, label="the rest")
+        axis.plot([p.share for p in audit.prefers], heights, "o", color=_THEIRS, ms=7, label="against the rest")
+        axis.axvline(0.5, color="#999999", ls="--", lw=1)
+        axis.set_yticks(heights, [p.what for p in audit.prefers])
+        axis.set_ylim(-0.6, len(audit.prefers) - 0.4)
+        axis.set_xlim(-0.02, 1.02)
+        axis.xaxis.set_major_formatter(PercentFormatter(1.0))
+        axis.set_xlabel("share of votes in which they choose it, if the two texts differ in it")
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        return figure
+
+
+def examples_table(examples: Sequence[Example], caption: str) -> TextTable:
+    """Tabulate votes with their texts."""
+    cells = [
+        {
+            "row": f"{each.row:,}",
+            "voter": each.voter or "–",
+            "prompt": each.prompt or "–",
+            "chosen": each.chosen,
+            "rejected": each.rejected,
+            "wrong": f"{min(each.probability, 0.99):.0%}",
+        }
+        for each in examples
+    ]
+    columns = ("voter", "prompt", "chosen", "rejected", "row", "wrong")
+    return TextTable.of(cells, columns, caption, text=4)
+
+
+def advice_section(audit: PreferenceAudit) -> Section | None:
+    """Build the advice."""
+    return Section("What to do", audit.advice()) if audit.advice() else None
+
+
+def voters_section(audit: PreferenceAudit) -> Section | None:
+    """Build the evidence on voters, or None if the file does not say who voted."""
+    if audit.evidence is None or audit.voters is None:
+        return None
+    flagged = audit.voters.filter("flagged")
+    shown = flagged.head(_MAX_ROWS) if len(flagged) else audit.voters.filter(~pl.col("flagged")).head(5)
+    caption = "Flagged voters" if len(flagged) else "The five voters with the most evidence; none is flagged"
+    explained = [_EVIDENCE]
+    if untested := audit.evidence.settings["voters_not_tested"]:
+        least = audit.evidence.settings["needed_votes"]
+        explained.append(
+            f"{untested:,} voters with fewer than {least} votes cannot be flagged, but count in the camps."
+        )
+    if len(flagged) > _MAX_ROWS:
+        explained.append(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown; voters.csv has all of them.")
+    figure = Drawn(
+        "Every voter: evidence of unusual votes, and agreement with what the others' votes predict.",
+        draw_evidence(audit.evidence),
+        alt=f"Scatter plots of every voter. {audit.headlines()[0]}",
+        name="evidence",
+        narrow=draw_evidence(audit.evidence, columns=1),
+    )
+    return Section("Voters", explained, [tabulate(VOTERS, shown.to_dicts(), "report", caption)], [figure])
+
+
+def camp_section(audit: PreferenceAudit) -> Section | None:
+    """Build what those who vote against the rest prefer, with examples."""
+    if audit.evidence is None or not audit.opposed.any():
+        return None
+    tables = [examples_table(audit.examples, "Votes of theirs")] if audit.examples else []
+    figures = []
+    if audit.prefers:
+        figures = [
+            Drawn(
+                "What they choose more often than the rest.",
+                draw_preferences(audit),
+                alt=" ".join(each.sentence for each in audit.prefers),
+                name="preferences",
+                narrow=draw_preferences(audit, width=NARROW),
+            )
+        ]
+    costs = [] if audit.cost is None else [audit.cost.sentence]
+    return Section(
+        "Who votes against the rest, and what they prefer", [*audit.camp_sentences(), *costs], tables, figures
+    )
+
+
+def labels_section(audit: PreferenceAudit) -> Section:
+    """Build the labels that are probably wrong."""
+    tables = [examples_table(audit.doubtful, "Labels that are probably wrong")] if audit.doubtful else []
+    return Section("Labels that are probably wrong", [audit.wrong_sentence, _LABELS], tables)
+
+
+PREFERENCE_SECTIONS: list[Callable[[PreferenceAudit], Section | None]] = [
+    advice_section,
+    camp_section,
+    voters_section,
+    labels_section,
+]
+"""The sections of the page, in order."""
+
+
+def preference_sections(audit: PreferenceAudit) -> list[Section]:
+    """Build all sections that have something to say."""
+    return [section for build in PREFERENCE_SECTIONS if (section := build(audit)) is not None]

@@ -1,0 +1,1 @@
+"""What is computed beside voting: results, evidence, what-if questions, exports."""

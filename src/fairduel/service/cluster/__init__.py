@@ -1,0 +1,1 @@
+"""Several servers on one PostgreSQL database: one leads, the others stand by."""

@@ -1,0 +1,1 @@
+"""What operators and voters do: commands decide which events follow."""

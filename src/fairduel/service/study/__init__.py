@@ -1,0 +1,1 @@
+"""What a study is: its settings, its items and its agent."""

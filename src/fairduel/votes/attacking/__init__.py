@@ -1,0 +1,1 @@
+"""What liars can do to a vote file, and what it costs them."""

@@ -1,0 +1,1 @@
+"""Evidence about voters, stretches of votes and the ranking without them."""

@@ -1,0 +1,1 @@
+"""How few false votes would change a result: found by search, and proven."""

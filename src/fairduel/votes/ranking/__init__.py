@@ -1,0 +1,1 @@
+"""From votes to scores, ranks, ranges and probabilities of being best."""

@@ -1,0 +1,1 @@
+"""Vote files of any shape, and item features, become votes."""

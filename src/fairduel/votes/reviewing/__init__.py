@@ -1,0 +1,1 @@
+"""How well votes were collected, and what to ask next."""

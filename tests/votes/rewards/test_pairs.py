@@ -1,0 +1,208 @@
+"""Preference data is read from every layout that people have, as the same preferences, and part by part."""
+
+import json
+
+import datasets
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel.errors import BadInputError
+from fairduel.votes.rewards import embedding, pairs
+from fairduel.votes.rewards.embedding import file_encoder
+from fairduel.votes.rewards.pairs import is_preference_data, read_pairs
+from fairduel.votes.rewards.planted import planted_preferences
+from fairduel.votes.rewards.text_statistics import STATISTICS, has_words, statistics_of
+
+TABLE, _ = planted_preferences(pairs=60, voters=6)
+
+
+def messages(text, role):
+    return [{"role": role, "content": text}]
+
+
+def same(one, other):
+    for name in ("row", "hashes", "looks", "weight"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert [one.voters[code] for code in one.voter] == [other.voters[code] for code in other.voter]
+    assert one.texts(np.arange(len(one))).rows() == other.texts(np.arange(len(other))).rows()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pairs") / "data.jsonl"
+    TABLE.write_ndjson(path)
+    return path, read_pairs(path)
+
+
+def test_text_messages_parquet_and_datasets_are_the_same_preferences(plain, tmp_path):
+    path, expected = plain
+    assert is_preference_data(path)
+    TABLE.write_parquet(tmp_path / "data.parquet")
+    same(read_pairs(tmp_path / "data.parquet"), expected)
+    with_messages = TABLE.with_columns(
+        pl.Series(side, [messages(text, "assistant") for text in TABLE[side]]) for side in ("chosen", "rejected")
+    )
+    with_messages.write_ndjson(tmp_path / "messages.jsonl")
+    assert is_preference_data(tmp_path / "messages.jsonl")
+    same(read_pairs(tmp_path / "messages.jsonl"), expected)
+    found = read_pairs(datasets.Dataset.from_list(TABLE.to_dicts()))
+    np.testing.assert_array_equal(found.hashes, expected.hashes)
+    assert found.row[0] == 0
+
+
+def test_a_conversation_without_a_prompt_column_keeps_what_was_asked(tmp_path):
+    records = [
+        {
+            side: [*messages("Which drink?", "user"), *messages(text, "assistant")]
+            for side, text in (("chosen", "Tea, it is warm and kind."), ("rejected", "Mud, it is cheap and brown."))
+        }
+    ]
+    (tmp_path / "hh.jsonl").write_text(json.dumps(records[0]))
+    assert read_pairs(tmp_path / "hh.jsonl").texts(np.array([0])).rows() == [
+        ("Which drink?", "Tea, it is warm and kind.", "Mud, it is cheap and brown.")
+    ]
+
+
+def test_a_million_rows_are_read_part_by_part_as_if_at_once(plain, monkeypatch):
+    path, expected = plain
+    monkeypatch.setattr(pairs, "_AT_ONCE", 7)
+    same(read_pairs(path, encoder=expected.encoder), expected)
+
+
+@pytest.mark.parametrize(
+    ("records", "first_won"),
+    [
+        ([{"response_a": "one two", "response_b": "three", "winner": w} for w in ("a", "b", "tie")], [True, False]),
+        ([{"response_1": "one", "response_2": "two", "preference_strength": s} for s in (-3, 1, 0)], [True, False]),
+        (
+            [{"answer_a": "one", "answer_b": "two", "score_a": a, "score_b": b} for a, b in ((2, 1), (1, 5), (3, 3))],
+            [True, False],
+        ),
+        (
+            [
+                {
+                    "completion_a": "one",
+                    "completion_b": "two",
+                    "normal_worker_annotations": [{"evaluator": "ann", "overall_pref": "A-is-slightly-better"}],
+                    "expert_worker_annotations": [
+                        {"evaluator": "bob", "overall_pref": "B-is-clearly-better"},
+                        {"evaluator": "cleo", "overall_pref": "Tie"},
+                    ],
+                }
+            ],
+            [True, False],
+        ),
+    ],
+)
+def test_other_layouts_name_the_better_text_and_leave_ties_out(records, first_won):
+    found = read_pairs(records)
+    assert found.first_won.tolist() == first_won
+    assert found.unused == {"ties": 1}
+    assert found.texts(np.array([0, 1]))["chosen"].to_list()[0].startswith("one")
+
+
+def test_models_are_things_that_voters_may_prefer():
+    records = TABLE.with_columns(chosen_model=pl.lit("oak"), rejected_model=pl.lit("elm")).to_dicts()
+    found = read_pairs(records)
+    assert found.word_names[-2:] == ("answers of elm", "answers of oak")
+    assert found.words[:, [-2, -1]].toarray().tolist() == [[-1.0, 1.0]] * len(found)
+
+
+def test_embeddings_of_a_file_are_those_of_the_texts(plain, tmp_path):
+    path, _ = plain
+    texts = sorted({*TABLE["chosen"], *TABLE["rejected"]})
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(len(texts), 5)).astype(np.float32)
+    place = {text: number for number, text in enumerate(texts)}
+    one, other = (table[[place[text] for text in TABLE[side]]] for side in ("chosen", "rejected"))
+    np.savez(tmp_path / "by-text.npz", texts=np.array(texts), embeddings=table)
+    np.savez(tmp_path / "by-row.npz", chosen=one, rejected=other)
+    np.save(tmp_path / "by-row.npy", np.stack([one, other], axis=1))
+    pl.DataFrame({"text": texts, "embedding": table.tolist()}).write_parquet(tmp_path / "by-text.parquet")
+    for name in ("by-text.npz", "by-row.npz", "by-row.npy", "by-text.parquet"):
+        found = read_pairs(path, encoder=file_encoder(tmp_path / name))
+        np.testing.assert_allclose(found.meaning, one - other, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.npy", np.zeros((3, 5)), "must have the shape"),
+        ("x.npz", {"texts": np.array(["a"]), "embeddings": np.zeros((2, 3))}, "one embedding"),
+        ("x.npz", {"stuff": np.zeros(3)}, "needs arrays chosen and rejected"),
+        ("x.npz", {"chosen": np.zeros((1, 2)), "rejected": np.zeros((1, 2))}, "the votes have more"),
+        ("x.npz", {"texts": np.array(["a"]), "embeddings": np.zeros((1, 3))}, "has no embedding of the text"),
+        ("x.txt", None, "unsupported file type"),
+        ("x.npz", b"not an archive", "cannot read embeddings"),
+    ],
+)
+def test_wrong_embeddings_are_one_sentence(plain, tmp_path, name, content, said):
+    file = tmp_path / name
+    if isinstance(content, dict):
+        np.savez(file, **content)
+    elif isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content is not None:
+        np.save(file, content)
+    with pytest.raises(BadInputError, match=said):
+        read_pairs(plain[0], encoder=file_encoder(file))
+
+
+def test_encoded_texts_are_kept_by_content_and_damaged_ones_are_encoded_again(plain, tmp_path):
+    calls = []
+
+    def encode(texts):
+        calls.append(len(texts))
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+    encoder = embedding.ByText("lengths", encode, tmp_path / "cache")
+    first = read_pairs(plain[0], encoder=encoder).meaning
+    np.testing.assert_array_equal(read_pairs(plain[0], encoder=encoder).meaning, first)
+    assert len(calls) == 1
+    [file] = (tmp_path / "cache").iterdir()
+    file.write_bytes(b"half")
+    np.testing.assert_array_equal(read_pairs(plain[0], encoder=encoder).meaning, first)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ([], "holds no votes"),
+        ([{"chosen": "same", "rejected": "same"}], "no preferences"),
+        ([{"a": "x", "b": "y"}], "no column found"),
+    ],
+)
+def test_a_file_without_preferences_is_one_sentence(source, said):
+    with pytest.raises(BadInputError, match=said):
+        read_pairs(source)
+
+
+def test_names_are_a_poll_and_texts_are_preferences(tmp_path):
+    assert not is_preference_data([{"first": "tea", "second": "milk", "winner": "first"}])
+    assert not is_preference_data([{"chosen": "tea", "rejected": "milk"}])
+    assert not is_preference_data(tmp_path / "missing.jsonl")
+    assert is_preference_data(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("length", "one two, three"),
+        ("list items", "- a\n* b\n 1. c"),
+        ("headings and bold", "# A\nsome **bold** and __more__"),
+        ("questions", "what? why?? how"),
+        ("refusals", "I can't do this. I’m unable. As an AI"),
+        ("politeness", "Thank you, sorry, please"),
+        ("words in capitals", "THIS is SO NOT fine, says the UNO"),
+    ],
+)
+def test_statistics_count_what_their_names_say(name, text):
+    place = [each.name for each in STATISTICS].index(name)
+    assert round(float(np.expm1(statistics_of(pl.Series([text]))[0, place]))) == 3
+
+
+def test_words_are_whole_words_of_any_alphabet():
+    found = has_words(pl.Series(["Der Tee, der TEE!", "Tees", "чай und tee"]), ["tee", "чай"])
+    assert found.toarray().tolist() == [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]

@@ -1,0 +1,125 @@
+"""The audit of preference data with planted liars finds them, says what they prefer, and hands better labels on."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairduel.errors import BadInputError
+from fairduel.votes.rewards.handing_on import audited_preferences, export_preferences
+from fairduel.votes.rewards.pairs import read_pairs
+from fairduel.votes.rewards.planted import planted_preferences
+from fairduel.votes.rewards.preference_audit import audit_preferences
+
+SIZE = {"pairs": 1500, "voters": 50}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    table, liars = planted_preferences(**SIZE, lying=0.3)
+    return table, liars, audit_preferences(read_pairs(table))
+
+
+def test_liars_are_the_camp_against_the_rest_and_no_honest_voter_is_flagged(planted):
+    _, liars, found = planted
+    of_liars = np.array([name in liars for name in found.pairs.voters])
+    assert found.opposed[of_liars].mean() > 0.9
+    assert not found.opposed[~of_liars].any()
+    assert not found.evidence.flagged[~of_liars].any()
+    assert found.evidence.flagged.any()
+    assert any(each.what == "shorter texts" for each in found.prefers)
+    assert found.cost.without > found.cost.with_all
+
+
+def test_labels_of_liars_are_doubted(planted):
+    _, liars, found = planted
+    of_liars = np.array([found.pairs.voters[code] in liars for code in found.pairs.voter])
+    assert np.median(found.wrong[of_liars]) > 0.5 > np.median(found.wrong[~of_liars])
+    assert all(each.probability >= 0.9 for each in found.doubtful)
+
+
+def test_terminal_page_and_json_have_the_same_sentences(planted):
+    from fairduel.report.votes.preference_page import preference_sections  # noqa: PLC0415
+
+    found = planted[2]
+    said = [sentence for section in preference_sections(found) for sentence in section.paragraphs]
+    record = found.record()
+    assert record["summary"] == found.summary()
+    assert set(found.camp_sentences()) <= set(said)
+    assert set(found.camp_sentences()) <= set(found.summary())
+    assert found.cost.sentence in said
+    assert record["cost"]["sentence"] == found.cost.sentence
+
+
+def test_without_voters_nobody_is_checked_but_labels_are():
+    table, _ = planted_preferences(pairs=400, voters=20, lying=0.0)
+    found = audit_preferences(read_pairs(table.drop("annotator")))
+    assert found.headlines() == ["The file does not say who voted, so no voter was checked."]
+    assert found.voters is None
+    assert found.cost is None
+    assert 0.0 < found.wrong.mean() < 0.5
+    assert len(found.to_frame()) == 400
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table[:1],
+        lambda table: pl.concat([table[:1]] * 50),
+        lambda table: table.with_columns(annotator=pl.lit("Ann")),
+        lambda table: table.with_columns(prompt=pl.lit("?")),
+    ],
+    ids=["one vote", "one vote 50 times", "one voter", "one prompt"],
+)
+def test_votes_that_nobody_else_predicts_flag_nobody(change):
+    found = audit_preferences(read_pairs(change(planted_preferences(pairs=80, voters=8, lying=0.0)[0])))
+    assert not found.someone_flagged
+    assert np.isfinite(found.wrong).all()
+
+
+def test_of_two_like_camps_nobody_can_know_which_is_right_and_known_answers_decide():
+    honest, _ = planted_preferences(pairs=800, voters=20, lying=0.0)
+    other, _ = planted_preferences(pairs=900, voters=20, lying=0.0, seed=6)  # 100 votes more, all reversed
+    other = other.with_columns(
+        chosen=other["rejected"], rejected=other["chosen"], annotator=pl.lit("other-") + pl.col("annotator")
+    )
+    both = pl.concat([honest, other])
+    pairs = read_pairs(both)
+    unknown = audit_preferences(pairs)
+    assert unknown.undecided
+    assert "cannot tell which camp is right" in unknown.headlines()[0]
+    truth, _ = planted_preferences(pairs=120, voters=20, lying=0.0, seed=5)
+    known = read_pairs(truth, encoder=pairs.encoder)
+    decided = audit_preferences(pairs, known=known)
+    assert not decided.undecided
+    of_others = np.array([name.startswith("other-") for name in pairs.voters])
+    assert decided.truth[~of_others].mean() > 0.5 > decided.truth[of_others].mean()
+
+
+@pytest.mark.parametrize("labels", ["weigh", "relabel", "drop"])
+def test_handed_on_labels_are_weighed_exchanged_or_left_out(planted, labels, tmp_path):
+    _, _, found = planted
+    given = audited_preferences(found, labels=labels)
+    frame, wrong = given.frame, found.wrong
+    assert len(frame) + sum(given.left_out.values()) == len(found.pairs)
+    texts = found.pairs.texts(np.arange(len(found.pairs)))
+    if labels == "drop":
+        assert (frame["weight"] == 1.0).all()
+        assert (frame["probably_wrong"] <= 0.5).all()
+        assert not frame["flagged"].any()
+        return
+    expected = np.abs(2.0 * wrong - 1.0) if labels == "relabel" else np.maximum(1.0 - 2.0 * wrong, 0.0)
+    np.testing.assert_allclose(frame["weight"].to_numpy(), expected)
+    swapped = (wrong > 0.5) & (labels == "relabel")
+    assert frame["relabelled"].to_list() == swapped.tolist()
+    assert frame["chosen"].to_list() == np.where(swapped, texts["rejected"], texts["chosen"]).tolist()
+    assert (frame["margin"] >= 0.0).all()
+    written = export_preferences(found, tmp_path, formats=("trl", "kto"), labels=labels)
+    assert dict(written.files) == {"trl.jsonl": len(frame), "kto.jsonl": 2 * len(frame)}
+    assert pl.read_ndjson(tmp_path / "trl.jsonl")["chosen"].to_list() == frame["chosen"].to_list()
+
+
+def test_wrong_settings_are_one_sentence(planted):
+    with pytest.raises(BadInputError, match="treatment of labels"):
+        audited_preferences(planted[2], labels="shuffle")
+    with pytest.raises(BadInputError, match="format"):
+        export_preferences(planted[2], "x", formats=("xml",))
