@@ -20,14 +20,23 @@ def test_importing_the_library_brings_no_plotting_and_no_command():
     assert loaded.isdisjoint({"matplotlib", "polars", "rich", "typer", "joblib", "jinja2", "numba", "scipy", "numpy"})
 
 
-def test_help_imports_no_numerical_library_and_is_that_of_all_commands():
+@pytest.mark.parametrize("words", [["--help"], [], ["rnk"]])
+def test_help_and_misspelt_commands_import_no_numerical_library_and_know_all_commands(words):
     code = (
-        "import sys; sys.argv = ['fairduel', '--help']\nfrom fairduel.cli import main\n"
+        f"import sys; sys.argv = ['fairduel', *{words}]\nfrom fairduel.cli import main\n"
         "try: main()\nfinally: assert not {'numba', 'numpy', 'polars'} & {name.split('.')[0] for name in sys.modules}"
     )
-    quick = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    whole = CliRunner().invoke(app_for(), ["--help"], prog_name="fairduel").output
-    assert quick.split() == whole.split()
+    quick = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    whole = CliRunner().invoke(app_for(), words, prog_name="fairduel")
+    assert (quick.stdout + quick.stderr).split() == whole.output.split()
+    assert quick.returncode == whole.exit_code
+
+
+def test_a_command_after_two_dashes_runs(tmp_path):
+    script = Path(sys.executable).with_name("fairduel")
+    done = subprocess.run([script, "--", "rank", "none.csv"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "cannot read none.csv" in done.stderr
 
 
 def test_importing_the_library_compiles_nothing():
@@ -48,16 +57,17 @@ def test_no_line_of_a_page_is_longer_than_120_characters(ending):
     assert found == []
 
 
-NAMED_TWICE = {"Evidence", "Limits", "Results", "Store", "Verdict"}
-"""In packages of which neither imports the other: on a claim or a voter, in memory or in a database, and so on."""
-
-
-def test_no_other_class_has_the_name_of_another():
+def test_no_two_classes_have_the_same_name():
     files = Path(fairduel.__file__).parent.rglob("*.py")
     names = Counter(
-        name for file in files for name in re.findall(r"^class (\w+)", file.read_text("utf-8"), re.MULTILINE)
+        name for file in files for name in re.findall(r"^class ([A-Z]\w+)", file.read_text("utf-8"), re.MULTILINE)
     )
-    assert {name for name, count in names.items() if count > 1 and not name.startswith("_")} == NAMED_TWICE
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_a_folder_has_at_most_15_files():
+    folders = Counter(file.parent for file in Path(fairduel.__file__).parent.rglob("*.py"))
+    assert {folder.name: count for folder, count in folders.items() if count > 15} == {}
 
 
 IMPORT_EVERYTHING = """

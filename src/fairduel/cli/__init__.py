@@ -1,5 +1,6 @@
 """The ``fairduel`` command: parse, call the library, print."""
 
+import os
 import signal
 import sys
 import warnings
@@ -40,7 +41,8 @@ def _run() -> int:
     try:
         from fairduel.cli.app import app_for  # noqa: PLC0415  # needs the bench extra
 
-        app = app_for(sys.argv[1:])
+        completes = "_FAIRDUEL_COMPLETE" in os.environ  # then the words are not in the arguments
+        app = app_for(None if completes else sys.argv[1:])
     except ModuleNotFoundError as error:
         return _fail(f"the command needs {error.name}: run  pip install 'fairduel[bench]'", _BAD_INPUT)
     try:

@@ -17,20 +17,23 @@ _COMMANDS = {
         "audit": "votes.audit:audit_command",
         "explain": "votes.explain:explain_command",
         "stress": "votes.stress:stress_command",
-        "cost": "votes.cost:cost_command",
         "review": "votes.review:review_command",
         "export": "votes.export:export_command",
         "demo": "votes.demo:demo",
     },
-    "Live voting": {"serve": "live.serve:serve", "poll": "live.serve:poll", "store": "live.store:app"},
+    "Live voting": {"serve": "live.serve:serve", "poll": "live.serve:poll"},
     "Benchmarks": {
         "reproduce": "research.reproduce:reproduce",
         "simulate": "research.reproduce:simulate",
         "attack": "research.attack:attack",
-        "tune": "research.tune:tune",
         "verify": "research.verify:verify",
         "leaderboard": "research.leaderboard:leaderboard",
         "sweep": "research.results:sweep",
+    },
+    "Needed less often": {
+        "cost": "votes.cost:cost_command",
+        "tune": "research.tune:tune",
+        "store": "live.store:app",
         "results": "research.results:app",
     },
 }
@@ -85,10 +88,10 @@ def _fairduel(
     """
 
 
-def app_for(arguments: Sequence[str] = ()) -> typer.Typer:
-    """Return ``fairduel`` with the command that the arguments name, or with all, which take seconds to import.
+def app_for(arguments: Sequence[str] | None = None) -> typer.Typer:
+    """Return ``fairduel`` with the command that the arguments name, or for ``None`` with all, which take seconds to import.
 
-    If the arguments ask for the help of ``fairduel`` itself, all commands are there by name and summary only.
+    If the arguments name no command, all are there by name and summary only: for the help, or to say what is misspelt.
     """
     app = typer.Typer(
         name="fairduel",
@@ -100,12 +103,12 @@ def app_for(arguments: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_fairduel)
     listed = [(panel, name, place) for panel, places in _COMMANDS.items() for name, place in places.items()]
-    chosen = [each for each in listed if each[1] in arguments[:1]]
-    for panel, name, place in chosen or listed:
-        if arguments[:1] in (["--help"], ["-h"]):
-            app.command(name, rich_help_panel=panel, help=_summary(place))(lambda: None)
-        else:
-            _add(app, panel, name, place)
+    every = arguments is None or arguments[:1] == ["--"]
+    chosen = [each for each in listed if every or each[1] in (arguments or ())[:1]]
+    for panel, name, place in chosen:
+        _add(app, panel, name, place)
+    for panel, name, place in () if chosen else listed:
+        app.command(name, rich_help_panel=panel, help=_summary(place))(lambda: None)
     return app
 
 
