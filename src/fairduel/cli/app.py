@@ -89,7 +89,7 @@ def _fairduel(
 
 
 def app_for(arguments: Sequence[str] | None = None) -> typer.Typer:
-    """Return ``fairduel`` with the command that the arguments name, or for ``None`` with all, which take seconds to import.
+    """Return ``fairduel`` with the command that the arguments name, or for ``None`` with all, which takes seconds.
 
     If the arguments name no command, all are there by name and summary only: for the help, or to say what is misspelt.
     """
