@@ -64,6 +64,19 @@ def test_own_ranges_miss_five_percent_on_average_when_all_items_are_equal(popula
     assert 0.022 < np.mean(missed) < 0.056  # 5% × 7/8, less what candidates do not miss: their ranges begin at 1
 
 
+@pytest.mark.parametrize("items", [2, 5])
+def test_an_item_is_surely_first_if_and_only_if_no_other_may_be(items):
+    """Otherwise one row would say that it is first, and the next that another item may be."""
+    truth = np.r_[0.25, np.zeros(items - 1)]
+    seen = set()
+    for found in answered(truth, covariance_of(items), 300, seed=2):
+        is_alone = found.candidate.sum() == 1
+        assert ((found.own_high == 1).sum() == 1) == is_alone
+        assert (found.own_low <= found.own_high).all()
+        seen.add(bool(is_alone))
+    assert seen == {True, False}
+
+
 @pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("shape", ["even", "clusters", "one ahead"])
 def test_own_ranges_hold_on_average_however_far_apart_the_scores_are(spread, shape):

@@ -16,8 +16,8 @@ range misses above only if at least r items seem to be above. If all K items are
 number of misses on one side is Σ_r P(N ≥ r) = E N = 2½% (K − 1) per item: **on average over the items, at least 95% of
 the ranges hold**. If scores differ, items that are truly above and go unseen make up for those that only seem to be, so
 more ranges hold. But the best of many nearly equal items is outside more often, and one in the middle hardly ever.
-A range begins at 1 if and only if the item may be the best. For the one that is, this adds a chance of at most 5%, for
-which the sum above, 5% (K − 1) on both sides, leaves room.
+A range begins at 1 if and only if the item may be the best, and is 1 alone if and only if no other item may be. For the
+best item and the only one that may be, this adds a chance of at most 5%, for which the sum above leaves room.
 
 **Which tiers?** The ranking is cut after an item if every item so far is above every later one, at level 5%/(K − 1) per
 pair, on both sides. Take the true order, best first. If a cut is wrong, two neighbours in that order were told apart in
@@ -150,6 +150,8 @@ def answers(gaps: Gaps, stretches: Vector, joint: float = math.inf) -> Answers:
             rivals = np.flatnonzero(scale)
             candidate[item] = not rivals.size or _may_be_best(gaps, item, -ratio[rivals], scale, rivals, bonferroni)
     low = np.where(candidate, 1, np.maximum(low, 2))  # what may be the best may be first, and nothing else
+    alone = candidate & (np.bincount(gaps.component, candidate)[gaps.component] == 1.0)
+    high = np.where(alone, 1, np.maximum(high, np.minimum(sizes, 2)))
     return Answers(candidate, low, high, _tiers(order, alike, gaps.component), joint_low, joint_high)
 
 
