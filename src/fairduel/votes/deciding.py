@@ -167,7 +167,7 @@ class _Group(NamedTuple):
         variances = np.divide(1.0, scales**2, out=np.full_like(scales, 1e-12), where=scales > 0.0)
         evidence = self._evidence(gaps, variances, bar)
         contenders = [first, *(each for each in others if each.candidate)]
-        few_voters = _few_voters(voters, self.votes)
+        few_voters = [] if voters is None or per_voter is None else _few_voters(voters, round(total / per_voter))
         enough = total >= LEAST_VOTES * len(self.standings) and not few_voters
         few = _FEW * float(np.median([each.games for each in self.standings]))
         is_clear = first.best >= LEADS and all(each.games >= few for each in contenders[1:])
@@ -321,13 +321,19 @@ def _voters(votes: Votes, counts: Vector) -> tuple[float | None, float | None]:
     return float(cast.sum() ** 2 / (cast**2).sum()), float(cast.mean())
 
 
-def _few_voters(voters: float | None, votes: Votes) -> list[str]:
-    """Say if too few voters cast the votes."""
-    if voters is None or voters >= LEAST_VOTERS:
+def _few_voters(voters: float, number: int) -> list[str]:
+    """Say if too few voters cast the votes: ``number`` of them, who say as much as ``voters``."""
+    if voters >= LEAST_VOTERS:
         return []
-    if len(np.unique(votes.cast_by)) == 1:
+    if number == 1:
         return ["All votes are by one voter, who cannot speak for others."]
-    return [f"Fewer than {LEAST_VOTERS} voters cast almost all votes, too few to speak for others."]
+    if number < LEAST_VOTERS:
+        return [f"All votes are by {number} voters, too few to speak for others."]
+    most = math.floor(10.0 * voters) / 10.0
+    return [
+        f"A few of {number:,} voters cast so many of the votes that these say no more than those of {most:.1f} equally "
+        f"active voters; it takes {LEAST_VOTERS}."
+    ]
 
 
 def _gap_variances(covariance: Matrix) -> Matrix:

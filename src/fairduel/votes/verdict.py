@@ -176,8 +176,10 @@ class Verdict:
 
     @property
     def tiered(self) -> str:
-        """The tiers in one line; empty if there is only one, or one per item of two."""
+        """The tiers in one line; empty if there is only one, or one per item of two, or they contradict the verdict."""
         if not len(self.tiers) > 1 or self.of == 2:  # the headline says as much about two items
+            return ""
+        if self.doubts or (len(self.items) == 1 and len(self.tiers[0]) > 1):
             return ""
         shown = [shortened(tier) for tier in self.tiers[:_MOST_TIERS]]
         more = [f"{len(self.tiers) - _MOST_TIERS} more tiers"] if len(self.tiers) > _MOST_TIERS else []
