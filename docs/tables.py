@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from fairduel.experiments.nonlinear import WORLDS
+from fairduel.experiments.other_papers import NONLINEAR_WORLDS
 from fairduel.experiments.sentences import title_of, whole
 from fairduel.report.research.research_tables import error_text, interval_text, share_text
 from fairduel.stats import Mean, mean
@@ -92,7 +92,7 @@ def nonlinear(runs: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     agents = runs.select("agent", linear=~pl.col("agent_given").str.contains("map")).unique(maintain_order=True).rows()
     header = ["world", *(title_of(agent) + (", linear" if linear else "") for agent, linear in agents)]
     rows = []
-    for name, (world, settings) in WORLDS.items():
+    for name, (world, settings) in NONLINEAR_WORLDS.items():
         here = runs.filter(world=world, world_settings=json.dumps(dict(settings), sort_keys=True))
         row = [name]
         for agent, linear in agents:

@@ -10,8 +10,8 @@ import pytest
 
 from fairduel.experiments import EXPERIMENTS, table1_growth
 from fairduel.experiments.board_advice import board_conclusions
-from fairduel.experiments.claims import Verdict, verify_conclusions
-from fairduel.experiments.claims.verdict import BEYOND, OURS
+from fairduel.experiments.claims import Judgement, verify_conclusions
+from fairduel.experiments.claims.claim import BEYOND, OURS
 from fairduel.experiments.comparing import comparison, lowest_by_panel
 from fairduel.experiments.competition import Best, Board, Contender, Scenario, standing_of
 from fairduel.experiments.experiment import Results
@@ -398,11 +398,11 @@ def test_table1_counts_what_is_significant():
 
 def test_verify_counts_and_names_what_does_not_hold():
     verdicts = [
-        Verdict("a is below b", "Figure 1", "", "holds", {}),
-        Verdict("b is below c", "Figure 1", "", "does not hold", {}),
-        Verdict("c is below d", "Figure 2", "", "cannot fail", {}),
-        Verdict("d is below e", BEYOND, "", "undecided", {}),
-        Verdict("e is below f", OURS, "", "does not hold", {}),
+        Judgement("a is below b", "Figure 1", "", "holds", {}),
+        Judgement("b is below c", "Figure 1", "", "does not hold", {}),
+        Judgement("c is below d", "Figure 2", "", "cannot fail", {}),
+        Judgement("d is below e", BEYOND, "", "undecided", {}),
+        Judgement("e is below f", OURS, "", "does not hold", {}),
     ]
     assert verify_conclusions(verdicts) == [
         "1 of 3 claims of the paper hold (does not hold: 1, cannot fail: 1).",

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairduel.errors import BadInputError
 from fairduel.service.cluster.postgres import PostgresStore
 from fairduel.service.commands import operating, voting
-from fairduel.service.events.database import Store, read_events
+from fairduel.service.events.database import VoteStore, read_events
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.keys import Holder
 from fairduel.service.study.study import NewStudy
@@ -22,7 +22,7 @@ def about(items=5, **settings):
 def open_ledger(where, clock=time.time):
     """Open the ledger of a folder or a database; PostgreSQL needs a moment to notice that its last leader has ended."""
     give_up = time.monotonic() + 5.0
-    while not isinstance(where, Path | Store):
+    while not isinstance(where, Path | VoteStore):
         try:
             where = PostgresStore.alone(where)
         except BadInputError:

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from fairduel.experiments import EXPERIMENTS, competition, table1_growth
-from fairduel.experiments.claims import Verdict
-from fairduel.experiments.claims.verdict import BEYOND, OURS
+from fairduel.experiments.claims import Judgement
+from fairduel.experiments.claims.claim import BEYOND, OURS
 from fairduel.experiments.comparing import comparison
 from fairduel.experiments.competition import Best, Board
 from fairduel.experiments.experiment import Results
@@ -28,7 +28,7 @@ from fairduel.simulation import Cell
 from fairduel.stats import Mean, mean
 from fairduel.votes.attacking.injection import Campaign
 from fairduel.votes.attacking.liars import arena
-from fairduel.votes.attacking.manipulation import Found, Limits, Manipulation
+from fairduel.votes.attacking.manipulation import CampaignLimits, Found, Manipulation
 from fairduel.votes.attacking.stress import stress, summarise_stress
 from fairduel.votes.auditing.audit import audit
 from fairduel.votes.certifying.certificates import with_certificates
@@ -92,7 +92,7 @@ def verified(folder):
     claim = "RCDB has less regret than MaxInP (tuned: radius 8, at the edge of its grid), CoLSTIM and MaxPairUCB"
     measured = "−1,234.5 [−2,345.6, −123.4] at d = 5, ‖θ*‖ = 2, T = 2000, C = 45; 3 runs per cell"
     verdicts = [
-        Verdict(f"{claim} under the {attack} attack", source, measured, status, {})
+        Judgement(f"{claim} under the {attack} attack", source, measured, status, {})
         for attack in ("greedy", "adversarial")
         for source in ("Theorem 5.3 (main), Lemma C.1 (cE)", BEYOND, OURS)
         for status in ("holds", "does not hold", "undecided", "cannot fail")
@@ -232,7 +232,7 @@ def priced(folder):
         leader="Oak",
         found=[Found(Campaign(tactic, accounts, each, false), 2) for accounts, each, false, tactic in sizes],
         plain_votes=90,
-        limits=Limits(),
+        limits=CampaignLimits(),
         voters_known=True,
         settings={"seeds": [0, 1, 2], "seeds_needed": 2, "votes_each_tried": [1, 2, 4, 8, 17, 32, 64]},
     )

@@ -11,8 +11,7 @@ from fairduel.experiments.ablations import (
     unknown_budget,
 )
 from fairduel.experiments.experiment import Declaration
-from fairduel.experiments.nonlinear import nonlinear_rewards
-from fairduel.experiments.other_papers import ginop_world, late_features, late_outcomes
+from fairduel.experiments.other_papers import ginop_world, late_features, late_outcomes, nonlinear_rewards
 from fairduel.experiments.paper import figure1, figure2
 from fairduel.experiments.sceptic_parts import parts_of_sceptic
 

@@ -150,9 +150,9 @@ class Client:
 
     # ------------------------------------------------------------------ results
 
-    def results(self, study: str) -> result_bodies.Results:
+    def results(self, study: str) -> result_bodies.ResultsReply:
         """Return the results."""
-        return self._send(result_bodies.Results, "GET", f"api/studies/{study}/results")
+        return self._send(result_bodies.ResultsReply, "GET", f"api/studies/{study}/results")
 
     def export(self, study: str, file: str) -> bytes:
         """Return a table, such as ``votes.csv``, ``ranking.jsonl`` or ``log.parquet``."""

@@ -15,12 +15,12 @@ from fairduel.service.api.connections import server_config
 from fairduel.service.api.gate import App
 from fairduel.service.api.limits import Limits
 from fairduel.service.commands import team
-from fairduel.service.events.database import Store
+from fairduel.service.events.database import VoteStore
 from fairduel.service.service import Service
 
 
 @contextmanager
-def local_server(where: Store | Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
+def local_server(where: VoteStore | Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
     """Run a server on a free port of this machine; yields its address and the operator's key.
 
     Args:

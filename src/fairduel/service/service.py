@@ -16,7 +16,7 @@ from fairduel.service.analysis.inputs import Subject
 from fairduel.service.analysis.jobs import Analyst, Jobs
 from fairduel.service.commands import deleting, operating, voting
 from fairduel.service.commands.operating import find_study
-from fairduel.service.events.database import Store, read_events
+from fairduel.service.events.database import VoteStore, read_events
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.events.lifecycle import ItemAdded
 from fairduel.service.events.log import DamagedLogError, verified
@@ -43,7 +43,7 @@ class Service:
     >>> service.close()
     """
 
-    def __init__(self, where: Store | Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, where: VoteStore | Path, *, clock: Callable[[], float] = time.time) -> None:
         compiling = threading.Thread(target=warm_up)
         compiling.start()
         self.ledger = Ledger(where, sweep=_sweep, clock=clock)

@@ -10,7 +10,7 @@ from fairduel.checks import needs_extra
 from fairduel.votes.votes import Votes
 
 if TYPE_CHECKING:
-    from fairduel.votes.attacking.manipulation import Limits, Manipulation, cost_of_manipulation
+    from fairduel.votes.attacking.manipulation import CampaignLimits, Manipulation, cost_of_manipulation
     from fairduel.votes.attacking.stress import stress
     from fairduel.votes.auditing.audit import Audit, audit
     from fairduel.votes.auditing.camps import Camp, Camps, find_camps, trusted_weights
@@ -43,7 +43,7 @@ _MODULE_OF = {
     "Exported": "exporting",
     "Features": "reading.features",
     "Fragility": "certifying.search",
-    "Limits": "attacking.manipulation",
+    "CampaignLimits": "attacking.manipulation",
     "Manipulation": "attacking.manipulation",
     "Preferences": "exporting",
     "Ranking": "ranking.rank",
@@ -75,6 +75,7 @@ _MODULE_OF = {
 __all__ = [
     "Audit",
     "Camp",
+    "CampaignLimits",
     "Camps",
     "Certificate",
     "CertifiedRewards",
@@ -84,7 +85,6 @@ __all__ = [
     "Exported",
     "Features",
     "Fragility",
-    "Limits",
     "Manipulation",
     "Preferences",
     "Ranking",

@@ -25,8 +25,7 @@ from fairduel.service.events.database import load_state, read_events, reading, s
 from fairduel.service.keys import Holder
 from fairduel.service.service import Service
 from fairduel.votes.attacking.liars import TACTICS, Liar
-from fairduel.votes.attacking.manipulation import Limits as CampaignLimits
-from fairduel.votes.attacking.manipulation import cost_of_manipulation
+from fairduel.votes.attacking.manipulation import CampaignLimits, cost_of_manipulation
 from fairduel.votes.auditing.audit import audit
 from fairduel.votes.ranking.bradley_terry import fit_scores, wins
 from fairduel.votes.ranking.rank import rank

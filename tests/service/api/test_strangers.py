@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from fairduel.service.api import gate, operators, showing
+from fairduel.service.api import content, gate, operators
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit, unlimited
 from fairduel.service.commands import team
@@ -100,13 +100,13 @@ def test_whoever_is_refused_waits_and_makes_room_for_others():
 
 
 def test_a_small_picture_is_made_once_and_gone_with_its_study(operator, monkeypatch):
-    made, small = [], showing._small
-    monkeypatch.setattr(showing, "_small", lambda content: made.append(1) or small(content))
-    content = io.BytesIO()
+    made, small = [], content._small
+    monkeypatch.setattr(content, "_small", lambda image: made.append(1) or small(image))
+    picture = io.BytesIO()
     noise = np.random.default_rng(1).integers(0, 255, (300, 400, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(content, "PNG")
+    Image.fromarray(noise).save(picture, "PNG")
     png = {"Content-Type": "image/png"}
-    image = operator.post("/api/images", content=content.getvalue(), headers=png).json()["image"]
+    image = operator.post("/api/images", content=picture.getvalue(), headers=png).json()["image"]
     items = [{"name": "a", "image": image}, {"name": "b"}]
     study = operator.post("/api/studies", json={"question": "Which?", "items": items}).json()["study"]
     path = f"/api/images/{image}/small"

@@ -13,14 +13,14 @@ from fairduel.votes import Votes, audit_voters, rank
 from fairduel.votes.attacking import manipulation
 from fairduel.votes.attacking.injection import CAMPAIGN_TACTICS, Campaign, Campaigner
 from fairduel.votes.attacking.liars import arena
-from fairduel.votes.attacking.manipulation import Found, Limits, Manipulation, cost_of_manipulation
+from fairduel.votes.attacking.manipulation import CampaignLimits, Found, Manipulation, cost_of_manipulation
 from fairduel.votes.auditing.audit import audit
 from fairduel.votes.auditing.voters import crowd_sentence
 from fairduel.votes.ranking.bradley_terry import fit_scores, wins
 
 VOTES, _ = arena(voters=60, votes_each=12, liars={}, seed=5)
 ITEM, LEADER = (VOTES.items.index(name) for name in ("Hazel", "Fir"))
-LIMITS = Limits(voters=14, votes_per_day=2, days=2)
+LIMITS = CampaignLimits(voters=14, votes_per_day=2, days=2)
 CAMPAIGNER = Campaigner(VOTES, ITEM, LEADER)
 
 
@@ -80,7 +80,7 @@ def test_bisection_finds_what_trying_every_number_of_accounts_finds(monkeypatch)
         assert (found.campaign.accounts if found else np.inf) == expected
 
 
-@pytest.mark.parametrize("tighter", [Limits(14, 1, 2), Limits(11, 2, 2)])
+@pytest.mark.parametrize("tighter", [CampaignLimits(14, 1, 2), CampaignLimits(11, 2, 2)])
 def test_tighter_limits_give_what_the_same_search_found_within_them(cost, tighter):
     alone = cost_of_manipulation(VOTES, limits=tighter, runs=2)
     inside = cost.within(voters=tighter.voters, votes_each=tighter.votes_each)
@@ -95,7 +95,7 @@ def test_tighter_limits_give_what_the_same_search_found_within_them(cost, tighte
 )
 def test_tighter_limits_never_lower_a_cost(sizes, voters, votes_each, tighten):
     campaigns = [Found(Campaign("promote", accounts, each, 1), 1) for accounts, each in sizes]
-    cost = Manipulation("a", "b", campaigns, 1, Limits(), voters_known=True, settings={})
+    cost = Manipulation("a", "b", campaigns, 1, CampaignLimits(), voters_known=True, settings={})
     loose = {"voters": voters + tighten, "votes_each": votes_each + tighten}
     tight = {"voters": voters, "votes_each": votes_each}
     for cheapest, size in ((cost.fewest_accounts, "accounts"), (cost.fewest_votes, "votes")):
@@ -196,7 +196,7 @@ def test_a_file_with_liars_is_ranked_as_the_audit_shows_it(monkeypatch):
     before = audit(votes, top=1)
     assert before.someone_flagged
     monkeypatch.setattr(manipulation, "CAMPAIGN_TACTICS", ("head-to-head",))
-    cost = cost_of_manipulation(votes, limits=Limits(20, 8, 1), runs=1)
+    cost = cost_of_manipulation(votes, limits=CampaignLimits(20, 8, 1), runs=1)
     assert [cost.leader, cost.item] == [standing.item for standing in before.shown.standings[:2]]
     assert cost.found
     campaigner = Campaigner(votes, votes.items.index(cost.item), votes.items.index(cost.leader))
@@ -218,7 +218,7 @@ def test_without_voters_only_votes_count():
 def test_the_summary_says_what_it_takes_with_and_without_the_audit():
     campaigns = [Found(Campaign("demote", 12, 4, 4), 2), Found(Campaign("head-to-head", 8, 8, 4), 3, 1)]
     given = {"seeds": [0, 1, 2], "votes_each_tried": [1, 2, 4, 8]}
-    cost = Manipulation("tea", "milk", campaigns, 30, Limits(20, 8, 1), voters_known=True, settings=given)
+    cost = Manipulation("tea", "milk", campaigns, 30, CampaignLimits(20, 8, 1), voters_known=True, settings=given)
     assert cost.to_frame()["accounts"].to_list() == [None, None, 12, 8]
     assert cost.to_frame()["accounts_without_audit"].to_list() == [30, 15, 8, 4]
     few, cheap, without, tighter, bound = cost.summary()
@@ -249,7 +249,7 @@ def test_the_summary_says_what_it_takes_with_and_without_the_audit():
 def test_a_campaign_is_never_called_both_unnoticed_and_warned_of(accounts, doubted):
     found = Found(Campaign("promote", accounts, 8, 8), 3, doubted)
     given = {"seeds": [0, 1, 2], "votes_each_tried": [8]}
-    cost = Manipulation("tea", "milk", [found], 30, Limits(20, 8, 1), voters_known=True, settings=given)
+    cost = Manipulation("tea", "milk", [found], 30, CampaignLimits(20, 8, 1), voters_known=True, settings=given)
     first, *others = cost.summary()
     assert first == cost.brief() == cost.record()["summary"][0]
     assert ("another item is first" in first) == (doubted > 0)
@@ -263,7 +263,7 @@ def test_two_items_have_no_duels_without_the_one_that_is_pushed():
     results = [1.0] * 12 + [0.0] * 8
     votes = Votes.from_arrays("ab", [0] * 20, [1] * 20, results, voter=[0, 1] * 10, voters=["Ann", "Bob"])
     assert "omnipresent" not in Campaigner(votes, 1, 0).tactics
-    cost = cost_of_manipulation(votes, limits=Limits(9, 1, 1), runs=1)
+    cost = cost_of_manipulation(votes, limits=CampaignLimits(9, 1, 1), runs=1)
     assert (cost.item, cost.plain_votes, cost.fewest_votes().campaign.votes) == ("b", 5, 5)
 
 
@@ -283,7 +283,7 @@ def test_refusals(arguments, words):
 
 def test_refused_limits_and_campaigns():
     with pytest.raises(BadInputError, match="votes_per_day must be a whole number ≥ 1"):
-        Limits(votes_per_day=0)
+        CampaignLimits(votes_per_day=0)
     with pytest.raises(BadInputError, match="did you mean 'promote'"):
         Campaign("promot", 1, 1, 1)
     with pytest.raises(BadInputError, match="between 1 and votes_each"):

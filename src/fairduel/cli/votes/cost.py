@@ -8,7 +8,7 @@ from fairduel.cli import output
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.report.votes.votes_tables import cost_table
-from fairduel.votes.attacking.manipulation import Limits, cost_of_manipulation, searches
+from fairduel.votes.attacking.manipulation import CampaignLimits, cost_of_manipulation, searches
 
 Item = Annotated[
     str | None, typer.Option(metavar="ITEM", help="Item that the campaign puts first.", show_default="the runner-up")
@@ -43,7 +43,7 @@ def cost_command(
 
     refuse_tuning_seeds(range(seed, seed + runs))
     reading, folder = file.read("cost")
-    limits = Limits(voters, votes_per_day, days)
+    limits = CampaignLimits(voters, votes_per_day, days)
     total = searches(reading.votes, limits)
     with output.progress_bar("Cost", total, unit="searches", on_stop=recorded.NO_REPORT) as done:
         cost = cost_of_manipulation(

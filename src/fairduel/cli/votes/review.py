@@ -7,7 +7,7 @@ import typer
 from fairduel.cli import output
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.report.votes.votes_tables import duels_table, needs_table, ties_table
-from fairduel.votes.attacking.manipulation import Limits
+from fairduel.votes.attacking.manipulation import CampaignLimits
 from fairduel.votes.reviewing.review import Review, review, steps
 
 _MAX_ROWS = 10
@@ -47,7 +47,7 @@ def review_command(
     from fairduel.report.votes.review_page import review_sections  # noqa: PLC0415  # plotting is slow
 
     reading, folder = file.read("review")
-    limits = Limits() if cost else None
+    limits = CampaignLimits() if cost else None
     with output.progress_bar("Review", steps(reading.votes, limits), unit="steps", on_stop=recorded.NO_REPORT) as done:
         found = review(reading.votes, ties=ties.value, limits=limits, seed=seed, progress=done)
     recorded.claim_for(folder, "review", file.votes, reading)

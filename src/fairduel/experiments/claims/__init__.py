@@ -8,13 +8,13 @@ from typing import NamedTuple
 import joblib
 
 from fairduel.experiments.claims.beyond import beyond_claims
+from fairduel.experiments.claims.claim import BEYOND, OURS, Claim, Judgement, Status, StoredRuns
 from fairduel.experiments.claims.figures import figure_claims
 from fairduel.experiments.claims.inequalities import Inequalities, check_proof
 from fairduel.experiments.claims.lower_bound import lower_bound_claims
 from fairduel.experiments.claims.ours import our_claims
 from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
-from fairduel.experiments.claims.verdict import BEYOND, OURS, Claim, Evidence, Status, Verdict
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell, Storage, missing_seeds, run_cells
 
@@ -22,8 +22,8 @@ __all__ = [
     "GROUPS",
     "Claim",
     "ClaimGroup",
+    "Judgement",
     "Status",
-    "Verdict",
     "all_claims",
     "count_runs",
     "verify",
@@ -39,7 +39,7 @@ class ClaimGroup(NamedTuple):
     """How the conclusion counts them."""
     about: str
 
-    def chosen(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
+    def chosen(self, verdicts: Iterable[Judgement]) -> list[Judgement]:
         """Return the verdicts of this group."""
         return [verdict for verdict in verdicts if _GROUP_OF.get(verdict.source, GROUPS[0]) == self]
 
@@ -67,7 +67,7 @@ def all_claims() -> list[Claim]:
 
 def verify(
     store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
-) -> list[Verdict]:
+) -> list[Judgement]:
     """Run what is missing and judge every claim.
 
     Args:
@@ -86,12 +86,12 @@ def verify(
 
 def _judge(
     claim: Claim, store: Storage, seeds: Sequence[int], checked: Mapping[str, Sequence[Inequalities]]
-) -> list[Verdict]:
+) -> list[Judgement]:
     """Judge a claim, and add the number of runs per cell to its verdicts."""
     runs = "" if claim.one_in == 1 else f"; {len(seeds)} runs per cell"
     return [
         replace(verdict, measured=verdict.measured + runs, numbers={"runs_per_cell": len(seeds), **verdict.numbers})
-        for verdict in claim.judge(Evidence(store, seeds, checked))
+        for verdict in claim.judge(StoredRuns(store, seeds, checked))
     ]
 
 
@@ -135,7 +135,7 @@ def _check_proofs(
     return found
 
 
-def verify_conclusions(verdicts: Sequence[Verdict]) -> list[str]:
+def verify_conclusions(verdicts: Sequence[Judgement]) -> list[str]:
     """State how many claims hold, and which do not.
 
     Args:

@@ -8,22 +8,22 @@ import numpy as np
 from fairduel.agents import AGENTS
 from fairduel.duel import Vector
 from fairduel.experiments.ablations import MANY_FLIPS, NORMS
+from fairduel.experiments.claims.claim import (
+    BEYOND,
+    Claim,
+    Judgement,
+    StoredRuns,
+    factor,
+    interval,
+    judged,
+    smallest_gap,
+)
 from fairduel.experiments.claims.figures import (
     lowest,
     lowest_under_each_attack,
     named,
     one_setting_for_all_attacks,
     tuned,
-)
-from fairduel.experiments.claims.verdict import (
-    BEYOND,
-    Claim,
-    Evidence,
-    Verdict,
-    factor,
-    interval,
-    judged,
-    smallest_gap,
 )
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
@@ -85,7 +85,7 @@ def tolerance_below_the_flips() -> Claim:
         for tolerance in (MANY_FLIPS // 10, MANY_FLIPS)
     )
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         late = evidence.late_regret(below), evidence.late_regret(at)
         found = paired_difference(*late)
         yield judged(
@@ -111,7 +111,7 @@ def strong_adversary_of_cobe() -> Claim:
         for attack in ("swap", "bury")
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         regret = {key: evidence.regret(cell) for key, cell in cells.items()}
         extra = {agent: regret[agent, "bury"] - regret[agent, "swap"] for agent in ("cobe", "cw-oful")}
         found = mean(extra["cobe"] - extra["cw-oful"])
@@ -147,7 +147,7 @@ def sigmoid_agent_ahead(attack: Attack) -> Claim:
         f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
     )
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         _, norm, least = smallest_gap(evidence, pairs)
         regret = np.stack([[evidence.regret(cell) for cell in pair] for pair in pairs.values()])  # (norms, 2, seeds)
         ratios = regret[:, 0].mean(axis=1) / regret[:, 1].mean(axis=1)
@@ -196,7 +196,7 @@ def sigmoid_agent_by_its_theorem() -> Claim:
         for agent in ("rcdb", "rcdb-s")
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         plain, local = (evidence.regret(cell) for cell in cells.values())
         late = {agent: evidence.late_regret(cell).mean() for agent, cell in cells.items()}
         found = mean(np.log(plain / local))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest_gap
+from fairduel.experiments.claims.claim import Claim, Judgement, StoredRuns, interval, judged, smallest_gap
 from fairduel.experiments.comparing import gap
 from fairduel.experiments.paper import FLIPS
 from fairduel.experiments.paper_setup import (
@@ -81,7 +81,7 @@ def lowest(
 ) -> Claim:
     """Claim that a form of RCDB beats all three baselines, each tuned for the attack after ``warmup`` random duels."""
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         for attack in attacks:
             own = evidence.regret(robust(attack))
             pairs = {agent: (tuned(agent, attack, warmup), robust(attack)) for agent in BASELINES}
@@ -121,7 +121,7 @@ def colstim_is_the_most_misled() -> Claim:
 def _colstim_among_baselines(attacks: Sequence[Attack], claim: str, source: str, *, is_best: bool) -> Claim:
     """Claim that CoLSTIM beats the other baselines under these attacks, or that they beat it."""
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         for attack in attacks:
             colstim = tuned("colstim", attack)
             others = {agent: tuned(agent, attack) for agent in BASELINES if agent != "colstim"}
@@ -154,7 +154,7 @@ def adversarial_attack_costs_most() -> Claim:
         for attack in WEAK_ATTACKS
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         found, (agent, attack), least = smallest_gap(evidence, pairs)
         yield judged(
             "The adversarial attack costs every algorithm more regret than the weak attacks",
@@ -179,7 +179,7 @@ def weight_is_critical() -> Claim:
     def unweighted(attack: Attack) -> Cell:
         return paper_cell("rcdb", attack, {"trust": ALWAYS_TRUSTED})
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         for attack in PAPER_ATTACKS:
             weighted, best = paper_cell("rcdb", attack), tuned("maxpairucb", attack)
             found = gap(evidence, best, weighted)
@@ -214,14 +214,14 @@ def one_setting_for_all_attacks(warmup: int = 0, source: str = "Performance Comp
     start: dict[str, Any] = {"warmup": warmup} if warmup else {}
     best_single = {agent: start | best_single_setting(agent, warmup) for agent in BASELINES}
 
-    def worst(evidence: Evidence, agent: str, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+    def worst(evidence: StoredRuns, agent: str, settings: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the largest regret over the attacks, seed by seed, and whether that run locked in."""
         cells = [paper_cell(agent, attack, settings) for attack in PAPER_ATTACKS]
         regret = np.stack([evidence.regret(cell) for cell in cells])
         locked_in = np.stack([evidence.locked_in(cell) for cell in cells])
         return regret.max(axis=0), np.take_along_axis(locked_in, regret.argmax(axis=0)[None], axis=0)[0]
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         own, own_locked_in = worst(evidence, "rcdb", start)
         for agent, settings in best_single.items():
             rival, locked_in = worst(evidence, agent, settings)
@@ -253,7 +253,7 @@ def growth_in_flips(agent: str, attack: Attack, claim: str, source: str, above: 
     """Claim an exponent of regret in C between ``above`` and 1.1, for an agent that is told C."""
     cells = [paper_cell(agent, attack, budget=budget) for budget in FLIPS]
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         regret = np.stack([evidence.regret(cell) for cell in cells], axis=1)
         flips = np.array(FLIPS, dtype=float)
         found, middle = exponent(flips, regret), len(FLIPS) // 2
@@ -289,7 +289,7 @@ def lowest_at_every_number_of_flips() -> Claim:
         for budget in FLIPS
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         found, (agent, budget), least = smallest_gap(evidence, pairs)
         won = sum(all(found[rival, each].low > 0 for rival in BASELINES) for each in FLIPS)
         lost = sum(any(found[rival, each].high < 0 for rival in BASELINES) for each in FLIPS)

@@ -6,7 +6,7 @@ It covers every agent, so no agent can break it: a measurement only checks the i
 import math
 from collections.abc import Iterator
 
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged, smallest
+from fairduel.experiments.claims.claim import Claim, Judgement, StoredRuns, interval, judged, smallest
 from fairduel.experiments.sentences import title_of
 from fairduel.simulation import Cell
 from fairduel.stats import mean
@@ -60,7 +60,7 @@ def first_instance(kappa: float) -> Claim:
         for horizon in HORIZONS
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         confidence = 1 - 0.05 / len(cells)
         times = {
             (agent, horizon): mean(evidence.regret(cell) * kappa / stochastic_bound(DIMENSION, horizon), confidence)
@@ -93,7 +93,7 @@ def second_instance(kappa: float) -> Claim:
         for attack in ("hiding", "none")
     }
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         regret = {key: evidence.regret(cell) for key, cell in cells.items()}
         found = {agent: mean(regret[agent, "hiding"], 1 - 0.05 / len(LEARNERS)) for agent in LEARNERS}
         agent, least = smallest(found, threshold=bound)

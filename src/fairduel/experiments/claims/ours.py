@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from fairduel.duel import Vector
+from fairduel.experiments.claims.claim import OURS, Claim, Judgement, StoredRuns, factor, judged, smallest
 from fairduel.experiments.claims.figures import tuned
-from fairduel.experiments.claims.verdict import OURS, Claim, Evidence, Verdict, factor, judged, smallest
 from fairduel.experiments.competition import SCENARIOS, Contender
 from fairduel.experiments.paper_setup import BASELINES, BUDGET_UNKNOWN, GREEDY, NO_ATTACK, paper_cell
 from fairduel.experiments.sentences import title_of
@@ -34,7 +34,7 @@ def sceptic_ahead(rival: Contender, known: Mapping[str, bool]) -> Claim:
     pair = [Contender(each.agent, {**each.settings, **known}) for each in (Contender("sceptic"), rival)]
     cells = [[each.cell(scenario) for scenario in HELD_OUT] for each in pair]
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         regret = np.stack([[evidence.regret(cell) for cell in row] for row in cells])  # (2, scenarios, seeds)
         ratios = _ratios(regret)
         worst = int(np.argmax(ratios))
@@ -64,7 +64,7 @@ def robustness_has_a_price() -> Claim:
     own = paper_cell("rcdb", NO_ATTACK)
     rivals = {agent: tuned(agent, NO_ATTACK) for agent in BASELINES}
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         ratios = {agent: _log_ratio(evidence, own, cell, corrected(rivals)) for agent, cell in rivals.items()}
         agent, least = smallest(ratios)
         yield judged(
@@ -83,7 +83,7 @@ def lazy_estimates_are_cheap() -> Claim:
     """Claim that RCDB may compute its estimate rarely."""
     exact, lazy = (paper_cell("rcdb", GREEDY, settings) for settings in ({}, {"estimator": "lazy"}))
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         found = _log_ratio(evidence, lazy, exact)
         yield judged(
             "Lazy estimates cost RCDB less than 10% more regret under the greedy attack",
@@ -96,6 +96,6 @@ def lazy_estimates_are_cheap() -> Claim:
     return Claim(judge, [exact, lazy], one_in=3)
 
 
-def _log_ratio(evidence: Evidence, one: Cell, other: Cell, confidence: float = 0.95) -> Mean:
+def _log_ratio(evidence: StoredRuns, one: Cell, other: Cell, confidence: float = 0.95) -> Mean:
     regret = np.stack([evidence.regret(one), evidence.regret(other)])
     return jackknife(lambda runs: float(np.log(runs[0].mean() / runs[1].mean())), regret, confidence)

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from fairduel.agents import AGENTS
+from fairduel.experiments.claims.claim import Claim, Judgement, StoredRuns, judged
 from fairduel.experiments.claims.inequalities import Inequality
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, judged
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK, PAPER_ATTACKS, Attack
 from fairduel.simulation import Cell
 from fairduel.stats import exact_share
@@ -48,7 +48,7 @@ def linear_link() -> Claim:
     cells = [theory_cell("rcdb", attack, LINEAR, flips, horizon=100_000) for attack, flips in attacks]
     setting = f"d = 2, B = 1/4, κ = 1, T = 100,000; four attacks with C = {FLIPS}, and no attack"
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: StoredRuns) -> list[Judgement]:
         found = {name: _by_seed(evidence, cells, name) for name in evidence.inequalities(cells[0])[0]}
         return [
             _confidence("‖θ_t − θ*‖_Σ ≤ β in every round", "Lemma MLE", setting, found["confidence"]),
@@ -66,7 +66,7 @@ def sigmoid_link() -> Claim:
     cells = [theory_cell("rcdb", NO_ATTACK, SIGMOID, 0, horizon=100_000)]
     setting = "sigmoid, d = 2, B = 1/2, κ = 0.197, T = 100,000, C = 0"
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: StoredRuns) -> list[Judgement]:
         return [_regret_bound("Theorem main", setting, _by_seed(evidence, cells, "regret"))]
 
     return Claim(judge, checked=cells, one_in=3)
@@ -85,7 +85,7 @@ def tolerance_is_enough() -> Claim:
         "adversarial attack"
     )
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: StoredRuns) -> list[Judgement]:
         return [_regret_bound("Theorem unknown, C ≤ C̄", setting, _by_seed(evidence, cells, "regret"))]
 
     return Claim(judge, checked=cells, one_in=3)
@@ -97,7 +97,7 @@ def sigmoid_agent() -> Claim:
     cells = [theory_cell("rcdb-s", attack, SIGMOID, flips, horizon=30_000) for attack, flips in attacks]
     setting = f"RCDB-S, d = 2, B = 1/2, T = 30,000; no attack, and the adversarial attack with C = {FLIPS}"
 
-    def judge(evidence: Evidence) -> list[Verdict]:
+    def judge(evidence: StoredRuns) -> list[Judgement]:
         found = {name: _by_seed(evidence, cells, name) for name in ("confidence", "local_confidence", "slope")}
         both = [_worse(*pair) for pair in zip(found["confidence"], found["local_confidence"], strict=True)]
         return [
@@ -108,7 +108,7 @@ def sigmoid_agent() -> Claim:
     return Claim(judge, checked=cells, one_in=3)
 
 
-def _by_seed(evidence: Evidence, cells: Sequence[Cell], name: str) -> list[Inequality]:
+def _by_seed(evidence: StoredRuns, cells: Sequence[Cell], name: str) -> list[Inequality]:
     """Combine all cells by seed: the cells of a seed share θ* and labels, so they are one observation."""
     return [
         functools.reduce(_worse, (done[name] for done in of_seed))
@@ -121,7 +121,7 @@ def _worse(first: Inequality, second: Inequality) -> Inequality:
     return Inequality(max(first.ratio, second.ratio), min(first.reach, second.reach))
 
 
-def _probable(claim: str, source: str, setting: str, found: Sequence[Inequality], words: str = "") -> Verdict:
+def _probable(claim: str, source: str, setting: str, found: Sequence[Inequality], words: str = "") -> Judgement:
     """Judge an inequality that must hold with probability 1 − δ by the seeds on which it could have failed."""
     open_to_failure = [each for each in found if each.reach > 1.0]
     judged_by = open_to_failure or found
@@ -143,13 +143,13 @@ def _probable(claim: str, source: str, setting: str, found: Sequence[Inequality]
     )
 
 
-def _confidence(claim: str, source: str, setting: str, found: Sequence[Inequality]) -> Verdict:
+def _confidence(claim: str, source: str, setting: str, found: Sequence[Inequality]) -> Judgement:
     """Judge a confidence set, and report the radius that would have been enough."""
     needed = float(np.quantile([each.ratio for each in found], 1 - FAILURE))
     return _probable(claim, source, setting, found, f"; {needed:.2f} times the radius would have been enough")
 
 
-def _regret_bound(source: str, setting: str, found: Sequence[Inequality]) -> Verdict:
+def _regret_bound(source: str, setting: str, found: Sequence[Inequality]) -> Judgement:
     """Judge the bound on regret, and report how tight it is."""
     of_worst = float(np.mean([1.0 / each.reach for each in found]))
     words = f"; the bound is {of_worst:.0%} of the worst possible regret"

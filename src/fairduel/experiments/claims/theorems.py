@@ -8,10 +8,10 @@ import numpy as np
 
 from fairduel.agents import RCDB
 from fairduel.duel import Vector
+from fairduel.experiments.claims.claim import Claim, Judgement, StoredRuns, interval, judged
 from fairduel.experiments.claims.figures import growth_in_flips
 from fairduel.experiments.claims.inequalities import regret_bound
 from fairduel.experiments.claims.proofs import LINEAR, theory_cell
-from fairduel.experiments.claims.verdict import Claim, Evidence, Verdict, interval, judged
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK
 from fairduel.simulation import Cell
 from fairduel.stats import excess_exponent, exponent, jackknife, line
@@ -37,7 +37,7 @@ def linear_in_flips_by_theory() -> Claim:
     clean = theory_cell("rcdb", NO_ATTACK, LINEAR, 0, horizon=100_000)
     cells = [theory_cell("rcdb", ADVERSARIAL, LINEAR, flips, horizon=100_000) for flips in FLIPS]
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         regret, flips = _table(evidence, cells), np.array(FLIPS, dtype=float)
         found, fit = excess_exponent(flips, regret, evidence.regret(clean)), line(flips, regret.mean(axis=0))
         yield judged(
@@ -58,7 +58,7 @@ def rate_in_horizon() -> Claim:
     """Claim the rate √T, with C = ⌈√T⌉ flips."""
     cells = [theory_cell("rcdb", ADVERSARIAL, LINEAR, math.ceil(math.sqrt(horizon)), horizon) for horizon in HORIZONS]
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         horizons = np.array(HORIZONS, dtype=float)
         allowed = exponent(horizons, np.array([[_bound(cell) for cell in cells]])).value
         found = exponent(horizons, _table(evidence, cells))
@@ -81,7 +81,7 @@ def rate_in_dimension() -> Claim:
         base = theory_cell("rcdb", NO_ATTACK, LINEAR | {"dimension": dimension, "norm": norm}, 0, horizon=30_000)
         return replace(base, agent_settings={**base.agent_settings, "norm_bound": LINEAR["norm"]})
 
-    def judge(evidence: Evidence) -> Iterator[Verdict]:
+    def judge(evidence: StoredRuns) -> Iterator[Judgement]:
         dimensions = np.array(DIMENSIONS, dtype=float)
         regret = np.stack([[evidence.regret(cell(d, norm)) for norm in NORMS] for d in DIMENSIONS])  # (d, norms, seeds)
 
@@ -110,6 +110,6 @@ def _bound(cell: Cell) -> float:
     return regret_bound(agent, cell.horizon)
 
 
-def _table(evidence: Evidence, cells: Sequence[Cell]) -> Vector:
+def _table(evidence: StoredRuns, cells: Sequence[Cell]) -> Vector:
     """Return the regrets, shape (seeds, cells)."""
     return np.stack([evidence.regret(cell) for cell in cells], axis=1)

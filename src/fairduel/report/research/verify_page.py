@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairduel.experiments.claims import GROUPS, Verdict, verify_conclusions
+from fairduel.experiments.claims import GROUPS, Judgement, verify_conclusions
 from fairduel.report.page import Page, Section, write_page
 from fairduel.report.text_table import TextTable
 
@@ -16,7 +16,7 @@ _EXPLAINED = (
 )
 
 
-def write_verify(folder: Path, verdicts: Sequence[Verdict], seeds: Sequence[int], command: str) -> Path:
+def write_verify(folder: Path, verdicts: Sequence[Judgement], seeds: Sequence[int], command: str) -> Path:
     """Write the report to ``folder``; return the page."""
     sections = []
     for group in GROUPS:
@@ -34,6 +34,6 @@ def write_verify(folder: Path, verdicts: Sequence[Verdict], seeds: Sequence[int]
     return write_page(folder, page)
 
 
-def _table(verdicts: Sequence[Verdict], caption: str) -> TextTable:
+def _table(verdicts: Sequence[Judgement], caption: str) -> TextTable:
     rows = [[verdict.claim, verdict.status, verdict.measured, verdict.source] for verdict in verdicts]
     return TextTable(["claim", "verdict", "measured", "source"], rows, caption, text=4, tones=_TONES)

@@ -15,7 +15,7 @@ from typing import Literal
 from fairduel.errors import FairduelError
 from fairduel.service.analysis.inputs import Analysis, Subject
 from fairduel.service.analysis.workers import Json, Worker
-from fairduel.service.events.database import Location, Store
+from fairduel.service.events.database import Location, VoteStore
 from fairduel.service.keys import new_id
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.server_log import log, log_failure
@@ -177,7 +177,7 @@ class Analyst:
     """
 
     def __init__(
-        self, store: Store, describe: Callable[[str], tuple[Subject, int, int]], announce: Callable[[str], None]
+        self, store: VoteStore, describe: Callable[[str], tuple[Subject, int, int]], announce: Callable[[str], None]
     ) -> None:
         self._store, self._describe, self._announce = store, describe, announce
         self._worker = Worker(store.where)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from fairduel.service.analysis.analyse import answered_gold, recorded_votes, without_infinities
 from fairduel.service.analysis.inputs import MOST_ACCOUNTS, MOST_VOTES_EACH, Subject
 from fairduel.service.events.state import StudyState
-from fairduel.votes.attacking.manipulation import Limits, cost_of_manipulation, searches
+from fairduel.votes.attacking.manipulation import CampaignLimits, cost_of_manipulation, searches
 from fairduel.votes.auditing.audit import Audit, audit
 from fairduel.votes.ranking.rank import Ranking
 from fairduel.words import counted_noun, shortened
@@ -192,7 +192,7 @@ def cost(connection: Connection, subject: Subject, limits: Allowed, progress: Pr
         lies = "The certificates say how many of those who voted would have to have lied."
         return {"sentence": nobody, "details": [lies], "limits": shown, "searched": list(limits.reasons), "rows": []}
     votes = recorded_votes(connection, subject)
-    within, done = Limits(limits.voters, limits.votes_each, 1), 0
+    within, done = CampaignLimits(limits.voters, limits.votes_each, 1), 0
 
     def step(_: int) -> None:
         nonlocal done

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from fairduel import __version__
 from fairduel.errors import FairduelError
 from fairduel.service import pages
-from fairduel.service.api import bodies, content, guard, jobs, operators, showing, team, voters
+from fairduel.service.api import bodies, content, guard, jobs, operators, team, voters
 from fairduel.service.api.gate import Gate, Message, Receive, Scope, Send, problem_response
 from fairduel.service.api.limits import Limits
 from fairduel.service.problems import Problem
@@ -30,7 +30,7 @@ _REFUSED: dict[str, Any] = {
     "description": "Refused, with the reason",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
-_ROUTERS = (voters.router, team.router, operators.router, content.router, jobs.router, showing.router)
+_ROUTERS = (voters.router, team.router, operators.router, content.router, jobs.router)
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
 
 

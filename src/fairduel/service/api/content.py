@@ -1,11 +1,13 @@
 """Routes for what studies consist of: files, images, audio, copies, and votes cast elsewhere."""
 
 import asyncio
+import io
 import re
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +37,10 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _CHUNK = 65_536  # bytes
 _RATE = 100e6
 """Bytes of files per second, to all callers together: sending takes time too, and those who vote come first."""
+_SMALL = 160  # pixels
+_SMALL_IMAGES: dict[str, bytes] = {}
+_KEPT = 2000  # small images
+_SHRINKER = ThreadPoolExecutor(1, "fairduel-shrink")  # one image at a time, however many are asked for
 CACHED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -175,6 +181,36 @@ def is_stored(service: Service, digest: str) -> bool:
     known = select(schema.media.c.digest).where(schema.media.c.digest == digest)
     with service.ledger.store.engine.connect() as connection:
         return connection.execute(known).scalar() is not None
+
+
+@router.get("/images/{digest}/small", tags=["voters"], response_class=Response)
+async def get_small_image(service: guard.Running, digest: Hash) -> Response:
+    """Return an uploaded image at most 160 pixels wide and high, for lists."""
+
+    def small() -> bytes:
+        if not is_stored(service, digest):
+            _SMALL_IMAGES.pop(digest, None)
+            raise not_found("image")
+        if digest not in _SMALL_IMAGES:
+            _SMALL_IMAGES[digest] = _small(stored_file(service, "image", digest).content)
+        found = _SMALL_IMAGES[digest]
+        if len(_SMALL_IMAGES) > _KEPT:
+            del _SMALL_IMAGES[next(iter(_SMALL_IMAGES))]
+        return found
+
+    content = await asyncio.wrap_future(_SHRINKER.submit(small))
+    return Response(content, media_type="image/webp", headers=CACHED)
+
+
+def _small(content: bytes) -> bytes:
+    from PIL import Image  # noqa: PLC0415  # slow: a server should be ready soon
+
+    with Image.open(io.BytesIO(content)) as opened:
+        picture = opened.convert("RGBA" if opened.mode in {"RGBA", "P", "LA"} else "RGB")
+    picture.thumbnail((_SMALL, _SMALL))
+    small = io.BytesIO()
+    picture.save(small, "WEBP", quality=80)
+    return small.getvalue()
 
 
 @router.post("/study-files", status_code=201, response_model=bodies.StudyReply)

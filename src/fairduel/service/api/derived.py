@@ -13,8 +13,8 @@ from fairduel.votes.columns import Columns
 def body_of(kind: type, names: Sequence[str]) -> type[BaseModel]:
     """Return a body with these fields and properties of a dataclass, of the same types.
 
-    >>> from fairduel.votes.attacking.manipulation import Limits
-    >>> sorted(body_of(Limits, ["days", "votes_each"]).model_fields)
+    >>> from fairduel.votes.attacking.manipulation import CampaignLimits
+    >>> sorted(body_of(CampaignLimits, ["days", "votes_each"]).model_fields)
     ['days', 'votes_each']
     """
     types = {field.name: field.type for field in dataclasses.fields(kind)}

@@ -1,12 +1,14 @@
 """Routes for operators and observers."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.api import bodies, guard, jobs, replies, result_bodies
@@ -15,7 +17,7 @@ from fairduel.service.commands import deleting, operating
 from fairduel.service.events.lifecycle import ItemAdded
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
-from fairduel.service.study.study import GoldDuels, NewStudy
+from fairduel.service.study.study import GoldDuels, NewStudy, Strict
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
@@ -133,7 +135,7 @@ async def revoke_observers(service: guard.Running, holder: guard.Operator, study
     await call(service, lambda ledger: operating.revoke_observers(ledger, study), holder)
 
 
-@router.get("/studies/{study}/results", response_model=result_bodies.Results)
+@router.get("/studies/{study}/results", response_model=result_bodies.ResultsReply)
 async def get_results(service: guard.Running, _: guard.Viewer, study: str) -> Json:
     """Return the results."""
     stale, found = service.analyst.is_stale(study), service.analyst.latest(study)
@@ -248,3 +250,25 @@ async def _events(service: Service, study: str, streams: dict[str, int]) -> Asyn
 def _changed(service: Service, study: str) -> str:
     position, analysed = service.ledger.state.position, service.analyst.latest(study).position
     return f'event: changed\ndata: {{"position": {position}, "results_position": {analysed}}}\n\n'
+
+
+class Address(Strict):
+    """An address to show as a QR code."""
+
+    text: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Code(BaseModel):
+    """A QR code as SVG."""
+
+    svg: str
+
+
+@router.post("/qr", response_model=Code)
+def draw_code(_: guard.Operator, body: Address) -> dict[str, Any]:
+    """Return the QR code of an address, which may contain a key: so it is not in a URL, which servers log."""
+    import segno  # noqa: PLC0415  # only operators need it
+
+    content = io.BytesIO()
+    segno.make(body.text, error="m", micro=False).save(content, kind="svg", scale=8, border=3, xmldecl=False)
+    return {"svg": content.getvalue().decode()}

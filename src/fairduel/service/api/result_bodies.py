@@ -116,7 +116,7 @@ class Beats(BaseModel):
     wins: list[list[float]]
 
 
-class Results(BaseModel):
+class ResultsReply(BaseModel):
     """What the votes say."""
 
     position: int

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ProgrammingError
 from fairduel.agents.parts.state_file import pack_state
 from fairduel.errors import BadInputError
 from fairduel.service.events import schema
-from fairduel.service.events.database import Store, connect, described, open_postgres
+from fairduel.service.events.database import VoteStore, connect, described, open_postgres
 
 SILENCE_SECONDS = 6.0
 """Seconds of silence after which PostgreSQL disconnects a leader."""
@@ -126,7 +126,7 @@ def _leader(row: Row[Any] | None) -> Leader | None:
     return None if row is None else Leader(row.term, row.address, bytes(row.secret))
 
 
-class PostgresStore(Store):
+class PostgresStore(VoteStore):
     """The store of the leader.
 
     Args:

@@ -14,7 +14,7 @@ from fairduel.service.study.study import NewStudy
 
 _QUESTION = "Which is better?"
 Json = dict[str, Any]
-Store = Callable[[Stored, str], str]
+KeepMedia = Callable[[Stored, str], str]
 """Keeps a file of a kind (``image`` or ``audio``), and returns its id."""
 
 
@@ -57,7 +57,7 @@ def add_poll(url: str, key: str, words: Sequence[str], settings: Json, votes: Pa
         return {name: link for name, link in made.links.items() if link is not None}
 
 
-def described(words: Sequence[str], settings: Json, store: Store) -> NewStudy:
+def described(words: Sequence[str], settings: Json, store: KeepMedia) -> NewStudy:
     """Return the study that files and texts describe; ``store`` keeps its images and audio."""
     tables = [word for word in words if word.lower().endswith(study_files.ENDINGS)]
     if tables and len(words) > 1:
@@ -72,7 +72,7 @@ def described(words: Sequence[str], settings: Json, store: Store) -> NewStudy:
     return study_files.checked(NewStudy, {"question": _QUESTION, "items": items} | settings, "the study")
 
 
-def _files_below(store: Store, folder: Path) -> study_files.Files:
+def _files_below(store: KeepMedia, folder: Path) -> study_files.Files:
     """Return the files in a folder, for a study file in it."""
 
     def at(name: str) -> Path:
@@ -86,7 +86,7 @@ def _files_below(store: Store, folder: Path) -> study_files.Files:
     )
 
 
-def _items(store: Store, word: str) -> list[Json]:
+def _items(store: KeepMedia, word: str) -> list[Json]:
     path, ending = Path(word), Path(word).suffix.lower()
     for kind, medium in MEDIA.items():
         if ending in medium.endings:
@@ -112,7 +112,7 @@ def _text(path: Path) -> str:
         raise BadInputError(f"cannot read {path} as text; save it as UTF-8.") from error
 
 
-def _stored(store: Store, path: Path, kind: str) -> str:
+def _stored(store: KeepMedia, path: Path, kind: str) -> str:
     """Store a file for voters, and return its digest."""
     try:
         stored = MEDIA[kind].prepare(_content(path, MOST_BYTES))

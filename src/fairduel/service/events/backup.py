@@ -21,7 +21,7 @@ from fairduel.service.events.database import (
     DATABASE,
     FolderStore,
     Location,
-    Store,
+    VoteStore,
     described,
     folded_learner,
     last_refold,
@@ -189,7 +189,7 @@ def _copy_file(source: Path, to: Path) -> None:
         old.backup(new)
 
 
-def _copy_rows(old: Connection, store: Store) -> None:
+def _copy_rows(old: Connection, store: VoteStore) -> None:
     """Copy the rows of one database into another, empty one of any kind, and close that."""
     with closing(store), store.writer() as new:
         if new.execute(select(exists(select(schema.events)))).scalar():

@@ -139,7 +139,7 @@ Rows = Sequence[Any]
 _FORGET_SECONDS = 20.0  # that erasing may wait for readers
 
 
-class Store(ABC):
+class VoteStore(ABC):
     """What a server stores.
 
     Args:
@@ -221,7 +221,7 @@ def load_learner(where: Location, connection: Connection, study: StudyState) -> 
     return folded_learner(connection, study, learner, refolded)
 
 
-class FolderStore(Store):
+class FolderStore(VoteStore):
     """The files of one folder.
 
     Args:

@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from fairduel.errors import FairduelError
-from fairduel.service.events.database import FolderStore, Store
+from fairduel.service.events.database import FolderStore, VoteStore
 from fairduel.service.events.kinds import Answered, Refolded, VoterJoined
 from fairduel.service.events.log import Event, Happened, next_event, sealed
 from fairduel.service.events.schema import Changes, Row, Writer
@@ -58,7 +58,11 @@ class Ledger:
     """
 
     def __init__(
-        self, where: Store | Path, *, sweep: Command[object] = lambda _: None, clock: Callable[[], float] = time.time
+        self,
+        where: VoteStore | Path,
+        *,
+        sweep: Command[object] = lambda _: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = FolderStore(where) if isinstance(where, Path) else where
         self._sweep = sweep

@@ -45,7 +45,7 @@ _HOPELESS = 2  # times the accounts allowed: a tactic that seems to need more is
 
 
 @dataclass(frozen=True)
-class Limits:
+class CampaignLimits:
     """What the operator allows.
 
     Args:
@@ -53,7 +53,7 @@ class Limits:
         votes_per_day: Votes of each of them per day.
         days: Length of the campaign.
 
-    >>> Limits(voters=20, votes_per_day=5, days=3).votes_each
+    >>> CampaignLimits(voters=20, votes_per_day=5, days=3).votes_each
     15
     """
 
@@ -115,7 +115,7 @@ class Manipulation(Result):
     leader: str
     found: Sequence[Found]
     plain_votes: int | None
-    limits: Limits
+    limits: CampaignLimits
     voters_known: bool
     settings: dict[str, Any]
 
@@ -235,7 +235,7 @@ def cost_of_manipulation(
     votes: Votes,
     item: str | None = None,
     *,
-    limits: Limits | None = None,
+    limits: CampaignLimits | None = None,
     runs: int = 3,
     seed: int = 0,
     ties: Ties = "half",
@@ -248,7 +248,7 @@ def cost_of_manipulation(
     Args:
         votes: The recorded votes.
         item: The item to put first. Default: the runner-up.
-        limits: What campaigns may use. Default: ``Limits()``.
+        limits: What campaigns may use. Default: ``CampaignLimits()``.
         runs: Number of seeds; a campaign must succeed with at least half of them.
         seed: The first seed.
         ties: How ties count.
@@ -264,11 +264,11 @@ def cost_of_manipulation(
 
     >>> from fairduel.votes.attacking.liars import arena
     >>> votes, _ = arena(liars={}, voters=40, seed=3)
-    >>> cost = cost_of_manipulation(votes, limits=Limits(20, 4, 1), runs=1)
+    >>> cost = cost_of_manipulation(votes, limits=CampaignLimits(20, 4, 1), runs=1)
     >>> cost.leader, cost.item, cost.plain_votes
     ('Fir', 'Willow', 11)
     """
-    limits = limits or Limits()
+    limits = limits or CampaignLimits()
     search = _Search(votes, limits, range(seed, seed + integer("runs", runs, least=1)), ties, level, duels_assigned)
     first, *others = search.order(votes)
     if not others:
@@ -299,12 +299,12 @@ def cost_of_manipulation(
     return Manipulation(pushed, first, found, plain_votes, limits, votes.voter is not None, settings)
 
 
-def searches(votes: Votes, limits: Limits) -> int:
+def searches(votes: Votes, limits: CampaignLimits) -> int:
     """Return how many kinds of campaign :func:`cost_of_manipulation` searches."""
     return len(list(_kinds(_sizes(votes, limits))))
 
 
-def _sizes(votes: Votes, limits: Limits) -> list[int]:
+def _sizes(votes: Votes, limits: CampaignLimits) -> list[int]:
     """Return the numbers of votes per account to try: powers of two, but just above what makes an occasional voter.
 
     The same numbers are tried within tighter limits. Without voters, a campaign has only a number of votes.
@@ -328,7 +328,7 @@ class _Search:
     """The search for the cheapest campaign on one file."""
 
     votes: Votes
-    limits: Limits
+    limits: CampaignLimits
     seeds: range
     ties: Ties
     level: float

@@ -11,7 +11,7 @@ from scipy import special
 
 from fairduel.core.blas import one_thread
 from fairduel.duel import Vector
-from fairduel.votes.attacking.manipulation import Limits, Manipulation, cost_of_manipulation, searches
+from fairduel.votes.attacking.manipulation import CampaignLimits, Manipulation, cost_of_manipulation, searches
 from fairduel.votes.certifying.certificates import with_certificates
 from fairduel.votes.given import takes_votes
 from fairduel.votes.notebook import Result
@@ -220,7 +220,7 @@ class Review(Result):
         }
 
 
-def steps(votes: Votes, limits: Limits | None = None) -> int:
+def steps(votes: Votes, limits: CampaignLimits | None = None) -> int:
     """Return how often :func:`review` reports progress."""
     return _STEPS + (0 if limits is None else searches(votes, limits))
 
@@ -230,7 +230,7 @@ def review(
     votes: Votes,
     *,
     ties: Ties = "half",
-    limits: Limits | None = None,
+    limits: CampaignLimits | None = None,
     seed: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Review:

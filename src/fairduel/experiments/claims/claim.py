@@ -37,7 +37,7 @@ PUBLISHED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """A claim, the measurement and the conclusion."""
 
     claim: str
@@ -51,7 +51,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StoredRuns:
     """The stored runs of each cell, all in the same order of seeds."""
 
     store: Storage
@@ -83,7 +83,7 @@ class Evidence:
 class Claim:
     """The runs that are needed to judge one or more claims, and the judge."""
 
-    judge: Callable[[Evidence], Iterable[Verdict]]
+    judge: Callable[[StoredRuns], Iterable[Judgement]]
     cells: Sequence[Cell] = ()
     """Cells whose records are needed."""
     checked: Sequence[Cell] = ()
@@ -106,7 +106,7 @@ def judged(
     below: float = math.inf,
     can_fail: bool = True,
     **numbers: Any,
-) -> Verdict:
+) -> Judgement:
     """Return the verdict on the claim that ``found`` lies above one limit and below another.
 
     A ``source`` is named by the paper's label, and gets its number.
@@ -131,15 +131,15 @@ def judged(
     for label, number in PUBLISHED.items():
         source = re.sub(rf"{label}\b", f"{number} ({label.split()[1]})", source)
     limits = {name: limit for name, limit in (("above", above), ("below", below)) if math.isfinite(limit)}
-    return Verdict(claim, source, measured, status, found.as_json() | limits | numbers)
+    return Judgement(claim, source, measured, status, found.as_json() | limits | numbers)
 
 
-def gaps(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
+def gaps(evidence: StoredRuns, pairs: Mapping[Key, tuple[Cell, Cell]]) -> dict[Key, Mean]:
     """Return the gaps of several pairs (cell, reference), with simultaneous 95% intervals (Bonferroni)."""
     return {key: gap(evidence, *pair, corrected(pairs)) for key, pair in pairs.items()}
 
 
-def smallest_gap(evidence: Evidence, pairs: Mapping[Key, tuple[Cell, Cell]]) -> tuple[dict[Key, Mean], Key, Mean]:
+def smallest_gap(evidence: StoredRuns, pairs: Mapping[Key, tuple[Cell, Cell]]) -> tuple[dict[Key, Mean], Key, Mean]:
     """Return all gaps, the key of the decisive one, and the interval of the smallest."""
     found = gaps(evidence, pairs)
     return found, *smallest(found)

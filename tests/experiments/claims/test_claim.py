@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from fairduel.experiments.claims.verdict import Claim, gaps, judged, smallest
+from fairduel.experiments.claims.claim import Claim, gaps, judged, smallest
 from fairduel.experiments.comparing import gap
 from fairduel.experiments.paper_setup import GREEDY, NO_ATTACK, paper_cell
 from fairduel.stats import Mean
