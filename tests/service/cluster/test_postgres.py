@@ -1,5 +1,6 @@
 """Several servers of one PostgreSQL database: one leads, the others forward, and one of them takes over."""
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -10,6 +11,7 @@ import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -19,7 +21,7 @@ from fairduel.errors import BadInputError
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit
 from fairduel.service.client import Client, UnreachableError
-from fairduel.service.cluster.failover import CALLER, Member, Standby, _is_true, _request
+from fairduel.service.cluster.failover import _SMALL_BODY, CALLER, Member, Standby, _Begun, _is_true, _request
 from fairduel.service.cluster.postgres import DatabaseSession, Leader, PostgresStore
 from fairduel.service.commands import operating, team
 from fairduel.service.events import backup
@@ -28,6 +30,7 @@ from fairduel.service.local import serving
 from fairduel.service.problems import Problem
 from helpers.booth import Booth, Clock
 from helpers.clusters import execute
+from helpers.servers import in_a_loop
 from helpers.waiting import wait_for
 
 STUDY = {"question": "Which?", "items": [{"name": f"item {n}"} for n in range(6)]}
@@ -244,12 +247,72 @@ def test_a_callers_address_is_believed_only_from_another_server(pair):
             assert refused.headers["x-frame-options"] == "DENY"
 
 
+def test_slow_callers_of_a_standby_keep_no_connection_to_the_leader(monkeypatch):
+    """Whoever sends half a body is not forwarded; one address has its share of large ones, and of all requests."""
+    arrived, answer = [], threading.Event()
+
+    async def leader(reader, writer):
+        arrived.append(1)
+        await reader.readuntil(b"\r\n\r\n")
+        while not answer.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async def call(standby, address, *parts, ends=True):
+        """Send a body in parts, and return the status of the reply."""
+        head = {"method": "POST", "path": "/api/head", "raw_path": b"/api/head", "query_string": b"", "scheme": "http"}
+        size = b"%d" % sum(map(len, parts)) if ends else b"20000000"
+        rest = {"headers": [(b"content-length", size)], "client": (address, 5), "root_path": "", "state": {}}
+        left, statuses = list(parts), []
+
+        async def receive():
+            if not left:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left) or not ends}
+
+        async def send(message):
+            statuses.append(message.get("status"))
+
+        await standby({"type": "http", "asgi": {"spec_version": "2.4"}, **head, **rest}, receive, send)
+        return statuses[0]
+
+    async def run():
+        server = await asyncio.start_server(leader, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        member = SimpleNamespace(app=None, leader=Leader(1, f"http://127.0.0.1:{port}", b"secret"))
+        standby, large = Standby(member), b"x" * (_SMALL_BODY + 1)
+        calls = [asyncio.create_task(call(standby, "10.0.0.1", b"x", ends=False)) for _ in range(20)]
+        await asyncio.sleep(0.2)
+        assert not arrived
+        calls += [asyncio.create_task(call(standby, "10.0.0.1", large, ends=False)) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        assert [calls[-1].result(), len(arrived)] == [503, 2]
+        small = [asyncio.create_task(call(standby, "10.0.0.1", b"{}")) for _ in range(5)]
+        other = asyncio.create_task(call(standby, "10.0.0.2", b"{}"))
+        await asyncio.sleep(0.5)
+        answer.set()
+        assert sorted([await each for each in small]) == [204] * 2 + [503] * 3  # four, with the two large ones
+        assert await other == 204
+        for each in calls:
+            each.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert not standby._forwarded
+        await standby._transport.aclose()
+        server.close()
+        await server.wait_closed()
+
+    monkeypatch.setattr("fairduel.service.cluster.failover._MOST", (4, 2))
+    in_a_loop(run())
+
+
 def test_under_a_subpath_a_standby_requests_the_same_path():
     """Each server puts the subpath before what its proxy sends."""
     scope = {"method": "GET", "scheme": "https", "root_path": "/polls", "client": ("10.0.0.1", 5)}
     scope |= {"raw_path": b"/polls/vote/a%2Fb", "query_string": b"x=%20y", "headers": [(b"host", b"vote.example.org")]}
     leader = Leader(1, "http://[::1]:8000", b"secret")
-    request = _request(leader, scope, None)
+    request = _request(leader, scope, None, _Begun(b"", is_large=False))
     assert request.url == "http://[::1]:8000/vote/a%2Fb?x=%20y"
     assert request.headers["host"] == "vote.example.org"
     claim = request.headers[CALLER.decode()].encode()

@@ -9,15 +9,18 @@ import hashlib
 import hmac
 import logging
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
 
 import httpx
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from sqlalchemy import URL
 
 from fairduel.service.api.gate import SECURITY_HEADERS, App, Receive, Scope, Send, problem_response
+from fairduel.service.api.limits import network
 from fairduel.service.cluster.postgres import DatabaseSession, Leader, PostgresStore
-from fairduel.service.problems import Problem, nobody_leads, unconfirmed
+from fairduel.service.problems import Problem, nobody_leads, overloaded, unconfirmed
 from fairduel.service.server_log import log, log_failure
 from fairduel.service.service import Service, warm_up
 
@@ -30,6 +33,9 @@ _NOT_RETURNED = _PER_CONNECTION | {b"date"}  # the server sets its own
 _TIMEOUT = {"connect": 2.0, "pool": 2.0, "write": 10.0, "read": 20.0}  # seconds; streams say something every 15
 _CHECK_SECONDS = 0.25
 _LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=200, keepalive_expiry=2.0)
+_MOST = 250, 8
+"""Requests of one address that may take a connection to the leader at a time; and of those, with a large body."""
+_SMALL_BODY = 16_000  # bytes, read before the request takes a connection, which slow callers would else keep
 
 
 class Member:
@@ -125,6 +131,7 @@ class Standby:
         self._member = member
         self._leader: Leader | None = None
         self._transport = httpx.AsyncHTTPTransport(limits=_LIMITS)
+        self._forwarded = Counter[str]()  # requests that take a connection to the leader, by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or the start and the end of the server."""
@@ -142,7 +149,8 @@ class Standby:
         elif leader is None or (claim is not None and (app is None or not _is_true(claim, leader.secret))):
             app = _refusal(nobody_leads())  # also of what was passed on, so that nothing goes round in circles
         elif app is None:
-            app = await self._forward(leader, scope, receive)
+            await self._pass_on(scope, receive, send)
+            return
         elif claim is not None:
             if door := scope.get("state", {}).get("door"):
                 door.trust()
@@ -150,12 +158,35 @@ class Standby:
             scope = {**scope, "client": (host, 0), "scheme": scheme}
         await app(scope, receive, send)
 
-    async def _forward(self, leader: Leader, scope: Scope, receive: Receive) -> StreamingResponse | JSONResponse:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward a request, unless its address has as many on their way as it may have."""
+        begun = await _begun(scope, receive)
+        if begun is None:
+            return
+        leader = self._member.leader  # perhaps another one by now
+        caller = network(scope["client"][0] if scope.get("client") else "")
+        taken = [caller, f"large {caller}"] if begun.is_large else [caller]
+        if any(self._forwarded[name] >= most for name, most in zip(taken, _MOST, strict=False)):
+            await _refusal(overloaded())(scope, receive, send)
+            return
+        self._forwarded.update(taken)
+        try:
+            response: Response = _refusal(nobody_leads())
+            if leader is not None:
+                response = await self._forward(leader, scope, receive, begun)
+            await response(scope, receive, send)
+        finally:
+            self._forwarded.subtract(taken)
+            for name in taken:
+                if not self._forwarded[name]:
+                    del self._forwarded[name]
+
+    async def _forward(self, leader: Leader, scope: Scope, receive: Receive, begun: "_Begun") -> Response:
         if leader != self._leader:
             old, self._transport, self._leader = self._transport, httpx.AsyncHTTPTransport(limits=_LIMITS), leader
             await old.aclose()
         try:
-            found = await self._reply(leader, _request(leader, scope, receive))
+            found = await self._reply(leader, _request(leader, scope, receive, begun))
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             return _refusal(nobody_leads())
         except httpx.TransportError:
@@ -185,22 +216,44 @@ def _safe(response: JSONResponse) -> JSONResponse:
     return response
 
 
-def _request(leader: Leader, scope: Scope, receive: Receive) -> httpx.Request:
+class _Begun(NamedTuple):
+    """The beginning of a body."""
+
+    content: bytes
+    is_large: bool
+    """Whether there is more."""
+
+
+async def _begun(scope: Scope, receive: Receive) -> _Begun | None:
+    """Read a body to its end, unless it is large; return None if the caller has gone."""
+    more = any(name in {b"content-length", b"transfer-encoding"} for name, _ in scope["headers"])
+    parts, size = list[bytes](), 0
+    while more and size <= _SMALL_BODY:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
+    return _Begun(b"".join(parts), more)
+
+
+def _request(leader: Leader, scope: Scope, receive: Receive, begun: _Begun) -> httpx.Request:
     path = scope["raw_path"].removeprefix(scope.get("root_path", "").encode())
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
     host = scope["client"][0] if scope.get("client") else ""
     headers = [each for each in scope["headers"] if each[0] not in _NOT_FORWARDED]
-    has_body = any(name in {b"content-length", b"transfer-encoding"} for name, _ in scope["headers"])
     return httpx.Request(
         scope["method"],
         httpx.URL(leader.address).copy_with(raw_path=path + query),
         headers=[*headers, (CALLER, _claim(host, scope["scheme"], leader.secret))],
-        content=_body(receive) if has_body else None,
+        content=_body(begun, receive) if begun.is_large else begun.content or None,
         extensions={"timeout": _TIMEOUT},
     )
 
 
-async def _body(receive: Receive) -> AsyncIterator[bytes]:
+async def _body(begun: _Begun, receive: Receive) -> AsyncIterator[bytes]:
+    yield begun.content
     more = True
     while more:
         message = await receive()
