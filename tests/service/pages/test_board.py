@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fairduel.service.study.study import FirstSettings, VoterPage
 from helpers.qr import read_qr
 from service.pages.test_browser import (
     assert_accessible,
@@ -116,7 +117,9 @@ def assert_voters(page, people):
     ]
     assert_linear(shown["How voters agree"]["places"], [each["agreement"] for each in rows])
     steps = shown["How far people come"]
-    assert [number(row[1]) for row in steps["rows"]] == [funnel[step] for step in ("joined", "voted", "finished")]
+    expected = [people["opened"], *(funnel[step] for step in ("joined", "voted", "finished"))]
+    assert [number(row[1]) for row in steps["rows"]] == expected
+    assert_proportional([width for width, _ in steps["sizes"]], expected)
     assert f"{significant(funnel['seconds_per_vote']):g} seconds per vote" in steps["label"]
     assert f"the page was opened {people['opened']} times" in steps["label"]
 
@@ -125,7 +128,7 @@ def test_every_chart_shows_the_numbers_of_the_api(server, browser):  # noqa: F81
     address, operator = server
     name = study(operator, repeat_pairs=True, votes_per_voter=15)
     cast(address, name, 6, 15, "water tea juice milk".index)
-    for _ in range(2):
+    for _ in range(8):
         httpx.get(f"{address}api/studies/{name}/ballot").raise_for_status()
 
     def settled():
@@ -209,6 +212,7 @@ def test_the_link_can_be_scanned_copied_and_put_on_another_site(server, browser)
             if opened:
                 page.get_by_role("button", name="Share").click()
             picture = page.locator("dialog .qr" if opened else ".empty .qr")
+            picture.wait_for()
             page.wait_for_function("() => [...document.querySelectorAll('.qr')].every((each) => each.naturalWidth)")
             assert read_qr(picture.screenshot(animations="disabled")) == f"{address}vote/{name}"
         page.get_by_role("dialog").get_by_role("button", name="Copy the link").click()
@@ -263,7 +267,7 @@ def test_an_error_stays_in_view_and_a_message_goes_away(server, browser):  # noq
 def test_a_refusal_is_one_sentence_beside_the_field(server, browser):  # noqa: F811
     address, operator = server
     with tab(browser, viewport={"width": 390, "height": 844}) as page:
-        page.goto(f"{address}#{operator.key}")
+        page.goto(f"{address}?new#{operator.key}")
         for items, said in (
             ("one", "Write at least two items, one per line."),
             ("tea\ntea", "There are two items named 'tea'."),
@@ -273,6 +277,53 @@ def test_a_refusal_is_one_sentence_beside_the_field(server, browser):  # noqa: F
             page.locator(".toast.bad", has_text=said).wait_for()
             assert page.locator("#items-problem").inner_text() == said
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_form_has_every_setting_of_a_study(server, browser):  # noqa: F811
+    address, operator = server
+    elsewhere = {"format", "archived", "page"}  # beside the items; in the menu; a group of its own
+    settings = {*FirstSettings.model_fields} - elsewhere | {f"page-{name}" for name in VoterPage.model_fields}
+    with tab(browser) as page:
+        page.goto(f"{address}?new#{operator.key}")
+        page.get_by_label("Question").fill("Which shape?")
+        ids = page.locator("form [id^=new-]:is(input, select, textarea)").evaluate_all(
+            "(all) => all.map(({ id }) => id)"
+        )
+        assert {*ids, "new-question"} == {f"new-{name}".replace("_", "-") for name in settings}
+        page.fill("#items", "square\ncircle")
+        page.get_by_text("Beginning and end").click()
+        page.select_option("#new-state", "paused")
+        page.get_by_text("Trust", exact=True).click()
+        page.fill("#new-agent-settings", "allowance = 3\nrobust = true")
+        page.get_by_role("button", name="Make the study").click()
+        page.locator(".toast", has_text="The study is made, and paused.").wait_for()
+        made = operator.get(f"studies/{re.search(r'study=([^&]+)', page.url)[1]}").json()
+        assert (made["state"], made["agent_settings"]) == ("paused", {"allowance": 3, "robust": True})
+
+
+def test_long_names_stay_inside_the_page(server, browser):  # noqa: F811
+    address, operator = server
+    long = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+    name = study(operator, title=f"{long} {long}", items=[{"name": long}, {"name": "tea"}, {"name": f"{long} II"}])
+    imported(
+        operator, name, [f"P{voter},{long},{other},first" for voter in range(30) for other in ("tea", f"{long} II")]
+    )
+    wait_for(lambda: any(each["decided"] for each in operator.get("studies").json()["studies"]), 30.0)
+    with tab(browser, viewport={"width": 390, "height": 844}) as page:
+        for there, shown in (
+            (f"?study={name}", ".charts figure"),
+            (f"?study={name}&tab=items", ".items li"),
+            ("", ".study .decided"),
+        ):
+            page.goto(f"{address}{there}#{operator.key}")
+            page.locator(shown, has_text=re.compile("Donau|best", re.IGNORECASE)).first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.goto(f"{address}?study={name}#{operator.key}")
+        cut = """() => [...document.querySelectorAll("figure:first-of-type .plot")].flatMap((svg) => [
+            ...svg.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right >
+            svg.getBoundingClientRect().right + 1).map((text) => text.textContent))"""
+        page.locator(".charts figure").first.wait_for()
+        assert page.evaluate(cut) == []
 
 
 def test_a_study_is_archived_and_deleted_by_keyboard(server, browser):  # noqa: F811

@@ -218,8 +218,10 @@ def written(folder):
 def make_by_pictures(page, address, operator, folder):
     """Make a study with pictures on the page, and invite three people; return its name and their links."""
     page.goto(f"{address}#{operator.key}")
-    page.get_by_role("heading", name="New study").wait_for()
+    page.get_by_role("heading", name="Studies", exact=True).wait_for()
     assert operator.key not in page.url
+    page.goto(f"{address}?new")
+    page.get_by_role("heading", name="New study").wait_for()
     page.fill("#question", "Which colour?")
     page.get_by_role("tab", name="Pictures or sounds").click()
     page.set_input_files("#pictures", written(folder))
@@ -443,7 +445,14 @@ def test_wrong_links_say_so(server, browser):
         page.get_by_label("Operator key").wait_for()
         page.fill("#key", operator.key)
         page.click("text=Open")
+        page.get_by_role("heading", name="Studies", exact=True).wait_for()
+        page.goto(f"{address}?study=nothing")
+        page.get_by_role("heading", name="There is no such study").wait_for()
+        page.get_by_role("link", name="All studies").click()
+        page.get_by_role("link", name="New study").click()
         page.get_by_role("heading", name="New study").wait_for()
+        page.go_back()
+        page.get_by_role("heading", name="Studies", exact=True).wait_for()
 
 
 def test_markup_in_names_and_texts_is_shown_as_text(server, browser):
@@ -501,6 +510,7 @@ def test_pages_are_accessible_and_fit_the_screen(server, browser, width, colours
         for each in ("Items", "Voters", "Attack lab", "Settings", "Data"):
             page.get_by_role("link", name=each, exact=True).click()
             check()
-        page.goto(address)
-        page.get_by_role("heading", name="New study").wait_for()
-        check()
+        for there, heading in (("", "Studies"), ("?new", "New study")):
+            page.goto(address + there)
+            page.get_by_role("heading", name=heading, exact=True).wait_for()
+            check()

@@ -120,7 +120,7 @@ def test_an_operator_makes_studies_from_files_renames_copies_and_imports(server,
     (tmp_path / "study.toml").write_text('question = "Which of these?"\nitems = "items.csv"\n')
     (tmp_path / "votes.csv").write_text("first,second,winner,voter\nred,low,first,Ann\nlow,red,tie,Bob\n")
     with tab(browser) as page:
-        page.goto(f"{address}#{operator.key}")
+        page.goto(f"{address}?new#{operator.key}")
         page.get_by_role("tab", name="A file").click()
         page.set_input_files("#study-file", [tmp_path / "votes.csv", tmp_path / "items.csv"])
         page.click("text=Make the study")
@@ -157,7 +157,7 @@ def test_an_operator_makes_studies_from_files_renames_copies_and_imports(server,
 def test_prompts_and_answers_become_contexts(server, browser):  # noqa: F811
     address, operator = server
     with tab(browser) as page:
-        page.goto(f"{address}#{operator.key}")
+        page.goto(f"{address}?new#{operator.key}")
         page.get_by_role("tab", name="Prompts and answers").click()
         page.fill("#answers", "prompt,A,B\nWhy?,Because.,**So.**\n")
         page.locator(".preview-context", has_text="Why?").wait_for()

@@ -133,3 +133,15 @@ def test_the_choice_is_seen_and_moves_only_if_people_like_that(server, browser, 
         tie, right = page.locator("#tie").bounding_box(), page.locator("#right").bounding_box()
         assert card["x"] + card["width"] <= tie["x"] < tie["x"] + tie["width"] <= right["x"]
         assert page.locator("#skip").evaluate("(each) => getComputedStyle(each).textDecorationLine") == "underline"
+
+
+def test_the_keys_are_those_that_the_study_allows(server, browser):  # noqa: F811
+    address, operator = server
+    for ties, said in ((True, "Choose with ← and →; ↓ means equal."), (False, "Choose with ← and →.")):
+        name = study(operator, ties=ties)
+        with tab(browser) as page:
+            page.goto(f"{address}vote/{name}")
+            page.click("#start")
+            ready(page)
+            assert page.locator(".keys:visible").all_inner_texts() == [said]
+            assert page.locator("#tie").is_visible() == ties

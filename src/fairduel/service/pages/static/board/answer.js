@@ -28,7 +28,10 @@ export const progress = ({ evidence, bar, can_stop: won }) => (won ? 1 : Math.ma
 /** Votes still needed, in words. */
 export function needed({ can_stop: won, state, votes_low: low, votes_high: high, missing }, isClosed = false) {
   if (won) return isClosed ? "You can announce it." : "You can stop.";
-  if (state === "tie" && low !== null) return `Call it a tie, or collect ${rough.format(low)} votes or more.`;
+  if (state === "tie")
+    return low === null
+      ? "Call it a tie, or collect more votes."
+      : `Call it a tie, or collect ${rough.format(low)} votes or more.`;
   if (low === null) return missing || "Nobody can say yet how many more votes it takes.";
   if (high === null) return `At least ${rough.format(low)} more votes.`;
   return low === high
@@ -158,7 +161,7 @@ export function rankingList(study, { ranking, table: { columns, rows } }) {
             "span",
             { class: "item-name" },
             make("span", { class: "name" }, standing.item),
-            several && make("span", { class: "soft" }, standing.group),
+            several && make("span", { class: "soft" }, `group ${standing.group}`),
           ),
           make("span", { class: "range" }, interval(standing, text, least, most)),
           make(

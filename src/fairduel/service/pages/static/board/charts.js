@@ -3,6 +3,10 @@ import { draw, make } from "../elements.js";
 import { number, percent, table } from "./parts.js";
 
 const isNarrow = () => matchMedia("(max-width: 640px)").matches;
+
+/** The attributes of a chart that is shown in this size, or smaller where there is less space. */
+const sized = (width, height) => ({ class: "plot", width, height, viewBox: `0 0 ${width} ${height}` });
+
 export const COLOURS = 6; // as in the style sheet
 
 /** The tooltip that all charts share. */
@@ -70,11 +74,12 @@ export function figure(title, svg, { about, columns, rows }) {
   );
 }
 
-/** Round steps that divide a range. */
+/** Round steps that divide a range; there are at least two. */
 function ticks(most, count = 4) {
   const rawStep = most / count || 1;
   const size = 10 ** Math.floor(Math.log10(rawStep));
-  const step = [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rawStep);
+  const steps = [1, 2, 5, 10].map((each) => each * size);
+  const step = steps.find((each) => each >= rawStep && each <= most) ?? steps.findLast((each) => each <= most);
   return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, place) => place * step);
 }
 
@@ -101,7 +106,7 @@ export function lines({ series, most, say, line, mark, unit = "votes" }) {
   const width = isNarrow() ? 350 : 460,
     height = 230,
     left = 44,
-    right = width - (series.length > 1 ? 110 : 24),
+    right = width - (series.length > 1 ? 116 : 24),
     top = 14,
     bottom = height - 34;
   const last = Math.max(...series.flatMap(({ points }) => points.map(({ x }) => x)), 1);
@@ -117,7 +122,7 @@ export function lines({ series, most, say, line, mark, unit = "votes" }) {
   apart(ends, 15, bottom);
   return draw(
     "svg",
-    { class: "plot", viewBox: `0 0 ${width} ${height}` },
+    sized(width, height),
     ...ticks(most).map((value) =>
       draw(
         "g",
@@ -169,7 +174,7 @@ export function lines({ series, most, say, line, mark, unit = "votes" }) {
     ]),
     ...(series.length > 1
       ? ends.map(({ name, tone: colour, y: at }) =>
-          draw("text", { x: right + 8, y: at + 4, class: `name ${colour}` }, cut(name, 15)),
+          draw("text", { x: right + 8, y: at + 4, class: `name ${colour}` }, cut(name, 12)),
         )
       : []),
   );
@@ -211,7 +216,7 @@ export function heatMap({ items, wins }) {
   });
   return draw(
     "svg",
-    { class: "plot map", viewBox: `0 0 ${width} ${head + items.length * size + 2}` },
+    sized(width, head + items.length * size + 2),
     ...items.map((name, at) =>
       draw(
         "text",
@@ -263,10 +268,11 @@ export function voterMap(voters, choose) {
     const step = Math.ceil((before % MOST_APART) / 2) * (before % 2 ? -1 : 1);
     return `translate(${Math.max(left + 4, Math.min(x(votes) + APART * step, right - 4))} ${y(agreement)})`;
   };
-  const steps = [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000].filter((each) => each <= most);
+  const round = [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000].filter((each) => x(each) < x(most) - 30);
+  const steps = [...round, most];
   return draw(
     "svg",
-    { class: "plot", viewBox: `0 0 ${width} ${height}` },
+    sized(width, height),
     ...[0, 0.25, 0.5, 0.75, 1].map((share) =>
       draw(
         "g",
@@ -293,16 +299,17 @@ export function voterMap(voters, choose) {
 
 /** Bars of numbers, one below the other. */
 export function bars(rows, noun) {
+  const texts = rows.map(({ value, share }) => number.format(value) + (share == null ? "" : ` (${percent(share)})`));
   const width = isNarrow() ? 350 : 460,
     label = isNarrow() ? 100 : 130,
+    space = 16 + 7 * Math.max(...texts.map(({ length }) => length)), // beside the longest bar
     step = 26,
     most = Math.max(...rows.map(({ value }) => value), 1);
   return draw(
     "svg",
-    { class: "plot", viewBox: `0 0 ${width} ${rows.length * step + 4}` },
-    ...rows.flatMap(({ name, value, share }, place) => {
-      const length = ((width - label - 60) * value) / most;
-      const text = `${number.format(value)}${share == null ? "" : ` (${percent(share)})`}`;
+    sized(width, rows.length * step + 4),
+    ...rows.flatMap(({ name, value }, place) => {
+      const length = ((width - label - space) * value) / most;
       return [
         draw("text", { class: "end", x: label - 8, y: place * step + 17 }, cut(name, isNarrow() ? 13 : 17)),
         draw("rect", {
@@ -314,7 +321,7 @@ export function bars(rows, noun) {
           rx: 3,
           "data-tip": `${name}: ${number.format(value)} ${noun}`,
         }),
-        draw("text", { x: label + length + 6, y: place * step + 17 }, text),
+        draw("text", { x: label + length + 6, y: place * step + 17 }, texts[place]),
       ];
     }),
   );
@@ -332,7 +339,7 @@ export function timeline(stretches, span) {
     new Date(1000 * at).toLocaleString([], { dateStyle: "medium", timeStyle: seconds < 60 ? "medium" : "short" });
   return draw(
     "svg",
-    { class: "plot", viewBox: `0 0 ${width} ${height}` },
+    sized(width, height),
     ...ticks(most, 2).map((value) => {
       const y = bottom - ((bottom - 10) * value) / most;
       return draw(

@@ -1,5 +1,5 @@
 // The settings of a study, each declared once: for a new study and for one that runs.
-import { call, fileUrl } from "../client.js";
+import { call, fileUrl, root } from "../client.js";
 import { make } from "../elements.js";
 
 const LANGUAGES = [
@@ -14,7 +14,7 @@ const LANGUAGES = [
 
 /**
  * `name` is that of the API, with a dot for what is inside another field; `fixed` settings cannot be changed later.
- * Kinds: text, area, list, number, time, check, choice, picture, colour, words.
+ * Kinds: text, area, list, number, time, check, choice, picture, colour, words, numbers (words with any values).
  */
 export const GROUPS = [
   {
@@ -76,7 +76,17 @@ export const GROUPS = [
   {
     title: "Beginning and end",
     fields: [
-      { name: "opens", label: "Open at", kind: "time", hint: "Pause it until then. Empty: you open it." },
+      {
+        name: "state",
+        label: "Voting begins",
+        kind: "choice",
+        fixed: true,
+        options: [
+          ["open", "at once"],
+          ["paused", "when I resume it"],
+        ],
+      },
+      { name: "opens", label: "Open at", kind: "time", hint: "It is paused until then. Empty: you open it." },
       { name: "closes", label: "Close at", kind: "time", hint: "Empty: you close it." },
       {
         name: "stop_at_votes",
@@ -190,6 +200,13 @@ export const GROUPS = [
         fixed: true,
       },
       {
+        name: "agent_settings",
+        label: "Settings of the agent",
+        kind: "numbers",
+        fixed: true,
+        hint: "One per line, such as “allowance = 2”.",
+      },
+      {
         name: "seed",
         label: "Seed of the agent",
         kind: "number",
@@ -224,7 +241,8 @@ export const GROUPS = [
         name: "page.words",
         label: "Your own words",
         kind: "words",
-        hint: "One text per line, such as “equal = Both are fine”. The names are in the documentation.",
+        hint: "One text per line, such as “equal = Both are fine”.",
+        more: ["static/words/en.json", "All texts by their names"],
       },
     ],
   },
@@ -252,6 +270,18 @@ const readWords = (text) =>
       .map(([name, value]) => [name.trim(), value ?? ""]),
   );
 
+/** The same with numbers, truth values and null in place of the words for them. */
+const readNumbers = (text) =>
+  Object.fromEntries(
+    Object.entries(readWords(text)).map(([name, value]) => {
+      try {
+        return [name, JSON.parse(value)];
+      } catch {
+        return [name, value];
+      }
+    }),
+  );
+
 /** The input of a field, how to read it, and how to fill it. */
 const KINDS = {
   text: ({ most, required }) => {
@@ -261,6 +291,10 @@ const KINDS = {
   area: () => {
     const input = make("textarea", { rows: "3" });
     return { input, read: () => input.value.trim(), fill: (value) => (input.value = value ?? "") };
+  },
+  numbers: () => {
+    const input = make("textarea", { rows: "2", spellcheck: "false" });
+    return { input, read: () => readNumbers(input.value), fill: (value) => (input.value = wordLines(value)) };
   },
   words: () => {
     const input = make("textarea", { rows: "3", spellcheck: "false" });
@@ -352,7 +386,9 @@ export function settingsFields(prefix, values, chosen) {
       input.id = id;
       more.fill(get(values, about.name) ?? about.usual);
       const problem = make("p", { class: "problem", id: `${id}-problem`, hidden: true });
-      const hint = about.hint && make("p", { class: "hint soft", id: `${id}-hint` }, about.hint);
+      const [file, called] = about.more ?? [];
+      const link = file && make("a", { href: new URL(file, root).href, target: "_blank", rel: "noopener" }, called);
+      const hint = about.hint && make("p", { class: "hint soft", id: `${id}-hint` }, about.hint, link && " ", link);
       input.setAttribute("aria-describedby", [hint && `${id}-hint`, `${id}-problem`].filter(Boolean).join(" "));
       known.push({ about, input, problem, ...more, before: JSON.stringify(more.read()) });
       const label = make("label", { for: id }, about.label);

@@ -268,7 +268,6 @@ export function newStudy({ doing, made }) {
     make(
       "div",
       { class: "card" },
-      make("h2", {}, "New study"),
       make("label", { for: "question" }, "Question"),
       question,
       bar,
@@ -303,7 +302,7 @@ export function newStudy({ doing, made }) {
         }
         const study = await create();
         await made(study);
-        toast("The study is open.");
+        toast(study.state === "paused" ? "The study is made, and paused." : "The study is open.");
       },
       {
         showProblems: (errors) => more.showProblems(errors),

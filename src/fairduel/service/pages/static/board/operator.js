@@ -2,7 +2,7 @@
 import { call, login, Problem } from "../client.js";
 import { byId, make } from "../elements.js";
 import { newStudy } from "./newstudy.js";
-import { counted, icon, number, section, toast, when } from "./parts.js";
+import { counted, icon, number, section, toast, trail, when } from "./parts.js";
 import { showStudy, stateChip } from "./study.js";
 
 const view = byId("view");
@@ -33,26 +33,59 @@ const title = (text) => {
   document.title = text;
 };
 
-async function go(study) {
-  history.pushState(null, "", study ? `?study=${study}` : location.pathname);
+async function show(address) {
+  history.pushState(null, "", address);
   await route();
   byId("title")?.focus();
+  scrollTo(0, 0);
 }
 
+const go = (study) => show(study ? `?study=${study}` : location.pathname);
+
 async function route() {
-  const study = new URLSearchParams(location.search).get("study");
+  const query = new URLSearchParams(location.search),
+    study = query.get("study");
   if (shown && shown.id === study) {
     shown.openTab();
     return;
   }
   shown?.close();
-  shown = study ? await showStudy(view, study, { doing, explain, go, title }) : await showStudies();
+  shown = null;
+  if (study) shown = await showStudy(view, study, { doing, explain, go, title });
+  else if (query.has("new")) showForm();
+  else await showStudies();
+}
+
+const heading = (text) => make("h1", { id: "title", tabindex: "-1" }, text);
+const form = () => newStudy({ doing, made: (study) => go(study.study) });
+
+function showForm() {
+  title("New study");
+  view.replaceChildren(
+    make(
+      "div",
+      { class: "list-head" },
+      make(
+        "div",
+        {},
+        trail(
+          "All studies",
+          doing(() => go(null)),
+        ),
+        heading("New study"),
+      ),
+    ),
+    form(),
+  );
 }
 
 const decided = (group, leader) =>
   (group ? `Group ${group}: ` : "") + (leader ? `${leader} has won` : group ? "a tie" : "A tie");
-const split = (all, models, noun) =>
-  models ? `${counted(all - models, noun)} + ${number.format(models)} by models` : counted(all, noun);
+const inNumbers = ({ votes, model_votes: theirs, voters, models }) =>
+  models
+    ? `${counted(votes - theirs, "vote")} of ${counted(voters - models, "person", "people")}, ` +
+      `${number.format(theirs)} of ${counted(models, "model")}`
+    : `${counted(votes, "vote")} of ${counted(voters, "voter")}`;
 
 async function showStudies() {
   const { studies } = await call("GET", "studies");
@@ -75,34 +108,31 @@ async function showStudies() {
           ),
         ),
         make("span", { class: "soft" }, `${counted(each.items, "item")} · made ${when(each.created)}`),
-        make(
-          "span",
-          { class: "numbers" },
-          `${split(each.votes, each.model_votes, "vote")} · ${split(each.voters, each.models, "voter")}`,
-        ),
+        make("span", { class: "numbers" }, inNumbers(each)),
       ),
     );
   view.replaceChildren(
     make(
       "div",
       { class: "list-head" },
-      make("h1", { id: "title", tabindex: "-1" }, "Studies"),
+      heading("Studies"),
       studies.length > 0 &&
-        make("button", { type: "button", class: "main", onclick: () => byId("question").focus() }, "New study"),
+        make("a", { class: "button main", href: "?new", onclick: doing(() => show("?new")) }, "New study"),
     ),
-    studies.length
-      ? make("ul", { class: "studies" }, ...studies.map(card))
-      : section(
-          "No study yet",
-          make(
-            "p",
-            {},
-            "A study asks one question: people see two things at a time and choose. Make the first one below.",
+    ...(studies.length
+      ? [make("ul", { class: "studies" }, ...studies.map(card))]
+      : [
+          section(
+            "No study yet",
+            make(
+              "p",
+              {},
+              "A study asks one question: people see two things at a time and choose. Make the first one below.",
+            ),
           ),
-        ),
-    newStudy({ doing, made: (study) => go(study.study) }),
+          form(),
+        ]),
   );
-  return null;
 }
 
 // ---------------------------------------------------------------- start
@@ -117,9 +147,18 @@ async function open() {
 
 function refuse(error) {
   byId("login").hidden = error.status !== 401;
-  view.replaceChildren(make("h1", { id: "title", tabindex: "-1" }, "Your studies"));
   title("fairduel");
-  if (error.status !== 401) toast(explain(error), "bad");
+  const unknown = error.status === 404;
+  view.replaceChildren(heading(unknown ? "There is no such study" : "Your studies"));
+  if (unknown)
+    view.append(
+      make("p", {}, "It was deleted, or the address is wrong."),
+      trail(
+        "All studies",
+        doing(() => go(null)),
+      ),
+    );
+  else if (error.status !== 401) toast(explain(error), "bad");
 }
 
 byId("login").addEventListener("submit", (event) => {

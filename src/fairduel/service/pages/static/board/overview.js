@@ -2,7 +2,7 @@
 import { make } from "../elements.js";
 import { answerCard, progress, rankingList } from "./answer.js";
 import { figure, lines, timeline } from "./charts.js";
-import { capital, counted, folded, icon, number, paragraphs, percent, redraw, rough, section, table } from "./parts.js";
+import { counted, folded, icon, number, paragraphs, percent, redraw, rough, section, table } from "./parts.js";
 
 /** Votes and voters; people and language models separately if there are models. */
 export const cast = ({ votes, voters, models, model_votes: theirs }) =>
@@ -46,13 +46,14 @@ export function integrity({ access }, { voters, joins }, { balance, counts, basi
       headline: "Many voters joined from one address",
       about: `Up to ${number.format(Math.max(...crowded.map((each) => each.in_a_minute)))} within a minute.${set}`,
     };
-  const camp = voters.filter((each) => each.camp && !each.set_aside);
+  const camp = voters.filter((each) => each.camp && !each.set_aside),
+    camps = [...new Set(camp.map((each) => each.camp))];
   if (camp.length)
     return {
       kind: "is-unsure",
       headline: `${counted(camp.length, "voter")} ${camp.length === 1 ? "votes" : "vote"} as a camp`,
       about:
-        `${[...new Set(camp.map((each) => each.camp))].map(capital).join("; ")}. ` +
+        `${camps.length === 1 ? "Camp" : "Camps"}: ${camps.join("; ")}. ` +
         `They may be fans, another audience, or false accounts.${set}`,
     };
   if (basis !== "all votes")
@@ -222,7 +223,7 @@ export function drawOverview(element, study, results, voters, toVoters) {
       { class: "charts" },
       ...courseCharts(results),
       results.activity.length > 0 && activityChart(results.activity),
-      howChosen(results),
+      results.computed !== null && howChosen(results),
     ),
     ...modelResults(study, results),
   );

@@ -99,6 +99,9 @@ export function table(columns, rows, marked = () => "") {
   );
 }
 
+/** A link back. */
+export const trail = (text, onclick) => make("p", { class: "trail" }, make("a", { href: ".", onclick }, text));
+
 /** What few people need, folded. */
 export const folded = (title, ...children) =>
   make("details", { class: "fold" }, make("summary", {}, title), ...children);

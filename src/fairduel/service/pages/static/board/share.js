@@ -42,8 +42,9 @@ export function made(title, links) {
 
 const absolute = (links) => links.map(({ name, link }) => ({ name, text: new URL(link, root).href }));
 
-/** A form that makes a personal link for each line. */
-function inviting(study, doing, place) {
+/** A form that makes a personal link for each line, and shows them. */
+function inviting(study, doing) {
+  const place = make("div");
   const signs = study.access === "participant";
   const names = make("textarea", {
     rows: "4",
@@ -89,7 +90,7 @@ function inviting(study, doing, place) {
       names.value = "";
     }),
   );
-  return form;
+  return make("div", {}, form, place);
 }
 
 /** The lines that show a study on another site, and a form with the sites that may. */
@@ -123,9 +124,9 @@ function embedding(study, doing, changed) {
 /** Open the dialog. `changed` gets the study after a change. */
 export function share(study, doing, changed) {
   const link = voteLink(study);
-  const invited = make("div"),
-    observers = make("div");
-  const isOpen = study.access === "link";
+  const observers = make("div");
+  const isOpen = study.access === "link",
+    isPersonal = ["invitation", "participant"].includes(study.access);
   const observe = async () => {
     const reply = await call("POST", `studies/${study.study}/observers`, {});
     observers.replaceChildren(made("Link for observers (shown once)", absolute([reply])));
@@ -140,28 +141,26 @@ export function share(study, doing, changed) {
   }[study.state];
   const about = {
     link: `${AGAIN}; the tab Voters shows from where they come.`,
-    invitation: "This study is by invitation: the link alone admits nobody.",
-    participant: "Participants need signed links: the link alone admits nobody.",
     platform: "Your platform adds the participant’s id: send people to this link with ?participant=ID.",
   }[study.access];
-  const invitations = study.access !== "platform" && make("div", {}, inviting(study, doing, invited), invited);
   openDialog(
     "Share",
     wait && make("p", { class: "unsure" }, wait),
-    make(
-      "div",
-      { class: "sharing" },
+    !isPersonal &&
       make(
         "div",
-        {},
-        make("h3", {}, "Link for voters"),
-        copyable(link, "Copy the link", "The link is copied."),
-        make("p", { class: "soft" }, about),
-        make("p", {}, make("a", { href: link, target: "_blank", rel: "noopener" }, "Open the voters’ page")),
+        { class: "sharing" },
+        make(
+          "div",
+          {},
+          make("h3", {}, "Link for voters"),
+          copyable(link, "Copy the link", "The link is copied."),
+          make("p", { class: "soft" }, about),
+          make("p", {}, make("a", { href: link, target: "_blank", rel: "noopener" }, "Open the voters’ page")),
+        ),
+        qrCode(link, "voters"),
       ),
-      qrCode(link, "voters"),
-    ),
-    invitations && (isOpen ? folded("Personal links", invitations) : invitations),
+    isOpen ? folded("Personal links", inviting(study, doing)) : isPersonal && inviting(study, doing),
     folded(
       "Results for others",
       ...paragraphs(["Observers see the results, and can change nothing."]),

@@ -5,7 +5,7 @@ import { dataTab } from "./data.js";
 import { itemsTab } from "./items.js";
 import { ask, manipulation, redTeam } from "./lab.js";
 import { drawOverview } from "./overview.js";
-import { copyable, fetchResults, follow, icon, redraw, toast } from "./parts.js";
+import { copyable, fetchResults, follow, icon, redraw, toast, trail } from "./parts.js";
 import { settingsTab } from "./settings.js";
 import { qrCode, share, voteLink } from "./share.js";
 import { votersTab } from "./voters.js";
@@ -52,8 +52,8 @@ function menu(entries) {
   return fold;
 }
 
-/** What an operator sees before anyone voted. */
-function emptyState(study) {
+/** What an operator sees before anyone voted; `invite` opens the dialog with personal links. */
+function emptyState(study, invite) {
   const link = voteLink(study);
   const isOpen = study.access === "link" || study.access === "platform";
   const step = (title, text) => make("li", {}, make("strong", {}, title), " ", text);
@@ -64,9 +64,12 @@ function emptyState(study) {
       "div",
       {},
       make("h2", {}, "Ready for the first vote"),
-      isOpen
-        ? copyable(link, "Copy the link", "The link is copied.")
-        : make("p", {}, "This study is by invitation: make personal links under Share."),
+      ...(isOpen
+        ? [copyable(link, "Copy the link", "The link is copied.")]
+        : [
+            make("p", {}, "Only people with a personal link can vote."),
+            make("p", {}, make("button", { type: "button", class: "main", onclick: invite }, "Make personal links")),
+          ]),
       study.access === "link" &&
         make("p", {}, make("a", { class: "button", href: link, target: "_blank", rel: "noopener" }, "Try it yourself")),
       make(
@@ -89,12 +92,13 @@ export async function showStudy(view, id, { doing, explain, go, title }) {
   let study = await call("GET", `studies/${id}`);
   const [{ jobs }, { tactics }] = await Promise.all([call("GET", `studies/${id}/jobs`), call("GET", "tactics")]);
   const head = make("div", { class: "study-head" }),
-    overview = make("div");
+    overview = make("div", {}, make("p", { class: "card soft", role: "status" }, "Loading …"));
   const changed = (now) => {
     study = now;
     drawHead();
     items.drawStudy(study);
   };
+  const sharing = () => share(study, doing, changed);
   const items = itemsTab(study, { doing, changed });
   const voters = votersTab(study, { doing });
   const team = redTeam(study, jobs, tactics);
@@ -183,7 +187,10 @@ export async function showStudy(view, id, { doing, explain, go, title }) {
       make(
         "div",
         { class: "names" },
-        make("p", { class: "trail" }, make("a", { href: ".", onclick: doing(() => go(null)) }, "All studies")),
+        trail(
+          "All studies",
+          doing(() => go(null)),
+        ),
         make("h1", { id: "title", tabindex: "-1" }, study.title || study.question, " ", stateChip(study.state)),
         study.title && study.title !== study.question && make("p", { class: "soft" }, study.question),
       ),
@@ -192,7 +199,7 @@ export async function showStudy(view, id, { doing, explain, go, title }) {
         { class: "row actions screen" },
         make(
           "button",
-          { type: "button", class: "main", onclick: () => share(study, doing, changed), "data-key": "share" },
+          { type: "button", class: "main", onclick: sharing, "data-key": "share" },
           icon("share"),
           "Share",
         ),
@@ -218,7 +225,7 @@ export async function showStudy(view, id, { doing, explain, go, title }) {
       if (now.state !== study.state) changed(now);
       if (now.counts.votes || now.counts.skips || results.ranking.length)
         drawOverview(overview, study, shown, reply, toVoters);
-      else if (!overview.querySelector(".empty")) redraw(overview, emptyState(study));
+      else if (!overview.querySelector(".empty")) redraw(overview, emptyState(study, sharing));
       items.draw(shown, now);
       voters.draw(reply, shown);
       team.suggest(results.ranking);

@@ -42,7 +42,7 @@ function evidence(row) {
   const log = row.log10_evidence;
   if (log == null) return make("span", { class: "soft" }, "not tested");
   const share = Math.max(0, Math.min(log / SUREST, 1));
-  const text = log < 0.5 ? "" : log > 9 ? "1 in over 10⁹" : `1 in ${rough.format(10 ** log)}`;
+  const text = log < 0.5 ? "" : log > 9 ? "1 in over 10⁹" : `1 in ${rough.format(Math.round(10 ** log))}`;
   const title = "An honest voter looks as unusual as this with at most that probability.";
   return meter(share, text, row.flagged ? "is-bad" : "plain", title);
 }
@@ -271,40 +271,34 @@ export function votersTab(study, { doing }) {
       ),
       make("div", { class: "charts" }, mapOf(rows, find), funnelOf(reply)),
     );
+    everyone.hidden = !rows.length;
     drawList();
     drawBulk();
     redraw(joins, ...joinsTable(study, reply.joins));
   }
 
-  const element = make(
-    "div",
-    {},
-    head,
-    section(
-      "Everyone",
-      aftermath,
-      make(
-        "div",
-        { class: "tools" },
-        make("label", { for: "search" }, "Search", search),
-        make("label", { for: "voter-filter" }, "Show", filter),
-        make("label", { for: "voter-order" }, "Order", order),
-      ),
-      found,
-      bulk,
-      make(
-        "p",
-        { class: "voters-head soft", "aria-hidden": "true" },
-        ...["Voter", "Votes", "Agrees with others", "How unusual"].map((name) => make("span", {}, name)),
-      ),
-      list,
-      more,
+  const everyone = section(
+    "Everyone",
+    aftermath,
+    make(
+      "div",
+      { class: "tools" },
+      make("label", { for: "search" }, "Search", search),
+      make("label", { for: "voter-filter" }, "Show", filter),
+      make("label", { for: "voter-order" }, "Order", order),
     ),
-    joins,
-    section("Language models", modelForm(study, doing)),
+    found,
+    bulk,
+    make(
+      "p",
+      { class: "voters-head soft", "aria-hidden": "true" },
+      ...["Voter", "Votes", "Agrees with others", "How unusual"].map((name) => make("span", {}, name)),
+    ),
+    list,
+    more,
   );
   return {
-    element,
+    element: make("div", {}, head, everyone, joins, section("Language models", ...modelForm(study, doing))),
     draw,
     onChange: (work) => {
       refresh = work;
@@ -342,6 +336,7 @@ function funnelOf({ funnel, opened }) {
   if (!funnel.joined && !opened) return null;
   const { joined, voted, finished, seconds_per_vote: seconds } = funnel;
   const steps = [
+    ...(opened >= joined ? [{ name: "Opened", value: opened, share: null }] : []),
     { name: "Joined", value: joined, share: null },
     { name: "Voted", value: voted, share: joined ? voted / joined : null },
     ...(finished == null ? [] : [{ name: "Finished", value: finished, share: joined ? finished / joined : null }]),
@@ -356,7 +351,7 @@ function funnelOf({ funnel, opened }) {
   });
 }
 
-/** A form that adds a model as a voter and shows its key once. */
+/** What adds a model as a voter, and shows its key once. */
 function modelForm(study, doing) {
   const names = make("input", { id: "model-names", required: true, maxlength: "200", placeholder: "gpt-x" }),
     keys = make("div");
@@ -364,11 +359,7 @@ function modelForm(study, doing) {
   const form = make(
     "form",
     {},
-    make(
-      "label",
-      { for: "model-names" },
-      `Add a language model as a voter, with a key of its own. In this study its votes ${counts}.`,
-    ),
+    make("label", { for: "model-names" }, "Name of the model"),
     make("div", { class: "row" }, names, make("button", {}, "Add the model")),
     keys,
   );
@@ -388,7 +379,7 @@ function modelForm(study, doing) {
       );
     }),
   );
-  return form;
+  return [...paragraphs([`A language model votes with a key of its own. In this study its votes ${counts}.`]), form];
 }
 
 /** The addresses from which several voters joined; nothing if there are none. */

@@ -441,6 +441,8 @@ async function open() {
   byId("host").textContent = page.host;
   say("");
   show("tie", ballot.ties);
+  show("keys", ballot.ties);
+  show("keys-two", !ballot.ties);
   show("skip", ballot.skips);
   show("comment-line", ballot.comments);
   if (ballot.state === "closed") {
