@@ -64,6 +64,29 @@ def test_a_conversation_without_a_prompt_column_keeps_what_was_asked(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("column", ["prompt", "context"])
+def test_what_was_asked_in_messages_is_the_prompt_of_plain_answers(column):
+    asked = [*messages("Be kind.", "system"), *messages("Which drink?", "user")]
+    found = read_pairs([{column: asked, "response1": "tea", "response2": "mud", "overall_preference": -2}])
+    assert found.texts(np.array([0])).rows() == [("Be kind.\nWhich drink?", "tea", "mud")]
+
+
+def test_a_byte_order_mark_costs_no_row(plain, tmp_path):
+    path, expected = plain
+    (tmp_path / "data.jsonl").write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    same(read_pairs(tmp_path / "data.jsonl"), expected)
+
+
+def test_what_a_voter_says_again_of_the_same_pair_counts_once(plain):
+    _, expected = plain
+    found = read_pairs(pl.concat([TABLE, TABLE]))
+    assert found.unused == {"repeated rows": len(TABLE)}
+    np.testing.assert_array_equal(found.hashes, expected.hashes)
+    assert found.texts(np.arange(3)).rows() == expected.texts(np.arange(3)).rows()
+    assert len(read_pairs(pl.concat([TABLE, TABLE]).drop("annotator"))) == 2 * len(TABLE)  # perhaps by others
+    assert read_pairs(TABLE.rename({"annotator": "labeler"})).voters == expected.voters
+
+
 def test_a_million_rows_are_read_part_by_part_as_if_at_once(plain, monkeypatch):
     path, expected = plain
     monkeypatch.setattr(pairs, "_AT_ONCE", 7)
@@ -75,6 +98,7 @@ def test_a_million_rows_are_read_part_by_part_as_if_at_once(plain, monkeypatch):
     [
         ([{"response_a": "one two", "response_b": "three", "winner": w} for w in ("a", "b", "tie")], [True, False]),
         ([{"response_1": "one", "response_2": "two", "preference_strength": s} for s in (-3, 1, 0)], [True, False]),
+        ([{"response1": "one", "response2": "two", "overall_preference": s} for s in (-3, 1, 0)], [True, False]),
         (
             [{"answer_a": "one", "answer_b": "two", "score_a": a, "score_b": b} for a, b in ((2, 1), (1, 5), (3, 3))],
             [True, False],

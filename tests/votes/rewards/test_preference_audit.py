@@ -76,6 +76,17 @@ def test_votes_that_nobody_else_predicts_flag_nobody(change):
     assert np.isfinite(found.wrong).all()
 
 
+def test_who_disagrees_by_chance_is_described_and_costs_nothing():
+    table, _ = planted_preferences(pairs=200, voters=10, lying=0.0)
+    texts = [table["chosen"], table["rejected"]]
+    coin = pl.Series(np.random.default_rng(9).random(200) < 0.5)
+    one, other = (pl.select(pl.when(coin).then(b).otherwise(a)).to_series() for a, b in (texts, texts[::-1]))
+    found = audit_preferences(read_pairs(table.with_columns(chosen=one, rejected=other)))
+    assert found.opposed.sum() == 1
+    assert found.cost is None
+    assert "Nothing that can be counted" in " ".join(found.summary())
+
+
 def test_of_two_like_camps_nobody_can_know_which_is_right_and_known_answers_decide():
     honest, _ = planted_preferences(pairs=800, voters=20, lying=0.0)
     other, _ = planted_preferences(pairs=900, voters=20, lying=0.0, seed=6)  # 100 votes more, all reversed

@@ -219,7 +219,7 @@ _NAMES = {
 _LAST_CHOICES = {
     "voter": (
         *("judge_hash", "visitor_id", "session_hash", "evaluation_session_id", "session_identifier"),
-        *("session_id", "session", "completed_by"),
+        *("session_id", "session", "completed_by", "labeler", "labeler_id"),
     ),
     "context": ("item_id", "conversation_pair_id", "instruction"),
     "time": ("created_at", "response_time_(s)", "lead_time"),

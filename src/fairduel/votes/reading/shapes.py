@@ -194,11 +194,12 @@ def chosen_text(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
 
 def graded(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     """HelpSteer: how much better the second answer is, from −3 to 3; 0 is a tie."""
-    name = column["preference_strength"]
+    name = column.get("preference_strength") or column["overall_preference"]
     grade = pl.Series(numbers(frame[name]))
     words = pl.when(grade < 0.0).then(pl.lit("first")).when(grade > 0.0).then(pl.lit("second"))
     winner = words.when(grade == 0.0).then(pl.lit("tie")).otherwise(frame[name].cast(pl.String)).alias(name)
-    roles = {"first": column["response_1"], "second": column["response_2"], "winner": name}
+    answers = next(pair for pair in TEXT_PAIRS if set(pair) <= set(column))
+    roles = {"first": column[answers[0]], "second": column[answers[1]], "winner": name}
     return Shaped(frame.with_columns(winner), {**roles, **_prompt(column)})
 
 
@@ -389,6 +390,7 @@ SHAPES = [
     Shape(("chosen_model", "rejected_model"), chosen_model, ("prompt",)),
     Shape(("chosen", "rejected"), chosen_text, ("prompt",)),
     Shape(("response_1", "response_2", "preference_strength"), graded, ("prompt",)),
+    Shape(("response1", "response2", "overall_preference"), graded, ("context",)),
     *(
         Shape((f"{texts}_a", f"{texts}_b", f"{kind}_a", f"{kind}_b"), rated, ("prompt",))
         for texts in ("response", "answer", "completion")

@@ -3,7 +3,7 @@
 The texts come from the columns of the file: ``chosen`` and ``rejected``; ``conversation_a`` and ``conversation_b``; or
 ``response_a`` and ``response_b`` (or ``answer_1`` and ``answer_2``, …), with the ``prompt``. A text may be a string, a
 list of messages (``role`` and ``content``), or a list of turns, also as JSON. Without such columns, the names of the
-items are the texts; without a ``prompt``, the context is the prompt.
+items are the texts; without a ``prompt``, the ``context`` is the prompt.
 """
 
 import itertools
@@ -66,7 +66,7 @@ def texts_of(reading: Reading, places: Indices) -> tuple[pl.DataFrame, Sequence[
     else:
         return _names(reading, places), [""] * len(places)
     one, other = (_values(table[name][places]) for name in pair)
-    asked = next((name for name in ("prompt", f"chosen{PROMPT_OF}") if name in table.columns), None)
+    asked = next((name for name in ("prompt", f"chosen{PROMPT_OF}", "context") if name in table.columns), None)
     prompts = _values(table[asked][places]) if asked else [None] * len(places)
     found = [
         _split(prompt, *(texts if first else reversed(texts)))
@@ -122,7 +122,9 @@ def _split(prompt: Any, winner: Any, loser: Any) -> _Texts | str:
     if winner is None or loser is None or isinstance(winner, list) != isinstance(loser, list):
         return _NO_TEXT
     if not isinstance(winner, list):
-        texts = _Texts(_content(prompt), _content(winner), _content(loser))
+        texts = _Texts(
+            "\n".join(message["content"] for message in _messages(prompt)), _content(winner), _content(loser)
+        )
         return _SAME_TEXT if texts.chosen == texts.rejected else texts
     given, one, other = _messages(prompt), _messages(winner, prompt), _messages(loser, prompt)
     shared = [a for a, b in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]

@@ -5,6 +5,7 @@ other one in the statistics of ``text_statistics``, in its words, and in its emb
 memory than their numbers. The texts of a few pairs can be read again (:meth:`PreferencePairs.texts`).
 """
 
+import codecs
 import functools
 import gzip
 import itertools
@@ -346,7 +347,7 @@ class _Gathered:
         warnings = [
             each for each in self._warnings if not (each.startswith(_ABOUT_ITEMS) or each.endswith("not ranked."))
         ]
-        return PreferencePairs(
+        found = PreferencePairs(
             name=name,
             voter=arrays.pop("voter").astype(np.int32) if self._named else None,
             voters=tuple(self._voters),
@@ -366,6 +367,18 @@ class _Gathered:
             place=np.arange(len(arrays["row"])),
             **{key: arrays[key] for key in ("row", "prompt", "hashes", "weight", "looks", "meaning")},
         )
+        return _said_once(found)
+
+
+def _said_once(pairs: PreferencePairs) -> PreferencePairs:
+    """Leave out rows that repeat what their voter already said of the prompt and the two texts."""
+    if pairs.voter is None:
+        return pairs
+    said = {"prompt": pairs.prompt, "voter": pairs.voter, "one": pairs.hashes[:, 0], "other": pairs.hashes[:, 1]}
+    new = pl.DataFrame(said).select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    if new.all():
+        return pairs
+    return replace(pairs.select(new), unused={**pairs.unused, "repeated rows": int((~new).sum())})
 
 
 def _by_model(models: Indices, count: int) -> sparse.csr_array:
@@ -395,6 +408,8 @@ def _frames(source: Any, size: int) -> Iterator[tuple[pl.DataFrame, int]]:
                 yield table.slice(start, size).collect(), 1
         elif ending.endswith((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")):
             with gzip.open(path, "rb") if ending.endswith(".gz") else path.open("rb") as file:
+                if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+                    file.seek(0)
                 while lines := list(itertools.islice(file, size)):
                     yield json_lines(b"".join(lines), path.name, list), 1
         else:

@@ -37,6 +37,7 @@ _MOST_WRONG = 20  # that are shown with their texts
 _LEAST_TRUTH, _MOST_TRUTH = 0.05, 0.95  # of a voter, when labels are judged
 _MOST_COUNTED = 20_000  # votes from which the cost is estimated
 _LEAST_TELLING, _CLEAR = 20, 4.0  # votes, and standard errors, by which a camp prefers something
+_SHARES, _MOST_EVIDENCE = (0.02, 0.1, 0.3), 30.0  # of voters who may invert; log E of one voter
 _MOST_TRAITS = 3
 _EXAMPLES = 3
 _RULE = 0.9
@@ -124,7 +125,7 @@ class PreferenceAudit(Result):
     doubtful: Sequence[Example]
     """The labels that are most probably wrong, of other voters first."""
     cost: Cost | None
-    """None if nobody votes against the rest."""
+    """None if nobody clearly votes against the rest."""
     gold: int
     """Number of known answers that were given."""
 
@@ -172,7 +173,9 @@ class PreferenceAudit(Result):
             ]
         flagged, voters = int(self.evidence.flagged.sum()), counted_noun(len(self.pairs.voters), "voter")
         if not flagged:
-            return [f"None of the {voters} is flagged."]
+            return [
+                f"None of the {voters} is flagged." if len(self.pairs.voters) > 1 else "The only voter is not flagged."
+            ]
         share = float(self.flagged_votes.mean())
         return [
             f"{flagged:,} of {voters} {'is' if flagged == 1 else 'are'} flagged; they cast {share:.0%} of the votes."
@@ -199,11 +202,12 @@ class PreferenceAudit(Result):
             return ["No camp votes against the rest."]
         *about, on_truth = camps.sentences()
         they = "They" if len(about) == 1 else "Together, they"
-        prefer = f"{they} choose {listed([each.sentence for each in self.prefers])}."
         if not self.prefers:
             prefer = "Nothing that can be counted in the texts tells their choices from those of the rest."
         elif self.prefers[0].share >= _RULE:
             prefer = f"{they} choose {self.prefers[0].sentence}, which explains most of what they do."
+        else:
+            prefer = f"{they} choose {listed([each.sentence for each in self.prefers])}."
         return [*about, prefer, on_truth]
 
     @property
@@ -317,7 +321,7 @@ def audit_preferences(
     wrong = _probably_wrong(pairs, margin, truth, right)
     against = np.zeros(len(pairs), np.bool_) if pairs.voter is None else opposed[pairs.voter]
     prefers = [] if traits is None else _prefers(traits, against)
-    cost = _cost(pairs, features, against, model.ridge_) if against.any() and not against.all() else None
+    cost = _cost(pairs, features, against, model.ridge_) if _is_clear(evidence, model, level) else None
     found = PreferenceAudit(
         pairs, model, margin, evidence, truth, opposed, wrong, prefers,
         _examples(pairs, _telling(margin, against, traits, prefers), wrong),
@@ -382,6 +386,18 @@ def _camps(pairs: PreferencePairs, margin: Vector, model: RobustRewardModel) -> 
             found.append(camp("rule", follows[:, number], _named(rule)))
     camps = sorted(found, key=lambda each: -each.size)
     return Camps(tuple(camps), np.ones(len(pairs)), pairs.voters), truth, against | of_rule.any(axis=1)
+
+
+def _is_clear(evidence: Evidence | None, model: RobustRewardModel, level: float) -> bool:
+    """Whether honest voters would hardly vote like those who vote against the rest.
+
+    Those were chosen because the rest's votes contradict theirs, so leaving them out always seems to help the rest.
+    """
+    if evidence is None or evidence.flagged.any() or model.campaigns_:
+        return evidence is not None
+    more = np.expm1(np.minimum(evidence.log_evidence["inverts"], _MOST_EVIDENCE))
+    together = max(float(np.log1p(share * more).sum()) for share in _SHARES)
+    return bool(together > np.log(len(_SHARES) / level))
 
 
 def _named(rule: Rule) -> str:
@@ -483,6 +499,8 @@ def _examples(pairs: PreferencePairs, places: Indices, wrong: Vector) -> list[Ex
 
 def _cost(pairs: PreferencePairs, features: Matrix, against: Mask, ridge: float) -> Cost | None:
     """Return what the votes ``against`` (n,) cost a plain reward model, from at most 20,000 votes of whole prompts."""
+    if not against.any() or against.all():
+        return None
     rng = np.random.default_rng(0)
     prompts = int(pairs.prompt.max()) + 1
     order = rng.permutation(prompts)
