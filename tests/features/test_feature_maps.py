@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from fairduel import BadInputError
@@ -171,6 +172,24 @@ def test_a_function_and_a_scikit_learn_transformer_are_maps():
         Custom(3)
     with pytest.raises(BadInputError, match="one row per action"):
         Custom(lambda x: x[:1]).fit(3)
+
+
+def test_a_transformer_is_fitted_anew_to_the_actions_of_each_map_and_a_fitted_one_is_kept():
+    one, other = ball(30, 3), 0.1 * ball(30, 3, seed=1)
+    unfitted = StandardScaler()
+    declared = Custom(unfitted)
+    maps = [declared.fit(3, actions) for actions in (one, other)]
+    for map_, actions in zip(maps, (one, other), strict=True):
+        np.testing.assert_allclose(map_(actions).mean(axis=0), 0.0, atol=1e-9)
+    assert not hasattr(unfitted, "mean_")
+    pipeline = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False))
+    with pytest.raises(BadInputError, match="is not fitted; fit it, or fit the map to known actions"):
+        Custom(pipeline).fit(3)
+    kept = Custom(pipeline.fit(one)).fit(3, other)
+    expected = pipeline.transform(other)
+    np.testing.assert_allclose(kept(other), expected / np.linalg.norm(expected, axis=1).max(), atol=1e-9)
+    with pytest.raises(BadInputError, match="must return a table of numbers"):
+        Custom(lambda x: np.full(x.shape, "red")).fit(3)
 
 
 def test_the_effective_dimension_is_d_for_linear_features_and_grows_as_the_scale_shrinks():

@@ -1,5 +1,6 @@
 """Maps without a kernel: products of features, whitened embeddings, and a function or transformer of yours."""
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -75,8 +76,8 @@ class Whitened(FeatureMap):
 class Custom(FeatureMap):
     """A function of yours, or a scikit-learn transformer: it gets actions (K, d) and returns features (K, m).
 
-    A transformer that is not fitted yet is fitted to the known actions. Features are divided by the largest norm seen
-    when the map is fitted. An agent with such a map cannot be saved, because functions cannot; write a
+    A copy of a transformer that is not fitted yet is fitted to the known actions. Features are divided by the largest
+    norm seen when the map is fitted. An agent with such a map cannot be saved, because functions cannot; write a
     :class:`FeatureMap` of your own for that.
 
     Args:
@@ -99,15 +100,20 @@ class Custom(FeatureMap):
     def learn(self, actions: Matrix, rng: np.random.Generator, *, are_known: bool) -> None:  # noqa: ARG002
         """Fit a transformer, if that is left to do, and find the largest norm."""
         function = self.settings["function"]
-        if hasattr(function, "transform") and are_known and not _is_fitted(function):
-            function.fit(actions)
+        if hasattr(function, "transform") and not _is_fitted(function, actions):
+            if not are_known:
+                raise BadInputError(f"the feature map {self} is not fitted; fit it, or fit the map to known actions.")
+            self._apply = copy.deepcopy(function).fit(actions).transform
         self.arrays = {"factor": np.ones(1)}
         largest = float(np.linalg.norm(self._raw(actions), axis=1).max())
         self.arrays = {"factor": np.array([max(largest, 1e-300)])}
 
     def _raw(self, actions: Matrix) -> Matrix:
         rows: Any = self._apply(actions)
-        rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+        try:
+            rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise BadInputError(f"the feature map {self} must return a table of numbers.") from None
         if rows.ndim != 2 or len(rows) != len(actions) or not np.isfinite(rows).all():
             raise BadInputError(
                 f"a map of your own must return finite features, one row per action; it returned shape {rows.shape}."
@@ -130,5 +136,10 @@ class Custom(FeatureMap):
         )
 
 
-def _is_fitted(transformer: Any) -> bool:
-    return any(name.endswith("_") and not name.startswith("_") for name in vars(transformer))
+def _is_fitted(transformer: Any, actions: Matrix) -> bool:
+    """Whether it can transform ``actions``: scikit-learn's NotFittedError is both of these errors."""
+    try:
+        transformer.transform(actions)
+    except (AttributeError, ValueError):
+        return False
+    return True
