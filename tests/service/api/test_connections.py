@@ -137,8 +137,9 @@ def test_endless_pipelines_are_cut_off(dial):
         repeat(connection, 1000 * READY)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 3.0])
-def test_a_caller_who_does_not_read_is_cut_off(dial, monkeypatch, seconds):
+@pytest.fixture
+def small_buffers(monkeypatch):
+    """The system keeps little of a reply that a caller does not read."""
     begin = connections.Door.connection_made
 
     def begin_with_small_buffer(door, transport):
@@ -146,6 +147,24 @@ def test_a_caller_who_does_not_read_is_cut_off(dial, monkeypatch, seconds):
         begin(door, transport)
 
     monkeypatch.setattr(connections.Door, "connection_made", begin_with_small_buffer)
+
+
+@pytest.mark.usefixtures("small_buffers")
+def test_callers_who_do_not_read_make_room_for_others(dial, caplog):
+    unread = [dial() for _ in range(5)]
+    for connection in unread:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000)
+        connection.sendall(16 * READY.replace(b"/readyz", b"/openapi.json"))
+    time.sleep(1.0)
+    assert reply(dial(READY)) == 200
+    assert wait_for(lambda: is_closed(unread[0]))
+    assert not any(map(is_closed, unread[1:]))
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.0])
+@pytest.mark.usefixtures("small_buffers")
+def test_a_caller_who_does_not_read_is_cut_off(dial, monkeypatch, seconds):
     monkeypatch.setattr(connections, "_STUCK_SECONDS", seconds)
     connection = dial()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000)

@@ -1,8 +1,8 @@
 """The connections of a server: how many there may be, and how long a caller may take to send a request.
 
-A connection *waits* while its caller has not sent a whole request. If there are too many connections, the one that has
-waited longest is closed, so callers who send nothing never keep others out; those whose callers have shown a key come
-last.
+A connection *waits* while its caller has not sent a whole request, or not read the reply. If there are too many
+connections, the one that has waited longest is closed, so callers who send or read nothing never keep others out; those
+whose callers have shown a key come last.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -94,7 +95,7 @@ class Doorman:
         if found is None:
             return False
         self.leave(found)
-        found.transport.abort()  # without a reply, which takes time
+        found.abort()  # without a reply, which takes time
         return True
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -124,12 +125,15 @@ class Door(HttpToolsProtocol):
         self._since = self.loop.time()
         self._received = 0  # bytes since then
         self._unread, self._unread_since = 0, self._since  # bytes of the reply not read by the caller, and since when
+        self._cycles = WeakSet[Any]()  # the requests, of which uvicorn knows only the last one
 
     @property
     def waits(self) -> bool:
-        """Whether the caller has not sent a whole request, or one that is refused."""
+        """Whether the caller has not sent a whole request, or one that is refused, or has not read a reply."""
         cycle = self.cycle
-        return self.is_held or cycle is None or cycle.response_complete or cycle.more_body
+        if self.is_held or cycle is None or cycle.response_complete or cycle.more_body:
+            return True
+        return bool(self.transport.get_write_buffer_size())
 
     def is_late(self, now: float) -> bool:
         """Whether the caller has taken too long to send a request, or to read the reply."""
@@ -144,12 +148,19 @@ class Door(HttpToolsProtocol):
     def shut(self, status: bytes) -> None:
         """Close the connection, after a reply if none has begun."""
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
-            self.transport.abort()
+            self.abort()
             return
         cycle = self.cycle
         if cycle is None or not cycle.response_started or (cycle.response_complete and not cycle.more_body):
             self.transport.write(_REFUSED % status)
         self.transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once; what replies to its requests writes nothing more."""
+        for cycle in self._cycles:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.abort()
 
     def connection_made(self, transport: Any) -> None:
         """Begin, or close it at once if there are too many."""
@@ -189,6 +200,11 @@ class Door(HttpToolsProtocol):
         if len(self.headers) >= _MOST_HEADERS:
             raise ValueError("too many headers")
         super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to reply, or wait in line."""
+        super().on_headers_complete()
+        self._cycles.add(self.cycle)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
