@@ -159,6 +159,9 @@ def test_callers_who_do_not_read_make_room_for_others(dial, caplog):
     assert reply(dial(READY)) == 200
     assert wait_for(lambda: is_closed(unread[0]))
     assert not any(map(is_closed, unread[1:]))
+    for connection in unread:
+        connection.close()
+    time.sleep(1.0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 

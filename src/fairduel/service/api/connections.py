@@ -156,11 +156,15 @@ class Door(HttpToolsProtocol):
         self.transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once; what replies to its requests writes nothing more."""
+        """Close the connection at once."""
+        self._end_replies()
+        self.transport.abort()
+
+    def _end_replies(self) -> None:
+        """Let what replies to the requests write nothing more, which would be an error."""
         for cycle in self._cycles:
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.abort()
 
     def connection_made(self, transport: Any) -> None:
         """Begin, or close it at once if there are too many."""
@@ -172,6 +176,7 @@ class Door(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._doorman.leave(self)
+        self._end_replies()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
