@@ -1,5 +1,11 @@
-"""The recipes "Add a reader", "Add a shape" and "Add a report section" of CONTRIBUTING.md, followed step by step."""
+"""The recipes for readers, shapes, voter tests and report sections of CONTRIBUTING.md, followed step by step."""
 
+import re
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import polars as pl
 import pytest
 
@@ -10,11 +16,16 @@ from fairduel.report.votes import audit_page, ranking_page
 from fairduel.report.votes.ranking_page import Section
 from fairduel.report.votes.votes_tables import fragility_cells
 from fairduel.votes import read_votes
+from fairduel.votes.attacking.liars import arena
+from fairduel.votes.auditing import voters
+from fairduel.votes.auditing.voter_columns import _of_kind
+from fairduel.votes.auditing.voters import audit_voters
 from fairduel.votes.ranking.standings import RANKING
 from fairduel.votes.reading import file_readers, shapes
 from fairduel.votes.reading.records import FAULT, LINE
 from fairduel.votes.reading.shapes import Shape, Shaped
 
+CONTRIBUTING = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LINES = ["tea > milk (Ann)", "milk > tea (Bob)", "tea > juice (Ann)", "juice or tea?", "juice > milk (Bob)"]
 
 
@@ -84,6 +95,35 @@ def test_a_shape_is_a_function_and_an_entry(monkeypatch, tmp_path):
     votes = read_votes(path).votes
     assert [votes.items[item] for item in votes.first] == ["Ajax", "Bari", "Bari"]
     assert votes.result.tolist() == [1.0, 0.5, 0.0]
+
+
+@pytest.fixture
+def in_turn(monkeypatch):
+    """Follow the recipe for a voter test: two files."""
+    recipe = CONTRIBUTING.split("## Add a voter test\n")[1].split("\n## ")[0]
+    exec(textwrap.dedent(re.search(r" *```py\n(.*?)```", recipe, re.DOTALL)[1]), names := dict(vars(voters)))
+    [(entry, table)] = re.findall(r"Add `(.*?,)` to `(\w+)` there", recipe)
+    for kind, pattern in eval(f"{{{entry}}}", names).items():
+        monkeypatch.setitem(getattr(voters, table), kind, pattern)
+        monkeypatch.setattr(voters, "VOTERS", [*voters.VOTERS, _of_kind(kind)])
+    [kind] = re.findall(r'Add `"(.*?)"` to `KINDS` in `votes/auditing/voter_columns.py`', recipe)
+    assert kind in voters.PATTERNS
+
+
+@pytest.mark.usefixtures("in_turn")
+def test_a_voter_test_is_two_functions_and_two_entries():
+    honest = [audit_voters(arena(liars={}, seed=seed)[0]) for seed in range(3)]
+    evidence = np.concatenate([found.log_evidence["in turn"] for found in honest])
+    assert np.exp(evidence).mean() <= 1.0
+    assert not any(found.flagged.any() for found in honest)
+    votes, _ = arena(liars={}, seed=0)
+    voter = int(np.bincount(votes.voter).argmax())
+    own, result = np.flatnonzero(votes.voter == voter), votes.result.copy()
+    result[own] = np.arange(len(own)) % 2
+    found = audit_voters(replace(votes, result=result))
+    assert [why for why in found.why if why] == [f"took the sides in turn {len(own) - 1} times in {len(own)} votes"]
+    assert found.flagged[voter]
+    assert found.to_frame()["log10_in_turn"].max() > 2.0
 
 
 @pytest.mark.usefixtures("reader", "blank_figures")

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from fairduel.votes.auditing.voters import Evidence
 
 LOG_10 = math.log(10.0)
+KINDS = ("inverts", "one side", "taste", "campaign", "group")
+"""The kinds of evidence, each of which has a column."""
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -126,7 +128,7 @@ VOTERS: Columns["Evidence"] = [
         cell=lambda row, _: evidence_text(row["log10_evidence"]),
         shown_if=_some_evidence,
     ),
-    *map(_of_kind, ("inverts", "one side", "taste", "campaign", "group")),
+    *map(_of_kind, KINDS),
     Column(name="known_right", meaning="how many duels with a known answer the voter got right", values=_known(0)),
     Column(name="known_of", meaning="how many duels with a known answer the voter answered", values=_known(1)),
     Column(

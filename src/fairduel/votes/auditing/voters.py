@@ -28,6 +28,7 @@ duels, not votes.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -256,9 +257,8 @@ def audit_voters(
     answered = np.array([(known or {}).get(voter, (0, 0)) for voter in votes.voters], dtype=np.int64).reshape(-1, 2)
     total = with_known(log_mean(np.stack(list(log_evidence.values()))), answered, _comparable(base))
     flags = _flags(base, total, answered, level)
-    agreed = base.decisive.per_voter((base.z * base.decisive.sign > 0) + 0.5 * (base.z == 0))
     with np.errstate(invalid="ignore"):
-        agreement = agreed / base.cast
+        agreement = base.agreed / base.cast
     seconds, clock_step = seconds_per_vote(votes)
     strongest = _strongest(cells, np.maximum(ups, downs), base.decisive.voters)
     return Evidence(
@@ -267,11 +267,11 @@ def audit_voters(
         votes=np.bincount(votes.cast_by, minlength=base.decisive.voters),
         decisive=base.cast,
         agreement=agreement,
-        agreement_interval=wilson(agreed, base.cast),
+        agreement_interval=wilson(base.agreed, base.cast),
         log_evidence=log_evidence,
         total=total,
         flagged=flags.alone,
-        why=_sentences(base, cells, strongest, log_evidence, agreement, answered, flags),
+        why=_sentences(base, cells, strongest, log_evidence, answered, flags),
         target=np.append(cells.item, -1)[strongest],
         known=answered,
         seconds=seconds,
@@ -295,6 +295,10 @@ class _Baseline(NamedTuple):
     """Who seems to choose their duels, shape (V,)."""
     z: Vector
     """Consensus of all other voters on each decisive vote, shape (n,)."""
+    agreed: Vector
+    """Number of each voter's decisive votes that agree with it, shape (V,); where it is 0, half a vote."""
+    chose_first: Vector
+    """Number of each voter's decisive votes for the item shown first, shape (V,)."""
     taste_for_items: float
     taste_for_a_side: float
     variance: Vector
@@ -322,6 +326,8 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
         meetings=meetings,
         choosers=choosers,
         z=z,
+        agreed=decisive.per_voter((z * decisive.sign > 0) + 0.5 * (z == 0)),
+        chose_first=decisive.per_voter(decisive.sign > 0),
         taste_for_items=for_items,
         taste_for_a_side=(
             taste_size(decisive.voter[typical], z[typical], decisive.sign[typical]) if votes.sides_known else math.nan
@@ -335,9 +341,8 @@ def _by_kind(base: _Baseline, cells: Cells, ups: Vector, downs: Vector) -> dict[
     items = base.decisive.items
     voter, target = np.tile(cells.voter, 2), np.concatenate([cells.item, cells.item + items])
     pushes, sizes = np.concatenate([ups, downs]), {"voters": base.decisive.voters, "targets": 2 * items}
-    return {
-        "inverts": _inverts(base),
-        **({"one side": _one_side(base)} if base.votes.sides_known else {}),
+    own = {kind: pattern.evidence(base) for kind, pattern in PATTERNS.items()}
+    return {kind: found for kind, found in own.items() if found is not None} | {
         "taste": over_targets(cells.voter, np.logaddexp(cells.up, cells.down), **sizes),
         "campaign": over_targets(cells.voter, np.logaddexp(ups, downs), **sizes),
         "group": shared_evidence(voter, target, pushes, **sizes),
@@ -427,13 +432,40 @@ def _inverts(base: _Baseline) -> Vector:
     return np.asarray(log_mean(lying) - best_honest_slope(base.decisive, base.z, base.variance))
 
 
-def _one_side(base: _Baseline) -> Vector:
+def _why_inverts(base: _Baseline, voter: int) -> str:
+    share = base.agreed[voter] / base.cast[voter]
+    return f"agrees with everyone else in only {share:.0%} of {base.cast[voter]:,} votes"
+
+
+def _one_side(base: _Baseline) -> Vector | None:
     """Return the log-evidence that a voter goes by the side alone, shape (V,): the mean over first and second."""
-    voter, voters, sign = base.decisive.voter, base.decisive.voters, base.decisive.sign
-    first, cast = base.decisive.per_voter(sign > 0), base.cast.astype(np.float64)
-    honest = best_honest(voter, voters, base.z, sign, base.taste_for_a_side)
+    if not base.votes.sides_known:
+        return None
+    first, cast = base.chose_first, base.cast.astype(np.float64)
+    honest = best_honest(base.decisive.voter, base.decisive.voters, base.z, base.decisive.sign, base.taste_for_a_side)
     one_way = np.logaddexp(pushing(first, cast), pushing(cast - first, cast))
     return np.asarray(one_way - np.log(2.0) - honest)
+
+
+def _why_one_side(base: _Baseline, voter: int) -> str:
+    first, cast = base.chose_first[voter], base.cast[voter]
+    side, chosen = max(("first", first), ("second", cast - first), key=itemgetter(1))
+    return f"chose the {side} of the two items in {chosen:,.0f} of {cast:,} votes"
+
+
+class Pattern(NamedTuple):
+    """What the votes of a liar, but seldom those of an honest voter, show, whatever the items are."""
+
+    evidence: Callable[[_Baseline], Vector | None]
+    """Log E of each voter, shape (V,); None if these votes cannot show it."""
+    why: Callable[[_Baseline, int], str]
+    """Why a voter is flagged."""
+
+
+PATTERNS = {
+    "inverts": Pattern(_inverts, _why_inverts),
+    "one side": Pattern(_one_side, _why_one_side),
+}
 
 
 def _strongest(cells: Cells, log_evidence: Vector, voters: int) -> Indices:
@@ -458,25 +490,19 @@ def _sentences(
     cells: Cells,
     strongest: Indices,
     log_evidence: dict[str, Vector],
-    agreement: Vector,
     answered: Indices,
     flags: _Flags,
 ) -> tuple[str, ...]:
     """Return why each flagged voter is flagged, shape (V,); empty for the others."""
-    votes, cast = base.votes, base.cast
-    sentences = [""] * len(cast)
-    first = base.decisive.per_voter(base.decisive.sign > 0)
-    by_votes = _strongest(cells, np.maximum(cells.up, cells.down), len(cast))
-    for voter in np.flatnonzero(flags.alone):
+    votes, sentences = base.votes, [""] * len(base.cast)
+    by_votes = _strongest(cells, np.maximum(cells.up, cells.down), len(sentences))
+    for voter in np.flatnonzero(flags.alone).tolist():
         kind = max(log_evidence, key=lambda name: float(log_evidence[name][voter]))
         right, of = answered[voter].tolist()
         if of and math.log(evidence_against(right, of)) > log_evidence[kind][voter]:
             sentences[voter] = f"answered {right:,} of {of:,} duels with a known answer right"
-        elif kind == "inverts":
-            sentences[voter] = f"agrees with everyone else in only {agreement[voter]:.0%} of {cast[voter]:,} votes"
-        elif kind == "one side":
-            side, chosen = max(("first", first[voter]), ("second", cast[voter] - first[voter]), key=itemgetter(1))
-            sentences[voter] = f"chose the {side} of the two items in {chosen:,.0f} of {cast[voter]:,} votes"
+        elif kind in PATTERNS:
+            sentences[voter] = PATTERNS[kind].why(base, voter)
         else:
             cell = (by_votes if kind == "taste" else strongest)[voter]
             push = cells.push(cell, up=bool(cells.up[cell] > cells.down[cell]))
