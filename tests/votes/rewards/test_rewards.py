@@ -296,6 +296,22 @@ def test_a_saved_model_predicts_the_same(tmp_path, head):
     assert loaded.sentences() == model.sentences()
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("head", ["linear", "kernel"])
+def test_a_pytorch_module_gives_the_same_rewards(head):
+    import torch  # noqa: PLC0415
+
+    answers, result, voter, _ = problem(count=300)
+    model = RobustRewardModel(head=head).fit(answers, result, voters=voter)
+    module = model.to_torch()
+    given = torch.tensor(answers, dtype=torch.float32)
+    with torch.no_grad():
+        found = module(given).numpy()
+    assert found.shape == (300, 2)
+    np.testing.assert_allclose(found.ravel(), model.score(answers.reshape(-1, answers.shape[2])), atol=1e-3)
+    assert set(module.state_dict()) == {"weight", "scale", "landmarks"}
+
+
 def test_votes_told_in_parts_are_votes_told_at_once(tmp_path):
     answers, result, voters, prompts = problem(count=300, liars=5)
     once, parts = RobustRewardModel(ridge=1.0), RobustRewardModel(ridge=1.0)

@@ -18,6 +18,7 @@ from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.votes.ranking.design_matrix import Rows
 from fairduel.votes.ranking.robust_fit import Weights, vote_weights
+from fairduel.votes.rewards.as_module import reward_module
 from fairduel.votes.rewards.campaigns import Rule, find_campaigns
 from fairduel.votes.rewards.heads import Answers, HeadName, RewardHead
 from fairduel.votes.rewards.held_out import best_ridge
@@ -301,6 +302,11 @@ class RobustRewardModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 "can. Until then, the larger camp is believed."
             )
         return said
+
+    def to_torch(self) -> Any:
+        """Return the reward as a ``torch.nn.Module`` of features (…, d), such as TRL takes; it needs PyTorch."""
+        check_is_fitted(self)
+        return reward_module(self.head_, self._theta)
 
     def save(self, path: Path | str) -> None:
         """Save the model as one npz file, without pickle; an existing file is replaced."""
