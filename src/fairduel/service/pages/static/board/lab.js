@@ -1,7 +1,7 @@
 // What the server computes in the background: red team, cost of manipulation, and the ranking without a voter.
 import { call, pause } from "../client.js";
 import { make } from "../elements.js";
-import { labelled, openDialog, paragraphs, section, table, toast, when } from "./parts.js";
+import { counted, labelled, number, openDialog, paragraphs, section, table, toast, when } from "./parts.js";
 
 const LOOK_EVERY = 0.7; // seconds
 
@@ -216,7 +216,8 @@ function drawAttack(place, found) {
     make(
       "p",
       { class: "soft" },
-      `A copy of ${votes.recorded} votes, ${votes.liars} more by liars and ${votes.honest} by honest newcomers; ` +
+      `A copy of ${counted(votes.recorded, "vote")}, ${number.format(votes.liars)} more by liars and ` +
+        `${number.format(votes.honest)} by honest newcomers; ` +
         `seed ${plan.seed}. Real liars may be cleverer.`,
     ),
   );

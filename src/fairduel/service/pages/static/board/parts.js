@@ -196,9 +196,11 @@ const RETRY_AFTER = 3; // seconds
 
 /** Call `refresh` now and whenever the study changes, and again if it returns false: then it did not succeed. */
 export function follow(study, refresh) {
-  let running = false,
+  let hasBegun = false,
+    running = false,
     again = false;
   const run = async () => {
+    hasBegun = true;
     if (running) {
       again = true;
       return;
@@ -214,9 +216,8 @@ export function follow(study, refresh) {
     running = false;
   };
   const events = new EventSource(new URL(`api/studies/${study}/events`, root));
-  events.addEventListener("changed", run);
-  events.addEventListener("open", run);
-  run();
+  events.addEventListener("changed", run); // the server sends one at once, and after each lost connection
+  events.addEventListener("error", () => hasBegun || run());
   return events;
 }
 

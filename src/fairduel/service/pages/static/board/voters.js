@@ -85,7 +85,8 @@ export function votersTab(study, { doing }) {
   const head = make("div"),
     aftermath = make("div", { class: "aftermath" }),
     list = make("ol", { class: "voters" }),
-    found = make("p", { class: "soft", role: "status" }),
+    found = make("span", { class: "soft", role: "status" }),
+    every = make("button", { type: "button", class: "plain" }, "Select them all"),
     bulk = make("div", { class: "bulk row", hidden: true }),
     joins = make("div"),
     more = make("button", { type: "button", hidden: true }, "Show more");
@@ -100,6 +101,7 @@ export function votersTab(study, { doing }) {
   Object.assign(filter, { id: "voter-filter" });
   Object.assign(order, { id: "voter-order" });
   let rows = [],
+    matching = [],
     shown = AT_ONCE;
   const chosen = new Set();
   const id = study.study;
@@ -189,7 +191,7 @@ export function votersTab(study, { doing }) {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = (row) => [who(row), row.participant, row.address, row.why, row.camp].join(" ").toLowerCase();
     const keep = FILTERS.find(([name]) => name === filter.value)[2];
-    const matching = rows.filter((row) => keep(row) && words.every((word) => text(row).includes(word)));
+    matching = rows.filter((row) => keep(row) && words.every((word) => text(row).includes(word)));
     const compare = ORDERS.find(([name]) => name === order.value)[2];
     if (compare) matching.sort(compare);
     found.textContent =
@@ -197,6 +199,7 @@ export function votersTab(study, { doing }) {
         ? counted(rows.length, "voter")
         : `${number.format(matching.length)} of ${counted(rows.length, "voter")}`;
     more.hidden = matching.length <= shown;
+    every.hidden = !matching.length;
     redraw(list, ...matching.slice(0, shown).map(entry));
   }
 
@@ -245,6 +248,11 @@ export function votersTab(study, { doing }) {
       shown = AT_ONCE;
       drawList();
     });
+  every.addEventListener("click", () => {
+    for (const { voter } of matching) chosen.add(voter);
+    drawList();
+    drawBulk();
+  });
   more.addEventListener("click", () => {
     shown += 4 * AT_ONCE;
     drawList();
@@ -287,7 +295,7 @@ export function votersTab(study, { doing }) {
       make("label", { for: "voter-filter" }, "Show", filter),
       make("label", { for: "voter-order" }, "Order", order),
     ),
-    found,
+    make("p", { class: "row" }, found, every),
     bulk,
     make(
       "p",
