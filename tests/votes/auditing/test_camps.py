@@ -74,7 +74,7 @@ def test_another_order_is_not_against_the_rest_if_the_rest_predict_fewer_than_ha
     theirs = votes.select(votes.cast_by < 35)
     own = {standing.item: standing.score for standing in rank(theirs, draws=100).standings}
     alike = np.corrcoef([own[item] for item in votes.items], scores)[0, 1]
-    for camp in find_camps(votes).found:
+    for camp in (each for each in find_camps(votes).found if each.kind == "order"):
         assert camp.resemblance == pytest.approx(alike, abs=0.2)
         assert camp.opposes == (camp.resemblance < -0.5)
 
@@ -102,6 +102,7 @@ def test_honest_populations_rarely_have_a_camp():
         "alike": {},
         "tastes": {"taste": 1.0},
         "care": {"care": 0.8},
+        "some hardly care": {"care": 1.2},
         "divisive items": {"own": divided},
         "few voters": {"voters": 15, "each": 120},
         "few items": {"items": 4},
@@ -185,15 +186,27 @@ def test_the_interval_of_a_size_holds_it(size):
     assert inside >= 9
 
 
+def at_random(size):
+    return lambda _, scores, voters: np.where(np.arange(voters)[:, None] < size, 0.0, np.tile(scores, (voters, 1)))
+
+
+@pytest.mark.parametrize("size", [30, 80])
+def test_voters_who_answer_by_coin_flip_are_a_camp_that_is_not_accused(size):
+    found = [find_camps(electorate(60 + seed, own=at_random(size), taste=0.0, items=16)[0]).found for seed in range(6)]
+    camps = [camp for (camp,) in filter(None, found)]
+    assert len(camps) >= 5
+    for camp in camps:
+        assert (camp.kind, camp.order, camp.opposes) == ("chance", (), False)
+        assert camp.size == pytest.approx(size, abs=10)
+        assert "vote in ways that the rest hardly predict" in camp.sentence
+        assert camp.agreement < 0.53
+
+
 def test_a_careful_minority_decides_if_most_vote_at_random():
     """Four in five answer by coin flip, so that scores by all votes are a fifth of the others' and mostly noise."""
-
-    def at_random(_, scores, voters):
-        return np.where(np.arange(voters)[:, None] < 0.8 * voters, 0.0, np.tile(scores, (voters, 1)))
-
     plain, weighted = [], []
     for seed in range(4):
-        votes, scores = electorate(60 + seed, own=at_random, taste=0.0, items=16)
+        votes, scores = electorate(60 + seed, own=at_random(80), taste=0.0, items=16)
         for found, reliability in ((plain, None), (weighted, find_camps(votes).reliability)):
             ranked = rank(votes, reliability=reliability, draws=100).scores
             found.append(stats.kendalltau(ranked, scores).statistic)

@@ -3,8 +3,8 @@
 A camp is a description, never an accusation: no statistics can tell people who lie from people who disagree. The voters
 are fitted with :mod:`fairduel.votes.auditing.mixture`. Camps with an order of their own are added one at a time, as
 long as the evidence (Laplace's approximation to the marginal likelihood) grows; everyone else must remain the majority
-of the regular voters. Camps that only vote against the others, for or against one item, or for one side have few
-parameters: they are described if the votes are much less likely without them.
+of the regular voters. Camps that only vote against the others, for or against one item, for one side, or like a coin
+flip have few parameters: they are described if the votes are much less likely without them.
 """
 
 from collections.abc import Callable, Iterator
@@ -188,11 +188,12 @@ _OPPOSED = (
     -0.5
 )  # correlation of an order with everyone else's: above that, it is another order rather than its opposite
 _IDENTIFIED, _MEMBER = 0.5, 0.5
+_HARDLY, _COIN = 0.45, 0.53  # of the usual ability, and of votes that others predict: like a coin flip, about
 _SIDES = {len(ABILITIES): "first", len(ABILITIES) + 1: "second"}
 _ON_TRUTH = "No statistics can tell people who vote falsely from people who disagree."
 
 
-Kind = Literal["order", "against", "push", "side", "rule"]
+Kind = Literal["order", "against", "push", "side", "chance", "rule"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +201,8 @@ class Camp:
     """Voters whose votes follow one pattern that everyone else's do not.
 
     Args:
-        kind: An ``"order"`` of their own, ``"against"`` the others, a ``"push"`` of an item, for one ``"side"``, or by
-            a ``"rule"`` about what texts look like.
+        kind: An ``"order"`` of their own, ``"against"`` the others, a ``"push"`` of an item, for one ``"side"``, like
+            ``"chance"``, or by a ``"rule"`` about what texts look like.
         membership: The probability that a voter belongs to it, shape ``(V,)``.
         voters: How many voters voted at all.
         order: Their own order of the items, best first; empty if they have none.
@@ -245,6 +246,8 @@ class Camp:
             return f"{'for' if self.up else 'against'} {self.target}"
         if self.kind == "side":
             return f"{self.target} of two"
+        if self.kind == "chance":
+            return "hardly predicted"
         if self.kind == "rule":
             return f"always {self.target}"
         return "against the rest" if self.opposes else "own order"
@@ -261,6 +264,8 @@ class Camp:
             return f"vote {'for' if self.up else 'against'} {self.target} in most of their duels with it"
         if self.kind == "side":
             return f"choose the {self.target} of the two items in nearly all duels"
+        if self.kind == "chance":
+            return f"vote in ways that the rest hardly predict ({self.agreement:.0%} of their votes; a coin flip, 50%)"
         if self.kind == "rule":
             return f"choose {self.target}, whatever else the texts say"
         if self.opposes:
@@ -383,15 +388,35 @@ def _described(votes: Votes, ballots: Ballots, weight: Vector, fitted: Fitted) -
     classes, gained = log_likelihoods(ballots, weight, fitted.margins)
     for scores, membership in zip(fitted.model.scores[1:], memberships_of(fitted.model, found).T, strict=True):
         yield camp("order", membership, scores=scores)
+    joint = (np.log(fitted.model.shares) + classes)[~ballots.occasional]
+
+    def is_clear(numbers: list[int]) -> bool:
+        without = np.delete(joint, numbers, axis=1)
+        fall = special.logsumexp(joint, axis=1) - special.logsumexp(without, axis=1)
+        return bool(fall.sum() > _CLEAR)
+
     few = [(_AGAINST, camp("against", found.classes[:, _AGAINST].sum(axis=1)))]
     if ballots.sides_known:
         few += [([place], camp("side", found.classes[:, place], side)) for place, side in _SIDES.items()]
-    joint = (np.log(fitted.model.shares) + classes)[~ballots.occasional]
-    for numbers, each in few:
-        fall = special.logsumexp(joint, axis=1) - special.logsumexp(np.delete(joint, numbers, axis=1), axis=1)
-        if fall.sum() > _CLEAR:
+    yield from (each for numbers, each in few if is_clear(numbers))
+    for numbers in _hardly_predicted(fitted.model):
+        each = camp("chance", found.classes[:, numbers].sum(axis=1))
+        if each.agreement < _COIN and each.is_identified and is_clear(numbers):
             yield each
+            break
     yield from _pushing(votes, ballots, found, gained, camp)
+
+
+def _hardly_predicted(model: Model) -> Iterator[list[int]]:
+    """Yield abilities that may be too small for the others to predict a voter, the most of them first.
+
+    They are compared with the usual one of a vote that tells something: if many vote like a coin flip, everyone's
+    scores are small, and the others' abilities large.
+    """
+    able, share = np.maximum(ABILITIES, 0.0), model.shares[: len(ABILITIES)]
+    usual = float(share @ able**2) / float(share @ able)
+    for most in np.unique(able[able <= _HARDLY * usual])[::-1]:
+        yield np.flatnonzero(np.abs(ABILITIES) <= most).tolist()
 
 
 def _pushing(
