@@ -12,7 +12,7 @@ from benchmarks.decisions.files import summary as summary_of_files
 from benchmarks.decisions.polls import LOOKS
 from benchmarks.decisions.polls import summary as summary_of_polls
 from benchmarks.decisions.populations import has_one_best, meets_conditions
-from fairduel.experiments.sentences import listed
+from fairduel.experiments.sentences import listed_few
 from fairduel.report.text_table import TextTable
 from fairduel.stats import Mean, corrected
 from fairduel.votes.verdict import CONFIDENCE
@@ -92,7 +92,7 @@ def _coverage(kinds: Found) -> str:
     lowest = min(kinds, key=lambda kind: kinds[kind]["covered"].value)
     text = f"Rank ranges: coverage is clearly below 95% in {len(failed)} of {len(kinds)} populations"
     if failed:
-        text += f" ({listed(failed)})"
+        text += f" ({listed_few(failed)})"
     return f"{text}. Lowest: {kinds[lowest]['covered']} ({lowest})."
 
 
@@ -102,7 +102,7 @@ def _order(kinds: Found) -> str:
     if not ordered:
         return "Order: all items are equal."
     worst, best = (pick(ordered, key=lambda kind: ordered[kind].value) for pick in (min, max))
-    where = f": {listed(behind)}" if behind else ""
+    where = f": {listed_few(behind)}" if behind else ""
     return (
         f"Order: more than {BEHIND:g} in τ behind plain Bradley–Terry in {len(behind)} of {len(ordered)} populations"
         f"{where}. Furthest behind: {_signed(ordered[worst])} ({worst}); furthest ahead: {_signed(ordered[best])} "
@@ -116,7 +116,7 @@ def _calibration(kinds: Found) -> str:
         return "P(best): no population has one best item."
     failed = [kind for kind, gap in gaps.items() if gap.low > CALIBRATED or gap.high < -CALIBRATED]
     worst = max(gaps, key=lambda kind: abs(gaps[kind].value))
-    where = f": {listed(failed)}" if failed else ""
+    where = f": {listed_few(failed)}" if failed else ""
     return (
         f"P(best) of the first item is clearly more than {CALIBRATED:g} from the truth in {len(failed)} of "
         f"{len(gaps)} populations{where}. Furthest: {_signed(gaps[worst])} ({worst})."
@@ -129,7 +129,7 @@ def _naming(kinds: Found) -> str:
     for state, words in (("won", "have a winner"), ("leads", "a leader")):
         total, level = _total(row[state] for row in kinds.values()), WRONG[state]
         failed = _above(kinds, state, level)
-        where = f"in {listed(failed)}" if failed else "nowhere"
+        where = f"in {listed_few(failed)}" if failed else "nowhere"
         parts.append(
             f"{total.trials:,} {words}, {total.successes:,} of them a wrong one ({total}), clearly more than "
             f"{level:.0%} {where}"
@@ -144,7 +144,7 @@ def _naming(kinds: Found) -> str:
 def _stops(polls: Found) -> str:
     false, stopped = (_total(row[name] for row in polls.values()) for name in ("false", "stopped"))
     failed = _above(polls, "false", WRONG["won"])
-    where = f", clearly more than 5% in {listed(failed)}" if failed else ", clearly more than 5% in no poll"
+    where = f", clearly more than 5% in {listed_few(failed)}" if failed else ", clearly more than 5% in no poll"
     return (
         f"Stopping: {stopped.successes} of {stopped.trials:,} studies stop, and {false.successes} of them with a wrong "
         f"winner ({false} of all){where}."
@@ -163,7 +163,7 @@ def _forecasts(polls: Found) -> str:
     total = _total(record["held"] for record in looks.values())
     short = [look for look, record in looks.items() if record["held"].value < HELD]
     clear = _below(looks, "held", HELD)
-    where = f", clearly in {len(clear)} ({listed(clear)})" if clear else ", clearly in none"
+    where = f", clearly in {len(clear)} ({listed_few(clear)})" if clear else ", clearly in none"
     return (
         f"Forecasts: {total} of {total.trials:,} ranges include the time of stopping. Fewer than {HELD:.0%} do at "
         f"{len(short)} of {len(looks)} looks{where}."
@@ -178,7 +178,7 @@ def _broken(findings: Findings) -> str:
     if kinds:
         failed = _below(kinds, "covered", CONFIDENCE)
         parts.append(f"coverage is clearly below 95% in {len(failed)} of {len(kinds)} populations")
-        parts[-1] += f" ({listed(failed)})" if failed else ""
+        parts[-1] += f" ({listed_few(failed)})" if failed else ""
     if polls:
         false = _total(row["false"] for row in polls.values())
         parts.append(f"{false.successes} of {false.trials:,} studies stop with a wrong winner")

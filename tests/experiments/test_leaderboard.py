@@ -271,7 +271,7 @@ def test_an_agent_with_a_known_worst_attack_plays_under_it(tmp_path, monkeypatch
     cell = known.attacked()
     assert (cell.attack, cell.attack_settings, cell.budget, cell.horizon) == ("watching", settings, 45, 2000)
     counted = []
-    missing = competition.count_runs(Store(tmp_path), SEEDS)
+    missing = competition.count_board_runs(Store(tmp_path), SEEDS)
     board = competition.compete(Store(tmp_path), SEEDS, progress=counted.append)
     assert sum(counted) == missing
     found = {standing.contender.agent: standing.attacked for standing in board.standings}
@@ -289,15 +289,15 @@ def test_the_attacks_kept_are_on_agents_of_the_board():
 @pytest.mark.usefixtures("tiny")
 def test_a_second_call_runs_nothing(tmp_path):
     store, done = Store(tmp_path), []
-    announced = competition.count_runs(store, SEEDS)
+    announced = competition.count_board_runs(store, SEEDS)
     assert announced == 2 * (4 * 2 + 2 * 3) + 5 * 4 + 2 * 4  # two rungs, report, winners
     first = competition.compete(store, SEEDS, progress=done.append)
     assert sum(done) == announced
-    assert competition.count_runs(store, SEEDS) == 0
+    assert competition.count_board_runs(store, SEEDS) == 0
     again = competition.compete(Store(tmp_path), SEEDS, progress=done.append)
     assert sum(done) == announced
     assert [found.overall for found in again.standings] == [found.overall for found in first.standings]
-    assert competition.count_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
+    assert competition.count_board_runs(store, range(5)) == 5 + 2  # tuning is done, so the winners are known
     competition.compete(store, range(5), progress=done.append)
     assert sum(done) == announced + 7
 
@@ -325,7 +325,7 @@ def coin(tmp_path, monkeypatch):
 def test_a_users_agent_competes_beside_the_others(tmp_path, coin):
     store = Store(tmp_path / "results")
     without = competition.compete(store, SEEDS)
-    assert competition.count_runs(store, SEEDS, [coin]) == 2 * 4
+    assert competition.count_board_runs(store, SEEDS, [coin]) == 2 * 4
     result = competition.compete(store, SEEDS, [coin, coin, Contender("random-pairs")])
     others = [found.overall for found in result.standings if found.contender != coin]
     assert others == [found.overall for found in without.standings]
@@ -350,7 +350,7 @@ def test_an_added_agent_that_takes_a_flip_budget_is_added_twice():
 @pytest.mark.parametrize("agent", ["nobody", "no_such_module:Agent", "barbar"])
 def test_an_agent_that_cannot_play_is_refused_before_anything_runs(tmp_path, agent):
     store = Store(tmp_path)
-    before = competition.count_runs(store, SEEDS)
+    before = competition.count_board_runs(store, SEEDS)
     with pytest.raises(BadInputError):
         competition.compete(store, SEEDS, [Contender(agent)])
-    assert competition.count_runs(store, SEEDS) == before
+    assert competition.count_board_runs(store, SEEDS) == before

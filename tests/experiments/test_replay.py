@@ -17,7 +17,7 @@ from fairduel.experiments.replayed_votes import (
     RADII,
     WITH_RADIUS,
     misfit,
-    replay,
+    replay_experiments,
 )
 from fairduel.worlds.replay import load
 
@@ -41,7 +41,7 @@ def folder(tmp_path):
 
 
 def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
-    experiment = replay(folder)[0]
+    experiment = replay_experiments(folder)[0]
     assert len(experiment.entries) == len(CONTENDERS) * len(PANELS)
     assert {entry.cell.horizon for entry in experiment.entries} == {3000}
     for attack in PANELS:
@@ -61,7 +61,7 @@ def test_every_agent_meets_every_attack_with_rcdb_as_reference(folder):
 
 def test_agents_know_the_budget_or_do_not(folder):
     def tolerated(words, panel):
-        entries = replay(folder)[0].entries
+        entries = replay_experiments(folder)[0].entries
         [entry] = [e for e in entries if (e.cell.agent, e.setting, e.panel) == ("rcdb", words, panel)]
         return entry.cell.start(seed=0)[0].settings["flip_budget"]
 
@@ -71,7 +71,7 @@ def test_agents_know_the_budget_or_do_not(folder):
 
 
 def test_every_radius_is_tried_for_all_alike(folder):
-    experiment = replay(folder)[1]
+    experiment = replay_experiments(folder)[1]
     for panel in [attack.panel for attack in (NO_FLIPS, FIRST_FLIPPED)]:
         for radius in RADII:
             entries = [e for e in experiment.entries if (e.panel, e.x) == (panel, radius)]
@@ -119,7 +119,7 @@ def test_misfit_by_hand(folder):
 
 
 def test_notes_state_the_misfit_and_what_it_costs(folder):
-    experiment = replay(folder)[0]
+    experiment = replay_experiments(folder)[0]
     measured = misfit(load(folder))
     text = " ".join(experiment.notes)
     assert f"{measured.linear.accuracy:.1%}" in text
@@ -132,7 +132,7 @@ def test_notes_state_the_misfit_and_what_it_costs(folder):
 def test_gaps_are_filled_and_said(folder):
     lines = (folder / "votes.csv").read_text().splitlines()
     (folder / "votes.csv").write_text("\n".join(line for line in lines if not line.startswith("0,0,1")) + "\n")
-    experiment = replay(folder)[0]
+    experiment = replay_experiments(folder)[0]
     assert "Pairs without votes: 1, answered by the linear model" in experiment.notes[0]
     experiment.entries[0].cell.start(seed=0)
 
@@ -141,12 +141,12 @@ def test_one_context_has_no_other_to_hold_out(folder):
     lines = (folder / "votes.csv").read_text().splitlines()
     (folder / "votes.csv").write_text("\n".join(line for line in lines if line[0] in "t0") + "\n")
     assert misfit(load(folder)).held_out is None
-    assert "not seen" not in " ".join(replay(folder)[0].notes)
+    assert "not seen" not in " ".join(replay_experiments(folder)[0].notes)
 
 
 def test_without_votes_one_sentence_says_where_from():
     with pytest.raises(BadInputError, match=r"--data.*UKPConvArg1"):
-        replay(None)
+        replay_experiments(None)
 
 
 def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from fairduel.service.events.kinds import Answered, DuelIssued, GoldChanged, Stu
 from fairduel.service.events.log import GENESIS, next_event
 from fairduel.service.study import gold
 from fairduel.service.study.learner import Learner, Proposal
-from fairduel.votes.attacking.liars import Liar, drawn
+from fairduel.votes.attacking.liars import Liar, happens
 from helpers.booth import about
 
 
@@ -66,7 +66,7 @@ class Crowd:
         chance = LOGISTIC.probability(self.step * gap)
         if self.voters.index(voter) < self.liars:
             chance = float(Liar("contrarians").chance(better, worse, chance))
-        winner = better if drawn(chance, self.rng.random) else worse
+        winner = better if happens(chance, self.rng.random) else worse
         self.append(Answered(duel, voter, "left", winner, "key", None, settles=None, final=True, progress={}))
 
     def vote(self, rounds):

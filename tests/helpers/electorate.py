@@ -6,7 +6,7 @@ from fairduel.core.links import LOGISTIC
 from fairduel.service.commands import operating, voting
 from fairduel.service.keys import Holder
 from fairduel.service.study.study import NewStudy
-from fairduel.votes.attacking.liars import Liar, drawn
+from fairduel.votes.attacking.liars import Liar, happens
 
 ITEMS = ("Maple", "Birch", "Oak", "Ash", "Elm", "Pine", "Larch", "Rowan")  # from worst to best
 VOTERS, LIARS = 20, 4
@@ -41,6 +41,6 @@ class Electorate:
         chance = LOGISTIC.probability(STEP * (better - worse))
         if place < LIARS:
             chance = float(Liar("contrarians").chance(better, worse, chance))
-        says_left = (left == better) == drawn(chance, self.rng.random)
+        says_left = (left == better) == happens(chance, self.rng.random)
         answer, key = "left" if says_left else "right", str(self.rng.getrandbits(64))
         run(lambda ledger: voting.answer(ledger, holder, voting.Given(duel["duel"], key, answer)))

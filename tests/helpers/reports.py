@@ -14,7 +14,7 @@ from fairduel.experiments.comparing import comparison
 from fairduel.experiments.competition import Best, Board
 from fairduel.experiments.experiment import Results
 from fairduel.experiments.tuning import Trial, Tuned
-from fairduel.report.research.experiment_page import write_report
+from fairduel.report.research.experiment_page import write_experiments
 from fairduel.report.research.leaderboard_page import write_leaderboard
 from fairduel.report.research.table1_page import write_table1
 from fairduel.report.research.tune_page import write_tuning
@@ -71,7 +71,7 @@ def made_up(experiment, runs):
 
 
 def experiments(*names, runs=3):
-    return lambda folder: write_report(
+    return lambda folder: write_experiments(
         folder, [made_up(EXPERIMENTS[name](), runs) for name in names], "fairduel reproduce " + " ".join(names)
     )
 
@@ -79,7 +79,7 @@ def experiments(*names, runs=3):
 def simulated(folder):
     agents = ("rcdb", "colstim", "a_module_of_mine.with_a_rather_long_name:AndAnAgentWithAVeryLongNameToo")
     cells = [Cell(agent, "greedy", budget=45, horizon=2000, agent_settings={"radius": 2.0}) for agent in agents]
-    return write_report(folder, [made_up(comparison(cells), 1)], "fairduel simulate")
+    return write_experiments(folder, [made_up(comparison(cells), 1)], "fairduel simulate")
 
 
 def tuned(folder):

@@ -17,7 +17,7 @@ def claim(folder: Path, command: str, file: Path | None = None) -> None:
     A report that other arguments made is replaced, with a notice on stderr, which ``--quiet`` does not silence if the
     report was about another ``file``. Folders from older versions have no mark and may be used by any command.
     """
-    before = owner(folder, command)
+    before = made_by(folder, command)
     typed, read = typed_command(), None if file is None else os.path.relpath(file)
     if before and _arguments(before["command"]) != _arguments(typed):
         say_so = warn if read and before.get("file", read) != read else notify
@@ -28,7 +28,7 @@ def claim(folder: Path, command: str, file: Path | None = None) -> None:
     write_record(folder / _MARKER, {"name": command, "command": typed} | ({"file": read} if read else {}))
 
 
-def owner(folder: Path, command: str) -> dict[str, str] | None:
+def made_by(folder: Path, command: str) -> dict[str, str] | None:
     """Return the mark of a folder, if it has one; raise an error if it is another command's."""
     found = _read(folder / _MARKER)
     if found and found["name"] != command:
@@ -38,7 +38,7 @@ def owner(folder: Path, command: str) -> dict[str, str] | None:
 
 def check_folder(folder: Path, command: str) -> None:
     """Raise an error if the command cannot write its results to a folder; change nothing."""
-    owner(folder, command)
+    made_by(folder, command)
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise BadInputError(f"cannot write to {folder}: choose another --out.")

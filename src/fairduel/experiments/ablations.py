@@ -30,7 +30,7 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.experiments.sentences import capitalized, listed, title_of, with_error, with_interval
+from fairduel.experiments.sentences import capitalized, listed_few, title_of, with_error, with_interval
 from fairduel.experiments.tuning import published, sigmoid_cell, sigmoid_problem, tuned_cell
 from fairduel.stats import mean
 
@@ -175,7 +175,7 @@ def _cost_of_tolerance(results: Results, entries: list[Entry]) -> list[str]:
     exact = next(entry for entry in entries if entry.is_reference)
     costs = [f"{with_interval(ratio_of(results, e, exact))} at {_tolerance(e)}" for e in entries if e is not exact]
     best = placed(results, entries)
-    tied = f", not significantly lower than at {listed([*map(_tolerance, best.tied)])}" if best.tied else ""
+    tied = f", not significantly lower than at {listed_few([*map(_tolerance, best.tied)])}" if best.tied else ""
     return [
         f"mean regret is lowest at C̄ = {_tolerance(best.lowest)}{tied}.",
         f"as a multiple of the regret at C̄ = C, it is {', '.join(costs)}.",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from fairduel.experiments.competition import RANDOM, Board, BoardRow, Scenario
-from fairduel.experiments.sentences import listed, with_interval
+from fairduel.experiments.sentences import listed_few, with_interval
 from fairduel.stats import Mean, corrected
 from fairduel.words import counted_noun
 
@@ -37,7 +37,7 @@ def board_conclusions(board: Board) -> list[str]:
     if unplayed:
         able = next((s for s in uninformed if all(title in s.ratios for title in unplayed)), None)
         instead = f" Use {able.contender.title} there." if able else ""
-        found.append(f"{name} cannot play these scenarios: {listed(unplayed)}.{instead}")
+        found.append(f"{name} cannot play these scenarios: {listed_few(unplayed)}.{instead}")
     found += [*_situations(board, first, uninformed), _losses(board, first, uninformed), *_against_random(board, first)]
     runs = len(next(iter(board.best.values())).regret)
     return [
@@ -53,7 +53,7 @@ def _lead(board: Board, first: BoardRow, others: Sequence[BoardRow]) -> str:
     close = [s.contender.title for s in rivals if not board.compare_worst(first, s, corrected(rivals)).high < 0.0]
     if not rivals:
         return ""
-    return f", though not clearly lower than that of {listed(close)}" if close else ", clearly"
+    return f", though not clearly lower than that of {listed_few(close)}" if close else ", clearly"
 
 
 def _on_held_out(first: BoardRow, others: Sequence[BoardRow]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairduel.duel import Vector
 from fairduel.experiments.experiment import Conclude, Curves, Entry, Experiment, Results
-from fairduel.experiments.sentences import capitalized, listed, settings_text, with_error, with_interval
+from fairduel.experiments.sentences import capitalized, listed_few, settings_text, with_error, with_interval
 from fairduel.simulation.cell import Cell
 from fairduel.stats import Mean, corrected, exponent, jackknife, mean, mixed_mean
 
@@ -120,7 +120,7 @@ def lowest_text(results: Results, entries: Sequence[Entry]) -> str:
     if second is None:
         return f"the regret of {lowest.label} is {regret}."
     if tied:
-        names = listed([entry.label for entry in tied])
+        names = listed_few([entry.label for entry in tied])
         return f"{lowest.label} has the lowest mean regret, {regret}, but not significantly lower than {names}."
     next_regret = with_error(mean(results.regret(second)))
     return f"{lowest.label} has the lowest regret, {regret}; {second.label} is next with {next_regret}."

@@ -328,7 +328,7 @@ def report_cells(extra: Sequence[Contender] = ()) -> list[Cell]:
     return [*scenarios, *(cell for cell in attacked if cell)]
 
 
-def count_runs(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = ()) -> int:
+def count_board_runs(store: Storage, seeds: Sequence[int], extra: Sequence[Contender] = ()) -> int:
     """Return how many runs the board still needs."""
     rungs, is_tuned, runs_before = _rungs(store), True, 0
     missing = count_missing(store, report_cells(extra), seeds)

@@ -15,7 +15,7 @@ from fairduel.errors import BadInputError
 from fairduel.experiments.comparing import group, in_each_panel, lowest_in_each_panel, placed
 from fairduel.experiments.experiment import Curves, Entry, Experiment, Lines, Results
 from fairduel.experiments.paper_setup import BUDGET_UNKNOWN, Attack, paper_cell
-from fairduel.experiments.sentences import listed, title_of, with_error
+from fairduel.experiments.sentences import listed_few, title_of, with_error
 from fairduel.experiments.tuning import PRE_TUNED, is_searched
 from fairduel.simulation.cell import Cell, takes_budget
 from fairduel.stats import mean
@@ -65,7 +65,7 @@ WITH_RADIUS = [
 """The agents whose radius means the same: β of β‖φ‖, added to estimated rewards."""
 
 
-def replay(path: Path | None) -> list[Experiment]:
+def replay_experiments(path: Path | None) -> list[Experiment]:
     """Declare the replay of the votes in a folder: untuned agents, and the influence of their radius."""
     if path is None:
         raise BadInputError(
@@ -137,7 +137,7 @@ def _at_best_radius(results: Results, entries: list[Entry]) -> list[str]:
     agents = group(entries, lambda entry: entry.cell.agent).values()
     best = placed(results, [min(same, key=lambda entry: results.regret(entry).mean()) for same in agents])
     names = [f"{title_of(entry.cell.agent)} (radius {entry.x:g})" for entry in (best.lowest, *best.tied)]
-    tied = f", but not significantly lower than {listed(names[1:])}" if best.tied else ""
+    tied = f", but not significantly lower than {listed_few(names[1:])}" if best.tied else ""
     regret = with_error(mean(results.regret(best.lowest)))
     return [f"at the best radius of each agent, chosen on these same runs, {names[0]} is lowest with {regret}{tied}."]
 

@@ -14,7 +14,7 @@ from fairduel.core.selection import View, pair_widths, pick, toughest_rival
 from fairduel.experiments.comparing import group
 from fairduel.experiments.experiment import Entry, Experiment, Lines, Results
 from fairduel.experiments.paper_setup import ADVERSARIAL, BUDGET_UNKNOWN, GREEDY, MISLEADING, Attack, paper_cell
-from fairduel.experiments.sentences import listed, with_interval
+from fairduel.experiments.sentences import listed_few, with_interval
 from fairduel.stats import Mean, jackknife
 
 WHOLE = "complete"
@@ -121,7 +121,7 @@ def _price_of_parts(results: Results) -> list[str]:
     ]
     idle = [form for form, ratio in ratios.items() if not ratio.low > 1.0]
     if idle:
-        found.append(f"Not shown to reduce regret here: {listed([f'“{form}”' for form in idle])}.")
+        found.append(f"Not shown to reduce regret here: {listed_few([f'“{form}”' for form in idle])}.")
     return found
 
 

@@ -34,7 +34,7 @@ def capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def listed(names: Sequence[str]) -> str:
+def listed_few(names: Sequence[str]) -> str:
     """Names in a sentence, the last of many only counted."""
     if len(names) > MOST_NAMES:
         names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} others"]

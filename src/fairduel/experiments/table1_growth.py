@@ -11,7 +11,7 @@ from fairduel.agents import AGENTS
 from fairduel.agents.parts.base import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.comparing import group
-from fairduel.experiments.sentences import capitalized, listed, with_error
+from fairduel.experiments.sentences import capitalized, listed_few, with_error
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.simulation import Cell, Storage, run_cells
 from fairduel.stats import Mean, excess_exponent, exponent, mean
@@ -222,14 +222,14 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
     linear = [row.algorithm.title for row in rows if not row.in_horizon.high < 1.0]  # NaN counts as linear
     found = [
         f"Without an attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "
-        f"{len(rows)} algorithms" + (f" (not shown for {listed(linear)})." if linear else ".")
+        f"{len(rows)} algorithms" + (f" (not shown for {listed_few(linear)})." if linear else ".")
     ]
     superlinear = [row.algorithm.title for row in rows if row.in_budget.low > 1.0]
     sublinear = sum(row.in_budget.high < 1.0 for row in rows)
     noise = sum(math.isnan(row.in_budget.value) for row in rows)
     found.append(
         f"The regret added by an attack grows significantly faster than linearly in C for {len(superlinear)} algorithms"
-        + (f" ({listed(superlinear)})" if superlinear else "")
+        + (f" ({listed_few(superlinear)})" if superlinear else "")
         + f" and significantly slower for {sublinear}; for {noise} it is within the noise, for the rest undecided."
     )
     for (model, attack), same in group(rows, lambda r: (r.algorithm.guarantee.model, r.algorithm.attack)).items():
@@ -241,5 +241,6 @@ def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
             )
     uniform = [row.algorithm.title for row in rows if row.published_is_uniform]
     if uniform:
-        found.append(f"At this horizon, the published constants are no better than uniform play for {listed(uniform)}.")
+        titles = listed_few(uniform)
+        found.append(f"At this horizon, the published constants are no better than uniform play for {titles}.")
     return [*found, f"{counted_noun(len(rows[0].by_horizon), 'run')} per cell; ± is one standard error."]

@@ -24,7 +24,7 @@ from fairduel.experiments.paper_setup import (
     Attack,
     paper_cell,
 )
-from fairduel.experiments.sentences import listed, settings_text, title_of
+from fairduel.experiments.sentences import listed_few, settings_text, title_of
 from fairduel.simulation import Cell, Storage, run_cells
 from fairduel.stats import mean
 
@@ -123,7 +123,7 @@ class Tuned:
             and trial.mean - best.mean <= 2.0 * math.hypot(trial.standard_error, best.standard_error)
         ]
         if close:
-            text += f" Within two standard errors of it: {listed(close)}."
+            text += f" Within two standard errors of it: {listed_few(close)}."
         if self.at_edge:
             text += " It is at the edge of the grid: a wider grid may find a better one."
         return text

@@ -137,7 +137,7 @@ class Kernel(FeatureMap):
         """Return the features of ``actions`` (K, d)."""
         if "anchors" in self.arrays:
             similar = kernel_matrix(self.kernel, self.current_scale, actions, self.arrays["anchors"])
-            return shortened(similar @ self.arrays["basis"].T)
+            return within_unit_ball(similar @ self.arrays["basis"].T)
         angles = actions @ self.arrays["waves"].T
         return np.hstack([np.cos(angles), np.sin(angles)]) * ((1.0 - 1e-12) / math.sqrt(angles.shape[1]))
 
@@ -183,6 +183,6 @@ def median_distance(actions: Matrix) -> float:
     return float(np.median(positive_ones)) if positive_ones.size else 1.0
 
 
-def shortened(rows: Matrix) -> Matrix:
+def within_unit_ball(rows: Matrix) -> Matrix:
     """Scale rows (n, m) that are longer than 1 to norm 1."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True) * (1.0 + 1e-12), 1.0))

@@ -16,7 +16,7 @@ from fairduel.core.links import Link
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.features.base import FeatureMap, TrainingVotes
-from fairduel.features.kernels import shortened
+from fairduel.features.kernels import within_unit_ball
 
 Layer = Literal["last-layer", "tangent"]
 _MOST_REFERENCES = 256  # actions that decide how features are scaled
@@ -32,7 +32,7 @@ def pytorch() -> Any:
 
 
 @contextmanager
-def one_thread(torch: Any) -> Iterator[None]:
+def one_torch_thread(torch: Any) -> Iterator[None]:
     """Compute on one thread: small networks gain nothing from more, and sums keep their order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -137,7 +137,7 @@ class Network(FeatureMap):
 
     def mapped(self, actions: Matrix) -> Matrix:
         """Return the features of ``actions`` (K, d), shape (K, m)."""
-        return shortened((self._raw(actions) - self.arrays["centre"]) @ self.arrays["projection"])
+        return within_unit_ball((self._raw(actions) - self.arrays["centre"]) @ self.arrays["projection"])
 
     def trained(self, ballots: TrainingVotes, *, link: Link, ridge: float, actions: Matrix | None = None) -> Self:
         """Return this network after a refit, which begins at these weights.
@@ -192,7 +192,7 @@ class Network(FeatureMap):
         first, second, weights, shares = (self._tensor(part) for part in ballots)
         area, count = potential(link), len(ballots.weights)
         rng = np.random.default_rng([count, settings["batch"]])
-        with one_thread(torch):
+        with one_torch_thread(torch):
             with torch.no_grad():
                 before = self._output(first, self._start) - self._output(second, self._start)
             optimiser = torch.optim.Adam(self._module.parameters(), lr=settings["rate"])

@@ -11,7 +11,7 @@ from fairduel.checks import integer
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
 from fairduel.features.base import FeatureMap
-from fairduel.features.kernels import shortened
+from fairduel.features.kernels import within_unit_ball
 
 
 class Quadratic(FeatureMap):
@@ -70,7 +70,7 @@ class Whitened(FeatureMap):
 
     def mapped(self, actions: Matrix) -> Matrix:
         """Return the features of ``actions`` (K, d)."""
-        return shortened((actions - self.arrays["mean"]) @ self.arrays["loads"].T)
+        return within_unit_ball((actions - self.arrays["mean"]) @ self.arrays["loads"].T)
 
 
 class Custom(FeatureMap):
@@ -122,7 +122,7 @@ class Custom(FeatureMap):
 
     def mapped(self, actions: Matrix) -> Matrix:
         """Return the features of ``actions`` (K, d)."""
-        return shortened(self._raw(actions) / self.arrays["factor"][0])
+        return within_unit_ball(self._raw(actions) / self.arrays["factor"][0])
 
     def __str__(self) -> str:
         function = self.settings["function"]

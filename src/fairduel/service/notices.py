@@ -69,14 +69,15 @@ class Webhook(Target):
         import httpx  # noqa: PLC0415  # slow: a server should be ready soon
 
         content = canonical(notice).encode()
-        headers = {"Content-Type": "application/json", "Fairduel-Signature": signature(key, int(time.time()), content)}
+        signed = webhook_signature(key, int(time.time()), content)
+        headers = {"Content-Type": "application/json", "Fairduel-Signature": signed}
         httpx.post(self.name, content=content, headers=headers, timeout=_SECONDS).raise_for_status()
 
 
-def signature(key: bytes, at: int, content: bytes) -> str:
+def webhook_signature(key: bytes, at: int, content: bytes) -> str:
     """Return what proves that a notice is ours: the time, and the HMAC-SHA256 of ``time.content``.
 
-    >>> signature(b"key", 1700000000, b"{}")[:27]
+    >>> webhook_signature(b"key", 1700000000, b"{}")[:27]
     't=1700000000,sha256=9d713ed'
     """
     return f"t={at},sha256={hmac.new(key, f'{at}.'.encode() + content, hashlib.sha256).hexdigest()}"

@@ -197,7 +197,7 @@ class Service:
         verdicts = self.analyst.latest(study).results.get("verdicts", [])
         if verdicts:
             with suppress(Problem):  # the study may be gone, or the disk full
-                self.ledger.run(lambda ledger: voting.decide(ledger, study, verdicts))
+                self.ledger.run(lambda ledger: voting.stop_decided(ledger, study, verdicts))
         self._announce(study)
 
     def _announce(self, study: str | None) -> None:

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
 from fairduel.service.analysis import jobs, what_if
-from fairduel.service.analysis.analyse import asking, recorded_votes
+from fairduel.service.analysis.analyse import last_asked, recorded_votes
 from fairduel.service.analysis.inputs import Subject
-from fairduel.service.analysis.red_team import Fork, RedTeamPlan, red_team, simulate
+from fairduel.service.analysis.red_team import Fork, RedTeamPlan, red_team, simulate_campaign
 from fairduel.service.analysis.workers import compute
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits
@@ -75,7 +75,7 @@ def forked(connection, folder, study, subject):
     def run(plan):
         item = None if plan.item is None else subject.items.index(plan.item)
         liar = Liar(plan.attack, item, leader=0, lift=np.zeros(len(scores)))
-        cast = simulate(Fork.of(connection, folder, study, plan.seed, 1.0), study, plan, liar, scores)
+        cast = simulate_campaign(Fork.of(connection, folder, study, plan.seed, 1.0), study, plan, liar, scores)
         everyone = replace(subject, labels=subject.labels | {vote.voter: vote.voter for vote in cast})
         return cast, recorded_votes(connection, everyone, cast)
 
@@ -249,14 +249,14 @@ def test_a_study_is_by_invitation_so_that_only_those_who_have_not_voted_can_chea
 
 def test_what_the_agent_asks_adds_up(connection, subject, study):
     ranking = audit(recorded_votes(connection, subject), top=1).shown
-    found = asking(connection, study, subject.items, ranking)
+    found = last_asked(connection, study, subject.items, ranking)
     assert found["lately"] == 50
     assert sum(pair["duels"] for pair in found["pairs"]) <= 50
     for pair in found["pairs"]:
         assert pair["settled"] == ranking.tells_apart(pair["one"], pair["other"])
     top = found["pairs"][0]
     assert f"{top['duels']} compared {top['one']} with {top['other']}" in found["sentences"][0]
-    assert asking(connection, "nothing", subject.items, ranking) == {"lately": 0, "pairs": [], "sentences": []}
+    assert last_asked(connection, "nothing", subject.items, ranking) == {"lately": 0, "pairs": [], "sentences": []}
 
 
 def test_the_agent_did_not_ask_gold_and_imported_duels(new_booth):
@@ -266,7 +266,7 @@ def test_the_agent_did_not_ask_gold_and_imported_duels(new_booth):
     booth.run(import_votes, booth.study, Import(cast))
     voters = {holder.voter for holder in booth.voters}
     with reading(booth.folder) as connection:
-        found = asking(connection, booth.study, [item.name for item in booth.state.about.items], None)
+        found = last_asked(connection, booth.study, [item.name for item in booth.state.about.items], None)
         duels = connection.execute(select(schema.duels)).all()
     own = [row for row in duels if row.weight > 0.0 and row.repeats is None and row.voter in voters]
     assert 0 < found["lately"] == len(own) < len(duels) - 60

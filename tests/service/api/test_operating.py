@@ -14,7 +14,7 @@ from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import unlimited
 from fairduel.service.commands import team
 from fairduel.service.events import backup
-from fairduel.service.notices import Mail, Webhook, signature, targets
+from fairduel.service.notices import Mail, Webhook, targets, webhook_signature
 from fairduel.service.service import Service
 
 STUDY = {"question": "Which?", "items": [{"name": name} for name in ("tea", "milk", "water")], "repeat_pairs": True}
@@ -294,7 +294,7 @@ def test_webhooks_are_signed_and_come_again_until_they_arrive(owner, service, re
     at, _, digest = signed.partition(",sha256=")
     right = hmac.new(key, at.removeprefix("t=").encode() + b"." + content, hashlib.sha256).hexdigest()
     assert digest == right
-    assert signature(key, int(at.removeprefix("t=")), content) == signed
+    assert webhook_signature(key, int(at.removeprefix("t=")), content) == signed
 
 
 @pytest.mark.parametrize(

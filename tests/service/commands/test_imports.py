@@ -77,7 +77,7 @@ def _voted_study(ledger, about, count, rng):
 
 def exported(service, study, table, form):
     about = Subject.of(service.ledger.state.studies[study])
-    return b"".join(exports.export(service.ledger.store.engine, table, form, about, Analysis(), []))
+    return b"".join(exports.export_study(service.ledger.store.engine, table, form, about, Analysis(), []))
 
 
 def ranking(service, study):

@@ -77,14 +77,14 @@ def test_a_certain_verdict_is_recorded_once_and_can_stop_the_study(booth):
     booth.run(operating.change_study, booth.study, {"stop_when_decided": True})
     verdict = {"group": "", "state": "leads", "leader": "a", "headline": "a leads.", "votes": 9, "can_stop": False}
     before = booth.ledger.state.position
-    booth.run(voting.decide, booth.study, [verdict])
+    booth.run(voting.stop_decided, booth.study, [verdict])
     assert booth.ledger.state.position == before  # not certain, as before
     won = verdict | {"state": "won", "headline": "a has won.", "can_stop": True}
     for _ in range(2):
-        booth.run(voting.decide, booth.study, [won])
+        booth.run(voting.stop_decided, booth.study, [won])
     assert (booth.state.about.state, booth.state.stopped.reason) == ("closed", "verdict")
     assert booth.ledger.state.position == before + 2
-    booth.run(voting.decide, booth.study, [verdict])
+    booth.run(voting.stop_decided, booth.study, [verdict])
     assert booth.ledger.state.position == before + 3  # no longer certain
 
 

@@ -170,7 +170,7 @@ def test_a_log_torn_anywhere_opens_and_goes_on(trial, booth, tmp_path):
 def test_an_export_torn_anywhere_can_be_read(trial, booth, tmp_path):
     booth.crowd(8)
     about = Subject.of(booth.state)
-    content = b"".join(exports.export(booth.ledger.store.engine, "votes", "jsonl", about, Analysis(), []))
+    content = b"".join(exports.export_study(booth.ledger.store.engine, "votes", "jsonl", about, Analysis(), []))
     ends = [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]
     whole = len(ends) - 3
     cuts = list(range(ends[whole - 1], len(content) + 1))

@@ -80,7 +80,7 @@ def test_a_save_and_the_rest_of_the_log_are_the_whole_log(trial, new_booth, tmp_
     assert len(saves) == len(log) // 20 + 1
     for cut in np.linspace(1, len(log), trial.size).astype(int):
         place, path = max(save for save in saves if save[0] <= cut)
-        restarted = folded(study, log[place:cut], None if path is None else learner.load(path, study))
+        restarted = folded(study, log[place:cut], None if path is None else learner.read_learner(path, study))
         assert backup.same(restarted.state(), folded(study, log[:cut]).state())
     trial.found = f"in a log of {len(log):,} events with {len(saves) - 1} saves, always the state of a full replay"
 

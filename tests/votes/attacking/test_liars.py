@@ -5,7 +5,7 @@ import pytest
 
 from fairduel.errors import BadInputError
 from fairduel.votes.attacking.injection import ATTACKS, CAMPAIGN_TACTICS, inject
-from fairduel.votes.attacking.liars import TACTICS, Liar, arena, best_other, drawn, lift_by_item
+from fairduel.votes.attacking.liars import TACTICS, Liar, arena, best_other, happens, lift_by_item
 from fairduel.votes.ranking.bradley_terry import fit_scores, wins
 
 MINE, LEADER, OTHER = 0, 1, 2
@@ -42,8 +42,8 @@ def test_liars_who_name_the_worse_item_name_it_on_either_side():
 
 def test_answers_have_their_chance_and_certain_ones_need_no_luck():
     rng = np.random.default_rng(0)
-    assert np.mean([drawn(0.3, rng.random) for _ in range(4000)]) == pytest.approx(0.3, abs=0.03)
-    assert [drawn(chance, lambda: 1 / 0) for chance in (0.0, 1.0)] == [False, True]
+    assert np.mean([happens(0.3, rng.random) for _ in range(4000)]) == pytest.approx(0.3, abs=0.03)
+    assert [happens(chance, lambda: 1 / 0) for chance in (0.0, 1.0)] == [False, True]
 
 
 @pytest.mark.parametrize("tactic", TACTICS)

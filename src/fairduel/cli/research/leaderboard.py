@@ -51,7 +51,7 @@ def leaderboard(
     claim(out, "leaderboard")
     store = Store(out, traces=False)
     output.compile_first(cells)
-    left = competition.count_runs(store, seeds, added)
+    left = competition.count_board_runs(store, seeds, added)
     if left:
         output.notify(f"{left:,} runs to do.")
     with output.progress_bar("Leaderboard", left) as progress:

@@ -17,7 +17,7 @@ from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments import EXPERIMENTS, table1_growth
 from fairduel.experiments.comparing import comparison
 from fairduel.experiments.experiment import Experiment, Results, run_experiment
-from fairduel.experiments.replayed_votes import replay
+from fairduel.experiments.replayed_votes import replay_experiments
 from fairduel.report.research.research_tables import (
     RECOMMENDATION_COLUMNS,
     difference_text,
@@ -72,7 +72,7 @@ def reproduce(
     if experiment == TABLE1:
         return _report_table1(folder, options.report_seeds(seed, runs or 10), jobs)
     if experiment == REPLAY:
-        declared = replay(data)
+        declared = replay_experiments(data)
     elif experiment == "all":
         declared = [each for each in (declare() for declare in EXPERIMENTS.values()) if not each.is_slow]
     else:
@@ -113,9 +113,9 @@ def run_and_report(
         all_results.append(results)
         _print_results(results)
     with output.notices.status("Drawing …"):
-        from fairduel.report.research.experiment_page import write_report  # noqa: PLC0415  # plotting is slow
+        from fairduel.report.research.experiment_page import write_experiments  # noqa: PLC0415  # plotting is slow
 
-        page = write_report(folder, all_results, output.typed_command())
+        page = write_experiments(folder, all_results, output.typed_command())
     output.say_report(page)
     found = [
         {

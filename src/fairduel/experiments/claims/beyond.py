@@ -19,9 +19,9 @@ from fairduel.experiments.claims.claim import (
     smallest_gap,
 )
 from fairduel.experiments.claims.figures import (
+    attack_name,
     lowest,
     lowest_under_each_attack,
-    named,
     one_setting_for_all_attacks,
     tuned,
 )
@@ -69,8 +69,8 @@ def lowest_with_the_same_start(*, tune_rcdb: bool) -> Claim:
     return lowest(
         robust,
         lambda attack: (
-            f"RCDB has lower regret than every baseline under the {named(attack)}, after {WARMUP} random duels for "
-            f"everyone ({who_is_tuned})"
+            f"RCDB has lower regret than every baseline under the {attack_name(attack)}, after {WARMUP} random "
+            f"duels for everyone ({who_is_tuned})"
         ),
         BEYOND,
         warmup=WARMUP,

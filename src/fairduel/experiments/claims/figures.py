@@ -34,7 +34,7 @@ def tuned(agent: str, attack: Attack, warmup: int = 0) -> Cell:
     return tuned_cell(tuning_problem(agent, attack, warmup))
 
 
-def named(attack: Attack) -> str:
+def attack_name(attack: Attack) -> str:
     """Return an attack in words, with its probability if it has one."""
     rate = attack.settings.get("probability")
     return f"{attack.name} attack" + (f" with p = {rate:g}" if rate is not None else "")
@@ -64,7 +64,7 @@ def lowest_under_each_attack(attacks: Sequence[Attack] = PAPER_ATTACKS, source: 
     """Claim that RCDB, untuned, beats all three baselines, each tuned for the attack."""
     return lowest(
         lambda attack: paper_cell("rcdb", attack),
-        lambda attack: f"RCDB has lower regret than every tuned baseline under the {named(attack)}",
+        lambda attack: f"RCDB has lower regret than every tuned baseline under the {attack_name(attack)}",
         source,
         attacks=attacks,
     )
@@ -129,7 +129,7 @@ def _colstim_among_baselines(attacks: Sequence[Attack], claim: str, source: str,
             _, rival, least = smallest_gap(evidence, pairs)
             own = mean(evidence.regret(colstim))
             yield judged(
-                f"{claim} under the {named(attack)}",
+                f"{claim} under the {attack_name(attack)}",
                 source,
                 f"CoLSTIM: regret {own.value:.0f} ± {own.error:.0f}; smallest difference {interval(least)}, to "
                 f"{title_of(rival)} (all tuned for this attack)",
@@ -187,7 +187,7 @@ def weight_is_critical() -> Claim:
             locked_in = evidence.locked_in(unweighted(attack))
             clean_locked_in = evidence.locked_in(unweighted(NO_ATTACK))
             yield judged(
-                f"Uncertainty weights lower RCDB's regret under the {named(attack)}",
+                f"Uncertainty weights lower RCDB's regret under the {attack_name(attack)}",
                 "Performance Comparison",
                 f"with w ≡ 1 and the radius that is best for it under this attack "
                 f"({best.agent_settings['radius']:g}, tuned), regret changes by {interval(found)}"

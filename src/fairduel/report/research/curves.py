@@ -127,7 +127,7 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def draw(results: Results, number: int, *, columns: int = 3) -> Figure:
+def draw_view(results: Results, number: int, *, columns: int = 3) -> Figure:
     """Draw one view of an experiment, by its position, with at most ``columns`` panels side by side (1 for phones)."""
     view = results.experiment.views[number]
     with mpl.rc_context(STYLE):

@@ -12,7 +12,7 @@ from fairduel.experiments.experiment import Curves, Lines, Results, Shares
 from fairduel.experiments.sentences import settings_text
 from fairduel.experiments.tuning import Chosen
 from fairduel.report.page import Drawn, Page, Section, runs_text, write_page
-from fairduel.report.research.curves import draw
+from fairduel.report.research.curves import draw_view
 from fairduel.report.research.research_tables import (
     RECOMMENDATION_COLUMNS,
     difference_text,
@@ -40,7 +40,7 @@ _COLUMNS = {
 }
 
 
-def write_report(folder: Path, all_results: Sequence[Results], command: str) -> Path:
+def write_experiments(folder: Path, all_results: Sequence[Results], command: str) -> Path:
     """Write the report of these experiments, and their runs and rounds as Parquet, to ``folder``; return the page."""
     write_parquet(pl.concat([results.runs for results in all_results]), folder / "runs.parquet")
     write_parquet(pl.concat([results.traces for results in all_results]), folder / "traces.parquet")
@@ -131,10 +131,10 @@ def _drawn(results: Results, number: int, rows: Sequence[dict[str, Any]]) -> Dra
     ]
     return Drawn(
         view.caption,
-        draw(results, number),
+        draw_view(results, number),
         alt=f"{kind}, {'; '.join(panels)}.",
         name=experiment.name if number == 0 else f"{experiment.name}-{number + 1}",
-        narrow=draw(results, number, columns=1),
+        narrow=draw_view(results, number, columns=1),
     )
 
 

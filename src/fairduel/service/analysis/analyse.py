@@ -88,7 +88,7 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
         names = [subject.labels[voter] for voter in subject.models]
         results["details"] = [language_models.counted_sentence(votes, sorted(names)), *results["details"]]
     results["notes"] = [*results["notes"], *_gold_note(connection, subject)]
-    results["asking"] = asking(connection, subject.study, subject.items, ranking)
+    results["asking"] = last_asked(connection, subject.study, subject.items, ranking)
     return Analysis(position, time.time(), len(votes), without_infinities(results), without_infinities(evidence))
 
 
@@ -243,7 +243,7 @@ def without_infinities(value: Any) -> Any:
 # ---------------------------------------------------------------------------- what the agent asks
 
 
-def asking(connection: Connection, study: str, items: Sequence[str], ranking: Ranking | None) -> Json:
+def last_asked(connection: Connection, study: str, items: Sequence[str], ranking: Ranking | None) -> Json:
     """Describe the pairs of the last duels that the agent chose.
 
     Args:

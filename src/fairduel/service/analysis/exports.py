@@ -34,7 +34,7 @@ _WINNERS = {"left": "first", "right": "second", "tie": "tie"}
 Row = Mapping[str, Any]
 
 
-def export(
+def export_study(
     engine: Engine,
     table: Table,
     form: Format,

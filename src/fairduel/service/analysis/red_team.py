@@ -28,7 +28,7 @@ from fairduel.service.events.ledger import Ledger
 from fairduel.service.events.log import Event, next_event
 from fairduel.service.events.state import OpenDuel, State, StudyState
 from fairduel.service.keys import Holder
-from fairduel.votes.attacking.liars import TACTICS, Liar, TacticName, best_other, drawn, lift_by_item
+from fairduel.votes.attacking.liars import TACTICS, Liar, TacticName, best_other, happens, lift_by_item
 from fairduel.votes.auditing.audit import Audit, audit
 from fairduel.votes.ranking.bradley_terry import fit_scores, wins
 from fairduel.votes.votes import Votes
@@ -144,7 +144,7 @@ def red_team(
     progress(0.1)
 
     def forked(liars: int, begin: float, end: float) -> tuple[Audit, list[CountedVote]]:
-        cast = simulate(
+        cast = simulate_campaign(
             Fork.of(connection, where, study, plan.seed, gap),
             study,
             replace(plan, liars=liars),
@@ -161,7 +161,7 @@ def red_team(
     return _report(plan, before, after, cast, liar) | {"position": state.position}
 
 
-def simulate(
+def simulate_campaign(
     fork: Fork, study: str, plan: RedTeamPlan, liar: Liar, scores: Vector, progress: Progress = lambda _: None
 ) -> list[CountedVote]:
     """Let new voters vote in a fork, in random order; return their votes. Their ids are their names.
@@ -188,7 +188,7 @@ def simulate(
         if person < plan.liars:
             chance = liar.chance(left, right, chance)
         # what is drawn is about the first item, so that the side does not change what people say
-        says_first = drawn(float(chance if duel.first_is_left else 1.0 - chance), answers.random)
+        says_first = happens(float(chance if duel.first_is_left else 1.0 - chance), answers.random)
         return says_first == duel.first_is_left
 
     for number, person in enumerate(order, start=1):

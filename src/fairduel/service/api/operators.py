@@ -139,7 +139,7 @@ async def revoke_observers(service: guard.Running, holder: guard.Operator, study
 async def get_results(service: guard.Running, _: guard.Viewer, study: str) -> Json:
     """Return the results."""
     stale, found = service.analyst.is_stale(study), service.analyst.latest(study)
-    return await call(service, lambda ledger: replies.results(ledger, study, found, stale=stale))
+    return await call(service, lambda ledger: replies.results_reply(ledger, study, found, stale=stale))
 
 
 @router.get("/studies/{study}/voters", response_model=bodies.VotersReply)
@@ -198,7 +198,7 @@ async def get_export(service: guard.Running, holder: guard.Reader, study: str, f
         study_now = await call(service, lambda ledger: operating.find_study(ledger, study))
         rows = await asyncio.to_thread(_preferences, service, about, study_now.about)
     hidden = {"gold", "weight", "agent_weight"} if holder.scope != "operator" else set[str]()
-    content = exports.export(service.ledger.store.engine, table, form, about, found, rows, hidden)
+    content = exports.export_study(service.ledger.store.engine, table, form, about, found, rows, hidden)
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     return StreamingResponse(content, media_type=exports.MEDIA_TYPES[form], headers=headers)
 

@@ -106,7 +106,7 @@ def list_studies(ledger: Ledger) -> Json:
     return {"studies": sorted(studies, key=itemgetter("archived"))}
 
 
-def results(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json:
+def results_reply(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -> Json:
     """Return the last analysis, with what is known without one."""
     here = find_study(ledger, study)
     waiting, name = here.counts["open"], here.learner.agent.title

@@ -47,14 +47,14 @@ async def close_session(request: Request, response: Response) -> None:
 
 def _session(service: Service, holder: Holder) -> Json:
     known = service.ledger.state.operators.get(holder.operator)
-    about = {"operator": None, "name": None, "role": None} if known is None else team.shown(known)
+    about = {"operator": None, "name": None, "role": None} if known is None else team.shown_operator(known)
     return {"scope": holder.scope, "study": holder.study or None, **about}
 
 
 @router.get("/operators", response_model=bodies.OperatorsReply)
 async def list_operators(service: guard.Running, _: guard.Owner) -> Json:
     """List who operates this server."""
-    found = await call(service, lambda ledger: [team.shown(each) for each in team.present(ledger)])
+    found = await call(service, lambda ledger: [team.shown_operator(each) for each in team.present(ledger)])
     return {"operators": found}
 
 
@@ -83,7 +83,7 @@ async def replace_key(
         caller = ledger.state.operators[holder.operator]
         if caller.role != "owner" and operator != holder.operator:
             raise guard.owners_only()
-        return {"key": team.replace_key(ledger, operator)} | team.shown(team.find_operator(ledger, operator))
+        return {"key": team.replace_key(ledger, operator)} | team.shown_operator(team.find_operator(ledger, operator))
 
     return _with_link(await call(service, replace, holder))
 

@@ -9,7 +9,7 @@ from fairduel.service.keys import Holder
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
 from fairduel.service.study.study import GoldDuels, Item, KnownAnswer, NewStudy
-from fairduel.votes.attacking.liars import Liar, drawn
+from fairduel.votes.attacking.liars import Liar, happens
 
 _ITEMS = ("Maple", "Birch", "Oak", "Ash", "Elm", "Pine", "Larch", "Rowan")  # from worst to best
 _LIAR = Liar("promote", item=0)
@@ -76,7 +76,7 @@ class Demo:
         chance = float(LOGISTIC.probability(_STEP * (better - worse)))
         if is_liar:
             chance = float(_LIAR.chance(better, worse, chance))
-        answer = "left" if (left == better) == drawn(chance, self._rng.random) else "right"
+        answer = "left" if (left == better) == happens(chance, self._rng.random) else "right"
         key = str(self._rng.getrandbits(64))
         run(lambda ledger: voting.answer(ledger, holder, voting.Given(duels[0]["duel"], key, answer)))
 

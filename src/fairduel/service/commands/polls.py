@@ -33,7 +33,7 @@ def create_poll(service: Service, words: Sequence[str], settings: Json | None = 
         service.ledger.run(lambda ledger: operating.store_file(ledger, stored))
         return stored.digest
 
-    about, begin = described(words, settings or {}, store), None
+    about, begin = described_study(words, settings or {}, store), None
     if votes is not None:
         from fairduel.service.commands.vote_files import read_import  # noqa: PLC0415  # slow, and few need it
 
@@ -50,14 +50,14 @@ def add_poll(url: str, key: str, words: Sequence[str], settings: Json, votes: Pa
 
     with Client(url, key) as client:
         client.session()  # before files are sent
-        about = described(words, settings, lambda stored, kind: client.upload(kind, stored.content))
+        about = described_study(words, settings, lambda stored, kind: client.upload(kind, stored.content))
         made = client.create_study(**about.model_dump(exclude_unset=True))
         if votes is not None:
             client.import_votes(made.study, votes)
         return {name: link for name, link in made.links.items() if link is not None}
 
 
-def described(words: Sequence[str], settings: Json, store: KeepMedia) -> NewStudy:
+def described_study(words: Sequence[str], settings: Json, store: KeepMedia) -> NewStudy:
     """Return the study that files and texts describe; ``store`` keeps its images and audio."""
     tables = [word for word in words if word.lower().endswith(study_files.ENDINGS)]
     if tables and len(words) > 1:

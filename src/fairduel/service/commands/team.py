@@ -48,7 +48,7 @@ def add_operator(ledger: Ledger, name: str, role: Role) -> Json:
         raise Problem(409, "too-many", f"This server has {MOST_OPERATORS:,} operators; remove some first.")
     operator = new_id()
     ledger.append("", OperatorAdded(operator, name, role))
-    return shown(ledger.state.operators[operator]) | {"key": _add_key(ledger, operator, role)}
+    return shown_operator(ledger.state.operators[operator]) | {"key": _add_key(ledger, operator, role)}
 
 
 def replace_key(ledger: Ledger, operator: str) -> str:
@@ -72,7 +72,7 @@ def name_of(ledger: Ledger, operator: str) -> str | None:
     return None if found is None else found.name
 
 
-def shown(found: Operator) -> Json:
+def shown_operator(found: Operator) -> Json:
     """Return an operator as owners see them."""
     return {"operator": found.operator, "name": found.name, "role": found.role, "added": found.added}
 

@@ -201,7 +201,7 @@ def sweep(ledger: Ledger) -> None:
                 ledger.append(study.study, Settled(last.duel.duel, voter.voter))
 
 
-def decide(ledger: Ledger, study: str, verdicts: Sequence[Reply]) -> None:
+def stop_decided(ledger: Ledger, study: str, verdicts: Sequence[Reply]) -> None:
     """Record the verdicts that changed, and close a study that is to stop once all are certain."""
     found = find_study(ledger, study)
     for each in verdicts:

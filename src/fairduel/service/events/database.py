@@ -289,10 +289,10 @@ class FolderStore(VoteStore):
 def saved_learner(where: Location, connection: Connection, study: StudyState) -> Learner | None:
     """Return the saved learner of a study, or None if there is none that can be read."""
     if isinstance(where, Path):
-        return learners.load(_learner_file(where, study.study), study.about)
+        return learners.read_learner(_learner_file(where, study.study), study.about)
     query = select(schema.learners.c.content).where(schema.learners.c.study == study.study)
     content = connection.execute(query).scalar()
-    return None if content is None else learners.load(bytes(content), study.about)
+    return None if content is None else learners.read_learner(bytes(content), study.about)
 
 
 def saved_states(where: Location, connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -384,7 +384,7 @@ def state_of(saved: Path | bytes) -> dict[str, Any] | None:
         return None
 
 
-def load(saved: Path | bytes, study: NewStudy) -> Learner | None:
+def read_learner(saved: Path | bytes, study: NewStudy) -> Learner | None:
     """Read a saved learner, or return None if there is none or it is damaged: then the log is folded from its start."""
     state = state_of(saved)
     try:

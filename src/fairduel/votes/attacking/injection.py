@@ -67,7 +67,7 @@ def inject(
     liar = Liar(attack, item, leader=None if item is None else best_other(scores, item))
     if tactic.plan is not None:
         source, first_wins = tactic.plan(liar, votes, size, rng)
-        return add_votes(votes, source, votes.first[source], votes.second[source], first_wins, voters)
+        return cast_votes(votes, source, votes.first[source], votes.second[source], first_wins, voters)
     ballots = _ballots(votes, scores, liar, -(-size // voters) if tactic.alike else size, rng)
     if tactic.alike:
         ballots = tuple(np.repeat(each, voters)[:size] for each in ballots)
@@ -76,7 +76,7 @@ def inject(
         is_honest = rng.random(size) < 1.0 - tactic.share
         ballots = tuple(np.where(is_honest, *both) for both in zip(honest, ballots, strict=True))
     source, first, second, first_wins = ballots
-    return add_votes(votes, source, first, second, first_wins, voters)
+    return cast_votes(votes, source, first, second, first_wins, voters)
 
 
 def needs_target(attack: str) -> bool:
@@ -225,7 +225,7 @@ class Campaigner:
         chance = expit(self._scores[first] - self._scores[second])
         if lies is None:
             lies = outcome < liar.lie(first, second, chance)
-        added = add_votes(votes, source, first, second, np.where(false, lies, outcome < chance), campaign.accounts)
+        added = cast_votes(votes, source, first, second, np.where(false, lies, outcome < chance), campaign.accounts)
         return Injected(added.votes, np.append(np.zeros(len(votes), dtype=np.bool_), false), added.liars)
 
     def _plan(self, liar: Liar, seed: int) -> tuple[Indices, Mask]:
@@ -241,7 +241,7 @@ class Campaigner:
 # ---------------------------------------------------------------------------- new votes
 
 
-def add_votes(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:
+def cast_votes(votes: Votes, source: Any, first: Any, second: Any, first_wins: Mask, voters: int) -> Injected:
     """Append false votes of weight 1, in the contexts of the votes ``source``, with unknown times."""
     size = len(first_wins)
     liars = () if votes.voter is None else _new_names(votes.voters, voters)

@@ -117,10 +117,10 @@ class Liar:
         return np.where(at_first, item, other), np.where(at_first, other, item)
 
 
-def drawn(chance: float, draw: Callable[[], float]) -> bool:
+def happens(chance: float, draw: Callable[[], float]) -> bool:
     """Return true with this chance; ``draw`` returns a number in [0, 1), and is only called if there is a choice.
 
-    >>> drawn(0.3, lambda: 0.2), drawn(1.0, input)
+    >>> happens(0.3, lambda: 0.2), happens(1.0, input)
     (True, True)
     """
     return chance > 0.0 and (chance == 1.0 or draw() < chance)

@@ -41,13 +41,13 @@ class _Order(NamedTuple):
     groups: list[list[str]]
 
 
-def read_preflib(text: str, name: str) -> pl.DataFrame:
+def preflib_votes(text: str, name: str) -> pl.DataFrame:
     r"""Return the votes of a file of PrefLib (.soc, .soi, .toc, .toi): first, second, winner, voter.
 
     Each ballot is a voter. Items that a ballot leaves out are not compared with those that it has.
 
     >>> text = "# ALTERNATIVE NAME 1: tea\n# ALTERNATIVE NAME 2: milk\n2: 1,2\n1: {1,2}"
-    >>> read_preflib(text, "drinks.toc").rows()
+    >>> preflib_votes(text, "drinks.toc").rows()
     [('tea', 'milk', 'first', '1'), ('tea', 'milk', 'first', '2'), ('tea', 'milk', 'tie', '3')]
     """
     names = dict(_NAME.findall(text))

@@ -196,7 +196,7 @@ def read_csv(path: Path, _: Wanted) -> Read:
 def read_preflib(path: Path, _: Wanted) -> Read:
     """Read the ballots of a file of PrefLib as votes, gzipped or not."""
     content, guesses = read_text(path)
-    return ballots.read_preflib(content.decode(errors="replace"), path.name), 1, *guesses
+    return ballots.preflib_votes(content.decode(errors="replace"), path.name), 1, *guesses
 
 
 def csv_layout(content: bytes, name: str) -> tuple[bytes, str, int]:
