@@ -7,4 +7,4 @@ rm -rf "$folder"/*.part
 new=$folder/$(date -u +%Y-%m-%dT%H%M%SZ)
 fairduel store backup "$store" "$new.part"
 mv "$new.part" "$new"
-ls -d "$folder"/????-??-??T??????Z | sort -r | tail -n +$((keep + 1)) | xargs -r rm -r
+ls -d "$folder"/????-??-??T??????Z | sort -r | tail -n +$((keep + 1)) | xargs -r -d '\n' rm -r

@@ -96,8 +96,10 @@ def test_every_file_is_on_the_page_and_every_command_is_a_shells():
 def machine(tmp_path):
     """A folder that stands for a machine: runs a block of the page there, with stubs for what would change this one."""
     root, bin_, said = tmp_path / "machine", tmp_path / "stubs", tmp_path / "said"
-    for folder in ("opt", "etc/systemd/system", "etc/nginx/sites-enabled", "var/lib/fairduel"):
+    nginx = ("etc/nginx/sites-enabled", "etc/nginx/modules-enabled")
+    for folder in ("opt", "etc/systemd/system", *nginx, "var/lib/fairduel"):
         (root / folder).mkdir(parents=True)
+    (root / "etc/nginx/nginx.conf").write_text("events {\n\tworker_connections 768;\n}\n")  # as Debian has it
     bin_.mkdir()
     fairduel = f'#!/bin/sh\nexec {sys.executable} -m fairduel "$@"\n'
     stubs = {
@@ -131,7 +133,7 @@ def test_the_commands_with_systemd_and_nginx_start_a_server(machine):
         "systemctl daemon-reload",
         "systemctl enable",
         "certbot certonly",
-        "systemctl reload",
+        "systemctl restart",
         "journalctl --unit",
     ]
     installed = {file.name for file in (root / "etc/systemd/system").iterdir()}
@@ -140,6 +142,8 @@ def test_the_commands_with_systemd_and_nginx_start_a_server(machine):
         each.removesuffix(".service") for each in installed
     }
     assert "server_name YOUR_DOMAIN;" in (root / "etc/nginx/sites-enabled/fairduel").read_text()
+    assert (root / "etc/nginx/nginx.conf").read_text() == "events {\n\tworker_connections 16384;\n}\n"
+    assert (root / "etc/nginx/modules-enabled/fairduel.conf").read_text() == "worker_rlimit_nofile 65536;\n"
     settings = dict(line.split("=") for line in (root / "etc/fairduel.env").read_text().split())
     service = unit("fairduel.service")["Service"]
     assert service["EnvironmentFile"] == "/etc/fairduel.env"
@@ -180,7 +184,7 @@ def test_backups_are_checked_restorable_and_few(booth, tmp_path):
     path.mkdir()
     (path / "fairduel").write_text(f'#!/bin/sh\nexec {sys.executable} -m fairduel "$@"\n')
     (path / "fairduel").chmod(0o755)
-    folder = tmp_path / "backups"
+    folder = tmp_path / "our backups"
     for day in range(3):
         (folder / f"2020-01-0{day + 1}T000000Z").mkdir(parents=True)
     (folder / "2020-01-09T000000Z.part").mkdir()  # of a run that was killed

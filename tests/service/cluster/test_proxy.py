@@ -6,14 +6,19 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
+PAGE = Path(__file__).parents[3].joinpath("docs", "serve", "deploy.md").read_text(encoding="utf-8")
+CONNECTIONS, FILES = (
+    re.search(f"({name} [0-9]+);", PAGE)[1] for name in ("worker_connections", "worker_rlimit_nofile")
+)
 NGINX = """
-daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{}}
+daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; {files};
+events {{ {connections}; }}
 http {{
   access_log {folder}/access.log;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxied;
@@ -27,6 +32,7 @@ def deployed(folder, port, behind):
     """Return the server in the file for deployment, below a subpath and on other ports, with our certificate."""
     text = Path(__file__).parents[3].joinpath("deploy", "nginx.conf").read_text(encoding="utf-8")
     for old, new in (
+        ("    listen [::]:443 ssl;\n", ""),
         ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
         ("server_name vote.example.org", "server_name localhost"),
         ("/etc/letsencrypt/live/vote.example.org/fullchain.pem", f"{folder}/certificate.pem"),
@@ -64,7 +70,8 @@ def proxied(tmp_path_factory):
     folder, port, behind = tmp_path_factory.mktemp("nginx"), free_port(), free_port()
     certificate = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key.pem"
     subprocess.run([*certificate.split(), "-out", "certificate.pem"], cwd=folder, check=True, capture_output=True)
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, server=deployed(folder, port, behind)))
+    settings = {"folder": folder, "server": deployed(folder, port, behind), "files": FILES, "connections": CONNECTIONS}
+    (folder / "nginx.conf").write_text(NGINX.format(**settings))
     poll = "poll tea milk --host-name localhost --proxy 127.0.0.1 --root-path /polls"
     started = [
         subprocess.Popen(["nginx", "-e", folder / "error.log", "-c", folder / "nginx.conf"]),
@@ -133,3 +140,14 @@ def test_limits_are_per_caller_whom_the_proxy_names(proxied):
             assert accepted < 1000
     assert status == 429
     assert 140 <= accepted <= 151 + (time.monotonic() - began)  # 150 at once, and one more each second
+
+
+def test_half_sent_headers_lock_nobody_out_of_the_proxy(proxied):
+    """nginx's usual 768 connections for each of its processes, of which there is one here, would be taken."""
+    address, *_ = proxied
+    with ExitStack() as opened:
+        for _ in range(1500):
+            half = opened.enter_context(socket.create_connection(("127.0.0.1", httpx.URL(address).port), 20))
+            half.sendall(b"\x16")
+        with httpx.Client(base_url=address, verify=False, timeout=20.0) as anyone:
+            assert anyone.get("readyz").status_code == 200
