@@ -59,16 +59,16 @@ def _student_quantile(degrees: int, confidence: float) -> float:
     return float(special.stdtrit(degrees, 0.5 + confidence / 2.0))
 
 
-def median(values: Vector, confidence: float = 0.95) -> Mean:
-    """Return the median of ``values``, shape (n,), between two of them that hold whatever the distribution.
+def median(values: Vector) -> Mean:
+    """Return the median of ``values``, shape (n,), with a 95% interval between two of them, for any distribution.
 
     Its error is a quarter of the interval's width. Six values are the fewest with an interval.
 
     >>> median(np.arange(1.0, 101.0))[2:]
     (40.0, 61.0)
     """
-    count, tail = len(values), (1.0 - confidence) / 2.0
-    below = int(np.sum(special.bdtr(np.arange(count), count, 0.5) <= tail))  # that many on either side may be beyond it
+    count = len(values)
+    below = int(np.sum(special.bdtr(np.arange(count), count, 0.5) <= 0.025))  # this many on each side may be beyond it
     ordered = np.sort(values)
     low, high = (float(ordered[below - 1]), float(ordered[-below])) if below else (math.nan, math.nan)
     return Mean(float(np.median(values)), (high - low) / 4.0, low, high)

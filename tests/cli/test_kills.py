@@ -42,7 +42,7 @@ name = ["rcdb", "slow_of_kills:Agent"]
 name = "greedy"
 """
 KILLS = 10
-PATIENCE = 60.0
+PATIENCE = 300.0  # for a machine with twenty times as much to do as it can
 
 
 class Sweep:

@@ -3,8 +3,8 @@
 import time
 
 
-def wait_for(condition, seconds=20.0):
-    """Return what a condition finds once it finds something."""
+def wait_for(condition, seconds=120.0):
+    """Return what a condition finds once it finds something, also on a machine with much else to do."""
     give_up = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < give_up, "it did not happen in time"

@@ -6,15 +6,16 @@ from typing import Any
 
 from fairduel.agents import loaded_class
 from fairduel.stats import Mean
+from fairduel.words import listed
 
-MOST_NAMES = 4
+_MOST_NAMES = 4
 """A sentence lists at most this many names; the rest are counted."""
 
 
-def with_error(value: Mean, digits: int = 0) -> str:
-    """A mean ± its standard error."""
-    error = "" if math.isnan(value.error) else f" ± {value.error:,.{digits}f}"
-    return f"{value.value:,.{digits}f}{error}".replace("-", "−")
+def with_error(value: Mean) -> str:
+    """A mean ± its standard error, without decimals."""
+    error = "" if math.isnan(value.error) else f" ± {value.error:,.0f}"
+    return f"{value.value:,.0f}{error}".replace("-", "−")
 
 
 def with_interval(value: Mean) -> str:
@@ -36,9 +37,9 @@ def capitalized(text: str) -> str:
 
 def listed_few(names: Sequence[str]) -> str:
     """Names in a sentence, the last of many only counted."""
-    if len(names) > MOST_NAMES:
-        names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} others"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} others"]
+    return listed(names)
 
 
 def title_of(agent: str) -> str:
