@@ -163,7 +163,7 @@ def test_both_drivers_agree(agent, delay, settings):
 
 
 @pytest.mark.parametrize("estimator", ["lazy", "one-pass"])
-def test_other_estimators_hear_late_answers_alike(estimator):
+def test_both_drivers_agree_on_late_answers_with_other_estimators(estimator):
     cell = Cell(**BASE, agent_settings={"estimator": estimator}, delay="stochastic", delay_settings={"mean": 20.0})
     compiled = cell.run(1).trace
     agent, world, adversary, streams = cell.start(1)

@@ -167,7 +167,7 @@ def said(script, folder):
     return done.stdout.strip()
 
 
-def test_what_is_added_so_is_played_alike_by_both_drivers(tmp_path):
+def test_both_drivers_agree_on_what_the_recipes_add(tmp_path):
     touched = followed(
         ("Add an agent", "Add an agent with memory", "Add a belief", "Add an attack", "Add a world"), tmp_path
     )
@@ -175,6 +175,6 @@ def test_what_is_added_so_is_played_alike_by_both_drivers(tmp_path):
     assert said(CHECK, tmp_path) == "played"
 
 
-def test_a_tactic_added_so_is_offered_wherever_people_may_lie(tmp_path):
+def test_a_new_tactic_is_offered_wherever_people_may_lie(tmp_path):
     assert len(followed(["Add a tactic"], tmp_path)) == 1
     assert said(CHECK_TACTIC, tmp_path) == "offered"

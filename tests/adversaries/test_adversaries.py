@@ -75,7 +75,7 @@ def test_a_sight_knows_winner_and_loser():
 # ---------------------------------------------------------------------- weak attacks
 
 
-def test_no_attack_flips_nothing_whatever_its_budget():
+def test_no_attack_flips_nothing_with_any_budget():
     adversary = NoAttack(budget=10)
     assert not any(adversary.flips(sight(number=t)) for t in range(1, 100))
     assert NoAttack().budget == 0

@@ -71,7 +71,7 @@ def test_compiled_runs_of_mapped_agents_are_plain_runs(agent, world, settings, t
     assert traces[1].flipped.any()
 
 
-def test_late_answers_and_searched_attacks_are_alike_too():
+def test_both_drivers_agree_on_late_answers_and_searched_attacks():
     attack = {"settling": 0.02, "chance": 0.5}
     world = {"shape": "cosine", "dimension": 3, "count": 5}
     cell = Cell("sceptic", "watching", 10, 150, "curved", {"map": "rbf(0.7)"}, attack, world, "fixed", {"rounds": 5})

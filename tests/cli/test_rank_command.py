@@ -72,7 +72,7 @@ def test_certificates_are_shown_and_written(monkeypatch, capsys, tmp_path, votes
     assert not re.search("won +false votes +lying voters", shown)
 
 
-def test_the_page_stands_alone_and_says_all(monkeypatch, tmp_path, votes):
+def test_the_page_is_complete_in_one_file(monkeypatch, tmp_path, votes):
     votes.write_text(votes.read_text().replace("tea", "<b>tea & co</b>"))
     assert rank(monkeypatch, votes, "--out", tmp_path / "out") == 0
     page = (tmp_path / "out" / "report.html").read_text()

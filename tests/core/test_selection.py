@@ -303,7 +303,7 @@ def test_a_self_duel_and_a_boundless_trust_have_weight_one():
 
 
 @given(problems(), ties, st.booleans())
-def test_few_and_many_actions_are_searched_alike(problem, tie, self_duels):
+def test_searches_among_few_and_many_actions_agree(problem, tie, self_duels):
     """The pruned search and the search of all pairs in blocks, on problems small enough for the obvious one."""
     actions, theta, inverse, radius = problem
     points, rewards = actions @ np.linalg.cholesky(inverse), actions @ theta
@@ -428,7 +428,7 @@ def test_thrifty_ties_are_broken_uniformly():
 
 
 @given(problems(), ties)
-def test_thrift_among_few_and_many_is_alike(problem, tie):
+def test_thrifty_pairs_among_few_and_many_actions_agree(problem, tie):
     actions, theta, inverse, _ = problem
     costs = (actions @ theta).max() - actions @ theta + 0.05
     few = _thriftiest_among_few(actions @ inverse @ actions.T, costs, tie)

@@ -43,7 +43,7 @@ def regret_of(scenario, contender, seeds):
 # ---------------------------------------------------------------------- what is declared
 
 
-def test_every_dueling_agent_stands_on_the_board_as_a_user_gets_it():
+def test_the_board_has_every_dueling_agent_with_its_defaults():
     dueling = {name for name, kind in AGENTS.items() if issubclass(kind, DuelingAgent)}
     assert {contender.agent for contender in competition.CONTENDERS if not contender.settings} == dueling
     assert competition.RANDOM in competition.CONTENDERS

@@ -57,14 +57,14 @@ def assert_both_drivers_agree(cell, seed=1):
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_meets_every_attack_alike(agent, attack):
+def test_both_drivers_agree_on_every_agent_and_attack(agent, attack):
     trace = assert_both_drivers_agree(Cell(agent=agent, attack=attack, budget=15, horizon=150))
     if attack in ("greedy", "random", "adversarial"):
         assert trace.flipped.sum() > (5 if agent == "rcdp" else 10)  # RCDP-UCB soon duels one action against itself
 
 
 @pytest.mark.parametrize("times", [{"start": 40}, {"every": 7}, {"start": 30, "every": 4}])
-def test_late_and_periodic_attacks_are_alike(times):
+def test_both_drivers_agree_on_late_and_periodic_attacks(times):
     trace = assert_both_drivers_agree(Cell("rcdb", "adversarial", budget=15, horizon=150, attack_settings=times))
     rounds = 1 + np.flatnonzero(trace.flipped)
     assert len(rounds) > 5
@@ -82,7 +82,7 @@ WATCHING = [
 @pytest.mark.parametrize("world", ["hypercube", "fresh"])
 @pytest.mark.parametrize("settings", WATCHING, ids=str)
 @pytest.mark.parametrize("agent", ["sceptic", "rcdb-s", "hcw"])
-def test_attacks_that_watch_the_agent_are_alike(agent, settings, world):
+def test_both_drivers_agree_on_attacks_that_watch_the_agent(agent, settings, world):
     trace = assert_both_drivers_agree(Cell(agent, "watching", 20, 150, attack_settings=settings, world=world))
     assert trace.flipped.any()
 
@@ -101,7 +101,7 @@ WORLDS = {
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_meets_every_world_alike(agent, world):
+def test_both_drivers_agree_on_every_agent_and_world(agent, world):
     """The attack takes turns, so that each world also meets each attack."""
     attack = ATTACKS[(AGENTS.index(agent) + list(WORLDS).index(world)) % len(ATTACKS)]
     cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world=world, world_settings=WORLDS[world])
@@ -124,7 +124,7 @@ def test_every_misleading_target_is_the_same(target):
     assert_both_drivers_agree(cell)
 
 
-def test_a_table_is_played_alike(tmp_path):
+def test_both_drivers_agree_on_a_table(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "table.npz", features=rng.uniform(-0.5, 0.5, (6, 3)), rewards=rng.standard_normal(6))
     settings = {"path": str(tmp_path / "table.npz"), "norm_bound": 2.0}
@@ -157,7 +157,7 @@ def recording(tmp_path):
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_replays_recorded_votes_alike(agent, recording):
+def test_both_drivers_agree_on_recorded_votes(agent, recording):
     attack = ATTACKS[AGENTS.index(agent) % len(ATTACKS)]
     cell = Cell(agent=agent, attack=attack, budget=10, horizon=150, world="replay", world_settings=recording)
     assert cell.is_compiled
@@ -181,13 +181,13 @@ def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
     assert len(cell.run(0).trace.regret) == 80
 
 
-def test_many_actions_are_played_alike():
+def test_both_drivers_agree_on_many_actions():
     cell = Cell(agent="rcdb", attack="greedy", budget=5, horizon=80, world="fresh", world_settings={"count": 200})
     assert_both_drivers_agree(cell)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_actions_that_nearly_coincide_are_played_alike(agent, tmp_path):
+def test_both_drivers_agree_on_actions_that_nearly_coincide(agent, tmp_path):
     """Rounding in a Gram matrix must not be taken for a width, nor be another in each driver."""
     rng = np.random.default_rng(0)
     features = rng.uniform(-0.5, 0.5, (8, 3))
@@ -199,7 +199,7 @@ def test_actions_that_nearly_coincide_are_played_alike(agent, tmp_path):
 
 
 @pytest.mark.parametrize(("world", "settings"), [("hypercube", {}), ("fresh", {"count": 200})])
-def test_a_huge_radius_is_played_alike(world, settings):
+def test_both_drivers_agree_on_a_huge_radius(world, settings):
     """With B = 10 the theorem's β is 4e9, so that scores differ by rounding more than ties may."""
     world_settings = {"norm": 10.0, "dimension": 3, **settings}
     cell = Cell("maxpairucb", "greedy", 5, 200, world, {"radius": "theory", "self_duels": False}, {}, world_settings)
@@ -208,7 +208,7 @@ def test_a_huge_radius_is_played_alike(world, settings):
 
 
 @pytest.mark.parametrize("world", ["fresh", "hypercube"])
-def test_more_rounds_than_a_fresh_inverse_are_played_alike(world):
+def test_both_drivers_agree_after_the_inverse_is_computed_afresh(world):
     cell = Cell("maxpairucb", "greedy", 5, 2500, world, {"self_duels": False})
     assert_both_drivers_agree(cell)
 

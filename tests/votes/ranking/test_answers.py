@@ -79,7 +79,7 @@ def test_an_item_is_surely_first_if_and_only_if_no_other_may_be(items):
 
 @pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("shape", ["even", "clusters", "one ahead"])
-def test_own_ranges_hold_on_average_however_far_apart_the_scores_are(spread, shape):
+def test_own_ranges_hold_on_average_at_any_spread_of_scores(spread, shape):
     truth = {
         "even": np.linspace(1.0, -1.0, 9),
         "clusters": np.repeat([1.0, 0.0, -1.0], 3) + 1e-6 * np.arange(9),

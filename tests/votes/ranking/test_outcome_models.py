@@ -82,6 +82,6 @@ def test_the_true_parameters_are_recovered(model):
 
 
 @pytest.mark.parametrize(("model", "result"), [*((model, 0.5) for model in MODELS), *((m, 1.0) for m in MODELS[:3])])
-def test_votes_that_are_all_alike_have_finite_estimates(model, result):
+def test_identical_votes_have_finite_estimates(model, result):
     fitted = fit_outcomes(Outcomes.of(Votes.from_arrays("ab", [0] * 50, [1] * 50, [result] * 50)), model, side=True)
     assert np.isfinite([*fitted.scores, fitted.side, fitted.tie]).all()

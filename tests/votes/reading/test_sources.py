@@ -208,7 +208,7 @@ def test_a_filter_that_cannot_be_is_one_sentence(where, reason):
         read_votes(frame, where=where)
 
 
-def test_broken_lines_stay_in_sight_whatever_the_filter(tmp_path):
+def test_no_filter_hides_broken_lines(tmp_path):
     text = "first,second,winner,turn\ntea,milk,a,1\ntea,milk,a,1,2,3\ntea,milk,b,2\n"
     (tmp_path / "votes.csv").write_text(text)
     reading = read_votes(tmp_path / "votes.csv", where={"turn": 1})
