@@ -58,8 +58,8 @@ def products(rows: Matrix, vector: Vector) -> Vector:
 def effective_dimension(rows: Matrix, ridge: float) -> float:
     """tr(G(G + λI)⁻¹) with G = Σ xxᵀ over ``rows`` (n, m): how many directions n observations reveal.
 
-    At most min(n, m), and m if λ is small beside every eigenvalue of G. It stands for d where features are mapped
-    to so many dimensions that most of them hardly matter.
+    At most min(n, m), and m if λ is far below every eigenvalue of G. It takes the place of d where features are mapped
+    to many dimensions, most of which hardly matter.
 
     >>> effective_dimension(np.array([[3.0, 0.0], [0.0, 0.1]]), ridge=1.0).__round__(2)
     0.91

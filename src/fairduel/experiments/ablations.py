@@ -383,7 +383,7 @@ def recommendations() -> Experiment:
             "sets aside up to two stretches that contradict the rest; 'by its estimate': it is that of the estimate "
             "that chooses duels. Both have the same duels.",
             "After lies at the start, agents that trust every outcome go on asking one or two pairs. Their votes then "
-            "say little about all other actions, however they are counted.",
+            "say little about all other actions, with any weights.",
         ],
     )
 

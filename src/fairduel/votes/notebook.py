@@ -15,7 +15,7 @@ _LONGEST_SENTENCE = 300
 
 
 class Result(ABC):
-    """What every result can do: become a table, and show itself briefly however large it is."""
+    """What every result can do: become a table, and show itself briefly."""
 
     @abstractmethod
     def to_frame(self) -> "pl.DataFrame":

@@ -154,7 +154,7 @@ def _report_table1(folder: Path, seeds: range, jobs: int) -> output.Record:
 
 
 def _print_results(results: Results) -> None:
-    """Print the conclusions, and one line per entry unless they are so many that the conclusions would scroll away."""
+    """Print the conclusions, and one line per entry unless the conclusions would then scroll away."""
     output.say("", results.experiment.title, style="bold")
     output.say(*results.conclusions)
     if len(results.summary) <= _MOST_ROWS:

@@ -40,7 +40,7 @@ _RATE = 100e6
 _SMALL = 160  # pixels
 _SMALL_IMAGES: dict[str, bytes] = {}
 _KEPT = 2000  # small images
-_SHRINKER = ThreadPoolExecutor(1, "fairduel-shrink")  # one image at a time, however many are asked for
+_SHRINKER = ThreadPoolExecutor(1, "fairduel-shrink")  # one image at a time
 CACHED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -101,7 +101,7 @@ for _kind, _medium in MEDIA.items():
 
 
 class Pace:
-    """Lets callers pass one after the other, each so many seconds after the one before.
+    """Lets callers pass one after the other, at given intervals.
 
     >>> pace = Pace()
     >>> began = time.monotonic()
@@ -115,7 +115,7 @@ class Pace:
         self._free = 0.0  # when the next one may pass
 
     async def wait(self, seconds: float) -> None:
-        """Wait for one's turn, which takes so long."""
+        """Wait for a turn, and keep it for these seconds."""
         now = time.monotonic()
         mine = max(now, self._free)
         self._free = mine + seconds
@@ -128,7 +128,7 @@ _PACE = Pace()
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class _Sent:
-    """A file that is being sent; all callers share it, so that it is in memory once however slowly they read."""
+    """A file that is being sent; all callers share it, so that it is in memory once even if they read slowly."""
 
     media_type: str
     content: bytes

@@ -1,7 +1,7 @@
 """A store in PostgreSQL, which several servers share and one of them, the leader, writes.
 
 The leader holds an advisory lock on the very connection that writes, and that connection is never replaced. Whoever
-loses the lock has therefore lost the connection and can commit nothing any more, however late they notice. PostgreSQL
+loses the lock has therefore lost the connection and cannot commit, even if it notices late. PostgreSQL
 frees the lock when the leader ends, when its machine vanishes (keepalives), and when it hangs: a leader sends something
 every second, and one that is silent for some seconds is disconnected.
 """

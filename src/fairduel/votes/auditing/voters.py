@@ -157,7 +157,7 @@ class Evidence(Result):
 
     @property
     def doubtful(self) -> Mask:
-        """Who is not flagged, but fails so many known answers that an honest voter does so once in 20, shape (V,)."""
+        """Who is not flagged, but fails as many known answers as one in 20 honest voters at most, shape (V,)."""
         fails = [of > 0 and evidence_against(right, of) >= _DOUBTFUL for right, of in self.known.tolist()]
         return np.array(fails, dtype=np.bool_) & ~self.flagged
 

@@ -79,7 +79,7 @@ def fit_scores(won: Matrix, *, ridge: float | None = None, start: Vector | None 
 
 
 def unbounded(items: int) -> str:
-    """Say that scores among so many items have no finite estimate; empty if there are none."""
+    """Say that the scores of this many items have no finite estimate; empty for 0."""
     if not items:
         return ""
     return f"among {items} items, some won or lost every vote against the rest, so scores have no finite estimate"

@@ -17,7 +17,7 @@ _COUNT = "times"
 
 
 def is_streamed(path: Path, given: Columns) -> bool:
-    """Whether a file has so many votes, in the plain shape, that equal rows are counted instead of read."""
+    """Whether a file has too many votes to read, in the plain shape, so that equal rows are counted instead."""
     if not path.name.lower().endswith(".parquet") or not path.is_file():
         return False
     with damage_said(str(path)):

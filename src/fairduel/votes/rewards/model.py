@@ -274,7 +274,7 @@ class RobustRewardModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def camps_of_like_size(self) -> bool:
-        """Whether so many votes contradict the rest that the votes alone cannot tell which camp is right."""
+        """Whether too many votes contradict the rest to tell from the votes alone which camp is right."""
         check_is_fitted(self)
         return self.against_ >= LIKE_SIZE
 
