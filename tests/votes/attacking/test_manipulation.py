@@ -227,7 +227,7 @@ def test_the_summary_says_what_it_takes_with_and_without_the_audit():
     )
     assert few.endswith(
         " put tea first in place of milk. The audit would not report any of these accounts; if votes count by how "
-        "reliable their voters are, with 1 of these 3 seeds, another item is first (rank --audited)."
+        "reliable their voters are, with 1 of these 3 seeds, another item is first."
     )
     assert cheap.startswith(
         "Fewest votes: 12 false accounts with 4 votes each (48 in all, 48 of them false; demote; 2 of"

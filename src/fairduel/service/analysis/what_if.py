@@ -201,7 +201,7 @@ def cost(connection: Connection, subject: Subject, limits: Allowed, progress: Pr
 
     kinds = searches(votes, within)
     found = cost_of_manipulation(votes, limits=within, runs=1 if len(votes) > _MANY_VOTES else _SEEDS, progress=step)
-    sentence, *details = (each.replace(" (rank --audited)", "") for each in found.summary())
+    sentence, *details = found.summary()
     tried = found.settings
     searched = [
         *limits.reasons,

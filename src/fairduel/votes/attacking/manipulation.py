@@ -93,8 +93,7 @@ class Found:
         if not self.doubted:
             return f"{flags}."
         where = "" if self.doubted == self.succeeded else f", with {self.doubted} of these {self.succeeded} seeds"
-        second = "another item is first (rank --audited)"
-        return f"{flags}; if votes count by how reliable their voters are{where}, {second}."
+        return f"{flags}; if votes count by how reliable their voters are{where}, another item is first."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
