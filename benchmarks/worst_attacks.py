@@ -47,6 +47,7 @@ WORLDS: Mapping[str, Mapping[str, Any]] = {
     "20 vertices, d = 10": {"world_settings": {"dimension": 10, "norm": 2.0, "count": 20}},
     "fresh": {"world": "fresh"},
 }
+_QUICK_WORLDS = ("hypercube", "20 vertices, d = 10")
 _SLOW = ("vacdb", "fgts", "versatile-db")
 """Agents whose runs are slow; searched with a quarter of the runs, and without the longest horizon."""
 HEADER = ("agent", "world", "no attack", "worst scripted", *(f"T = {horizon:,}" for horizon in HORIZONS), "exponent")
@@ -126,7 +127,9 @@ def keep(found: Mapping[str, Any]) -> None:
 
 
 def _horizons(form: Contender, world: str) -> Sequence[int]:
-    return HORIZONS[:2] if world != "hypercube" else HORIZONS[:3] if form.agent in _SLOW else HORIZONS
+    if world not in _QUICK_WORLDS:
+        return HORIZONS[: 3 if world == "fresh" else 2]
+    return HORIZONS[:3] if form.agent in _SLOW else HORIZONS
 
 
 def _count(form: Contender, world: str, given: argparse.Namespace) -> int:
@@ -137,13 +140,15 @@ def _count(form: Contender, world: str, given: argparse.Namespace) -> int:
 
 
 def write(folder: Path, rows: Iterable[Sequence[str]], found: Mapping[str, WorstAttack]) -> None:
-    """Write the table, the attacks and the figure."""
+    """Write the table, the attacks and the figure, which shows the paper's problem only."""
     with (folder / "worst-attacks.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([HEADER, *rows])
     record = {title: worst.as_json() for title, worst in found.items()}
     write_atomically(folder / "worst-attacks.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
     own = [(form.title, found[form.title]) for form in FORMS if form.title in found]
+    if not own:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
     for place, (title, worst) in enumerate(sorted(own, key=lambda each: -_last(each[1]))):
         regrets = [mean(each) for each in worst.growth.values()]
         dash = ("-", "--", ":")[place // 7 % 3]

@@ -5,6 +5,7 @@ import pytest
 
 from fairduel import LOGISTIC, BadInputError, Outcome, Sceptic
 from fairduel.action_sets import HypercubeSet, hypercube
+from fairduel.core.selection import thrifty_pair, view_by
 from fairduel.simulation import Cell
 from helpers.agents import TRUTH, answer, sphere
 
@@ -262,6 +263,40 @@ def test_the_estimation_error_obeys_its_decomposition(flips, seed):
         agent.tell(duel, told.flipped if t in flips else told)
     error, bound = error_and_bound(agent, flips, math.sqrt(noise @ agent.information.inverse @ noise))
     assert error <= bound
+
+
+@pytest.mark.parametrize("excess", [1.001, 0.999])
+def test_a_wrong_leader_is_clear_only_below_the_margin_of_the_proof(excess):
+    """Step 1, in one dimension, where it is tight: the wrong action may lead by Rw − Δ, and w = 2Δ/R."""
+    gap, reach, actions = 0.3, 5.0, np.array([[0.5], [-0.5]])
+    deviation = 2.0 * gap / reach  # √Σ⁻¹, and w, because x_1 − x_2 = 1
+    theta = np.array([gap - reach * deviation])
+    view = view_by(np.array([[deviation**2]]), actions, theta)
+    pair = thrifty_pair(view, 0.0, 0.01, True, 0.5, excess * reach**2 / (4.0 * gap))
+    assert (pair == (1, 1)) == (excess < 1.0)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_above_that_margin_the_best_action_is_played_or_the_pair_is_informative(seed):
+    """Steps 1 and 2 of the proof, for any θ with ‖θ − θ*‖_Σ ≤ R."""
+    rng, norm, allowance = np.random.default_rng(seed), 2.0, 0.002
+    actions, root = sphere(rng), rng.standard_normal((3, 3)) * 10.0 ** rng.uniform(0, 2)
+    information = root @ root.T + np.eye(3)
+    truth = rng.standard_normal(3)
+    truth *= norm / np.linalg.norm(truth)
+    rewards = actions @ truth
+    gap, reach, radius = np.diff(np.sort(rewards)[-2:])[0], 10.0 ** rng.uniform(-1, 1), rng.uniform(0, 1)
+    margin = reach**2 / (4.0 * gap) * (1.001 + rng.exponential())
+    error = rng.standard_normal(3)
+    theta = truth + reach * error / math.sqrt(error @ information @ error)
+    inverse = np.linalg.inv(information)
+    pair = thrifty_pair(view_by(inverse, actions, theta), radius, allowance, True, rng.random(), margin)
+    if pair[0] == pair[1]:
+        assert pair[0] == np.argmax(rewards)
+    else:
+        least = min(math.sqrt(gap / (2.0 * margin)), gap / (2.0 * (radius + reach)))
+        phi = actions[pair[0]] - actions[pair[1]]
+        assert math.sqrt(phi @ inverse @ phi) >= allowance * least / (2.0 * norm + reach * least + allowance)
 
 
 @pytest.mark.parametrize("settings", [{"growth": 0.0}, {}])

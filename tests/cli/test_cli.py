@@ -99,6 +99,15 @@ def test_your_own_agent_and_attack_run(tmp_path):
     assert len(list((tmp_path / "results" / "simulate" / "cells").iterdir())) == 2
 
 
+@pytest.mark.parametrize(
+    "wrong", [["rcdb", "--budget", "0"], ["cw-oful", "--world", "linear"], ["rcdb", "--world", "linear"]]
+)
+def test_a_search_that_cannot_start_leaves_earlier_results_alone(here, tmp_path, wrong):
+    done = here("attack", *wrong, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.usefixtures("blank_figures")
 def test_tune_names_a_winner_on_tuning_seeds(here, tmp_path):
     grid = ["--grid", "radius=0.1,4", "--grid", "warmup=0,5"]

@@ -90,3 +90,9 @@ def test_bad_input_is_refused():
         find_worst_attack(dataclasses.replace(PROBLEM, budget=0), range(2))
     with pytest.raises(BadInputError, match="reserved for tuning"):
         find_worst_attack(PROBLEM, range(1_000_000, 1_000_002))
+    rewarded = dataclasses.replace(PROBLEM, agent="cw-oful", agent_settings={}, world="linear")
+    for world in ("linear", "hypercube"):
+        with pytest.raises(BadInputError, match="learns from rewards"):
+            find_worst_attack(dataclasses.replace(rewarded, world=world), range(2))
+    with pytest.raises(BadInputError, match="needs duels"):
+        find_worst_attack(dataclasses.replace(PROBLEM, world="linear"), range(2))

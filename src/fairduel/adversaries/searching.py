@@ -175,7 +175,8 @@ def in_words(settings: Mapping[str, Any]) -> str:
     if one["settling"]:
         waits.append(f"the leader is {one['settling']:.0%} of the way to being clearly ahead")
     if one["upsets"]:
-        waits.append(f"{one['upsets']} outcomes in a row contradicted the agent")
+        row = "an outcome" if one["upsets"] == 1 else f"{one['upsets']} outcomes in a row"
+        waits.append(f"{row} contradicted the agent")
     wanted = [
         words.format(one[name])
         for name, words in (
@@ -198,5 +199,6 @@ def in_words(settings: Mapping[str, Any]) -> str:
         does = "only those that the leader lost" if one["misled"] == "protect" else "nothing"
         text += f"; once the leader is wrong{far}, {does}"
     if one.get("spare"):
-        text += f"; after {one['spare']} in a row that contradict the agent, it lets one pass"
+        row = "one outcome that contradicts" if one["spare"] == 1 else f"{one['spare']} in a row that contradict"
+        text += f"; after {row} the agent, it lets one pass"
     return text

@@ -55,8 +55,9 @@ class Sceptic(FlipTolerant):
     (information-directed sampling, Russo & Van Roy 2014). With ``self_duels=False`` such a pair is asked even when the
     leader is clear.
 
-    There is no regret bound. With ``radius="theory"`` and ``constrained=True``, the leader is played alone only if it
-    is truly best, with probability 1 − δ, for up to Ĉ flips at any time.
+    With ``robust=True`` and ``constrained=True``, regret on fixed actions is Õ(T^¾) for O(√T) flips (see
+    :meth:`margin_at`); without ``robust`` there is no regret bound. With ``radius="theory"`` and ``constrained=True``,
+    the leader is played alone only if it is truly best, with probability 1 − δ, for up to Ĉ flips at any time.
 
     Args:
         flip_budget: C, how many outcomes may be flipped; ``None`` assumes 2√T, with T = 2000 if ``horizon`` is unknown.
@@ -113,7 +114,25 @@ class Sceptic(FlipTolerant):
         return float((min(grown, _FULL) / _FULL) ** self.growth)
 
     def margin_at(self, round_number: int) -> float:
-        """How much weight of votes must be needed in round t to reverse a clear leader's lead."""
+        """How much weight of votes must be needed in round t to reverse a clear leader's lead: n_t τ_t.
+
+        Because it grows, the regret of ``robust=True`` is Õ(T^¾) if actions are fixed and may duel themselves, the best
+        one, x*, leads by at least Δ > 0, the estimate is ``constrained``, and O(√T) votes are flipped, at any time.
+
+        Proof. With probability 1 − δ, ‖θ − θ*‖_Σ ≤ R in every round, where R = O(√(d log T)), because O(√T) flips add
+        at most α·O(√T) = O(√d) (the documentation has this bound). Norms without an index are those of Σ⁻¹.
+
+        1. After O(√T) rounds no wrong leader is clear. If L ≠ x* were, then, with u = ‖x_L − x*‖,
+           (x_L − x*)ᵀθ ≥ n_t τ_t u² and (x_L − x*)ᵀθ* ≤ −Δ would give Δ + n_t τ_t u² ≤ Ru, so n_t τ_t ≤ R²/4Δ. But
+           τ_t = 1 after 7Ĉ + 8 rounds, and n_t > R²/4Δ after Ĉ exp(10R²/ΔĈ), which is O(√T) as Ĉ ∝ √T.
+        2. From then on pairs are informative. If L ≠ x*, then Δ ≤ Ru for u = ‖x_L − x*‖. If L = x* is not clear, some
+           x_i has Δ ≤ (x* − x_i)ᵀθ + Ru < max(β, n_t u)u + Ru for u = ‖x* − x_i‖. Either way
+           u ≥ u₀ = min(√(Δ/2n_T), Δ/2(β + R)). The ratio of L and that action, information for regret, is at least
+           u/(2B + Ru + ε). That of the pair asked is no smaller, so ‖φ_t‖ ≥ ω = εu₀/(2B + Ru₀ + ε).
+        3. So they are few. Each multiplies det Σ by at least 1 + s min(ω², αω), and det Σ ≤ λ^d (1 + 4sT/dλ)^d. Up to
+           logarithms ω is T^−¼ and αω is T^−¾, which leaves Õ(T^¾) rounds, of regret at most 4B. In all others x*
+           plays itself. ∎
+        """
         if not self.robust or round_number <= self._flip_budget or self._flip_budget == 0.0:
             return 0.0
         votes = _MARGIN * self._flip_budget * math.log(round_number / self._flip_budget)

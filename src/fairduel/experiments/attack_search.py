@@ -13,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fairduel.adversaries.searching import GENES, Generation, Settings, in_words, search, settings_at
+from fairduel.agents import RewardAgent, loaded_class
 from fairduel.checks import integer
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, LockInWarning
@@ -179,8 +180,7 @@ def find_worst_attack(
     """
     refuse_tuning_seeds(seeds)
     integer("runs", runs, least=1)
-    if problem.budget < 1:
-        raise BadInputError("an attack needs a budget of at least 1.")
+    check_attackable(problem)
     generations = count_search_runs(runs)
     names = [gene.name for gene in GENES]
     memory = Measurements(path, json.dumps([replace(problem, attack="watching").key, generations, seed, names]))
@@ -260,6 +260,15 @@ def measure_attack(
         dict(zip(scripted, others, strict=True)),
         dict(zip(horizons, regrets[1 + len(scripted) :], strict=True)),
     )
+
+
+def check_attackable(problem: Cell) -> None:
+    """Raise :class:`~fairduel.BadInputError` if an attack that watches the agent cannot play this problem."""
+    if problem.budget < 1:
+        raise BadInputError("an attack needs a budget of at least 1.")
+    if issubclass(loaded_class(problem.agent) or object, RewardAgent):
+        raise BadInputError(f"{problem.agent} learns from rewards, but the search is for attacks on duels.")
+    attacked(problem, {}).check()
 
 
 def attacked(problem: Cell, settings: Settings) -> Cell:

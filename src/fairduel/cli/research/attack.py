@@ -18,6 +18,7 @@ from fairduel.experiments.attack_search import (
     SCRIPTED,
     SEARCH_RUNS,
     WorstAttack,
+    check_attackable,
     count_search_runs,
     find_worst_attack,
 )
@@ -62,7 +63,7 @@ def attack(
     """
     seeds = options.report_seeds(seed, runs)
     problem = options.cell_of(agent, "none", world, delay, budget, horizon)
-    problem.check()
+    check_attackable(problem)
     claim(out, "attack")
     output.compile_first([problem])
     horizons = HORIZONS if growth else ()
