@@ -79,7 +79,7 @@ def test_its_guesses_without_a_budget_or_a_horizon():
     assert made(horizon=None).settings["flip_budget"] == made(horizon=2000).settings["flip_budget"]
     assert made(flip_budget=0).settings["trust"] == math.inf
     assert Cell("sceptic", "greedy", 5, 50, agent_settings={"known_budget": False}).assumptions == [
-        "Without knowing C, Sceptic assumes C = 2√T."
+        "Without knowing C, Sceptic assumes C = 2√T, or √T if robust."
     ]
 
 

@@ -90,7 +90,7 @@ class Sceptic(FlipTolerant):
     title = "Sceptic"
     colour = "#000000"
     published_settings: ClassVar[dict[str, str]] = {}
-    assumes_by_default: ClassVar[str] = "C = 2√T"
+    assumes_by_default: ClassVar[str] = "C = 2√T, or √T if robust"
 
     growth: float = 2.0
     patience: int = 0
