@@ -62,7 +62,7 @@ def test_a_clear_board_has_nothing_to_ask():
     votes = Votes.from_arrays("ab", [0] * 200, [1] * 200, [1] * 180 + [0] * 20)
     plan = plan_votes(votes, rank(votes))
     assert (len(plan.duels), plan.worth, plan.separated) == (0, 0.0, 1)
-    assert plan.sentences == ["The votes separate 1 of 1 pair of neighbours."]
+    assert plan.sentences == ["Joint ranges separate 1 of 1 pair of neighbours."]
 
 
 def best_by_hand(slope, covariance, contrasts, weights):

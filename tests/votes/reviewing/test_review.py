@@ -1,6 +1,7 @@
 """The whole review, and how votes are spread."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,13 @@ def test_the_design_effect_is_that_of_independent_files(taste):
         effects.append(review_coverage(votes, rank(votes, draws=100)).design_effects["voters"])
     assert np.mean(effects) == pytest.approx(measured, rel=0.5)  # the ratio has a standard error of 20%
     assert (np.mean(effects) > 2.0) == (taste > 0.0)
+
+
+def test_a_design_effect_below_1_is_not_said_to_widen_errors():
+    votes = board(np.random.default_rng(0), [0.3, 0.0, -0.3], voters=10, each=40, taste=0.5, model="davidson", tie=0.0)
+    found = review_coverage(votes, rank(votes, draws=100))
+    assert "widen errors by a factor of 1.20 (voters)" in replace(found, design_effects={"voters": 1.44}).sentence
+    assert "widen" not in replace(found, design_effects={"voters": 0.58}).sentence
 
 
 def test_contexts_that_were_never_compared_have_no_design_effect():

@@ -97,7 +97,8 @@ class VotePlan:
     @property
     def sentences(self) -> list[str]:
         """The findings in plain words."""
-        found = [f"The votes separate {self.separated} of {counted_noun(len(self.needs), 'pair')} of neighbours."]
+        pairs = counted_noun(len(self.needs), "pair")
+        found = [f"Joint ranges separate {self.separated} of {pairs} of neighbours."]  # tiers may tell more apart
         later = [need for need in self._unclear if need.rank > 1]  # the verdict is about the first
         if later:
             found.append(self._needed(later[0]))

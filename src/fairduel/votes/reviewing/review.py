@@ -64,7 +64,8 @@ class Coverage:
             parts.append(f"{self.groups} groups of items were never compared with each other")
         few = ", too few to place it" if votes < _FEW_VOTES else ""
         parts.append(f"{item} has the fewest votes, {votes:,.0f}{few}")
-        wider = [f"{math.sqrt(effect):.2f} ({name})" for name, effect in self.design_effects.items()]
+        effects = self.design_effects.items()
+        wider = [f"{math.sqrt(effect):.2f} ({name})" for name, effect in effects if effect > 1.0]
         if wider:
             parts.append(f"shared tastes widen errors by a factor of {listed(wider)}")
         return "; ".join(parts) + "."
