@@ -22,7 +22,13 @@ from fairduel.stats import mean
 from fairduel.votes import RobustRewardModel
 
 SIMPLE = ("random", "uncertainty", "infomax", "double-thompson")
-OURS = ("maxinp", "rcdb", "sceptic")
+OURS: dict[str, tuple[str, dict[str, str]]] = {
+    "maxinp": ("maxinp", {}),
+    "maxinp, kernel": ("maxinp", {"map": "rbf"}),
+    "rcdb": ("rcdb", {}),
+    "sceptic": ("sceptic", {}),
+}
+"""Agents with their settings; the kernel's rewards are not linear."""
 STEPS = np.array([0.25, 0.4, 0.5, 2 / 3, 0.8, 1.0])
 _BOUND = 20.0  # ‖θ‖
 TABLE = Path(__file__).parents[2] / "docs" / "data" / "asking.csv"
@@ -144,10 +150,10 @@ def collected(pool: Pool, name: str, labels: int, liars: float, seed: int) -> tu
     own = Simple(dimension, name, seed) if name in SIMPLE else None
     agent = None
     if own is None:
-        kind, settings = AGENTS[name], {"horizon": labels}
-        if name in {"rcdb", "sceptic"}:
+        kind, settings = OURS[name][0], {"horizon": labels, **OURS[name][1]}
+        if kind in {"rcdb", "sceptic"}:
             settings["flip_budget"] = max(1, round(liars * labels))
-        agent = kind(dimension=dimension, norm_bound=_BOUND, seed=seed, self_duels=False, **settings)
+        agent = AGENTS[kind](dimension=dimension, norm_bound=_BOUND, seed=seed, self_duels=False, **settings)
     pairs, results, voters = [], [], []
     while len(results) < labels:
         prompt = int(rng.integers(len(pool.answers)))
@@ -213,7 +219,7 @@ def main(seeds: int, names: list[str], agents: list[str], out: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="*", choices=POOLS, default=list(POOLS))
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--agents", nargs="*", choices=OURS, default=list(OURS), help="ours, next to the simple rules")
     parser.add_argument("--out", type=Path, default=TABLE, help="file to write")
     given = parser.parse_args()

@@ -1,10 +1,10 @@
 """Rivals of ``RobustRewardModel``: linear rewards by losses and annotator models of the literature.
 
 Each loss is its derivative by the margin. The ridge is that with the best loss on held-out votes, which are attacked
-like the others. RE-PO is shown at its best instead: the ridge and the number of steps that do best in the test.
+like the others; for RE-PO the number of steps too. It is also shown at its best: with those that do best in the test.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import special
@@ -109,30 +109,45 @@ def by_loss(problem: Problem, kind: Callable[[float], tuple[Pull, Loss]]) -> flo
     return float(accuracy(climb(ahead, pull, every, best, None)[0], test, problem)[0])
 
 
-def repo(problem: Problem) -> tuple[float, np.ndarray]:
-    """Return RE-PO's best accuracy over steps and ridges, and its reliability of each voter there, (V,).
+def repo(problem: Problem) -> tuple[float, float, np.ndarray]:
+    """Return RE-PO's accuracy with the steps and ridge that predict held-out votes best, and with the best in the test.
+
+    Then its reliability of each voter at the latter, (V,).
+    """
+    ahead, test = differences(problem)
+    prompt = np.unique(problem.prompt, return_inverse=True)[1]
+    group = groups_of(prompt, np.ones(len(ahead)), GROUPS, np.random.default_rng(0))[prompt]
+    likely = np.zeros((STEPS, len(RIDGES)))
+    for left in range(GROUPS):
+        seen, unseen = (np.flatnonzero(each) for each in (group != left, group == left))
+        for step, (theta, reliability) in enumerate(_repo_steps(problem, ahead, seen)):
+            mine, chance = reliability[problem.voter[unseen]], special.expit(ahead[unseen] @ theta)
+            likely[step] += np.log(mine * chance + (1.0 - mine) * (1.0 - chance)).sum(axis=0)
+    fits = list(_repo_steps(problem, ahead, np.arange(len(ahead))))
+    reached = np.array([accuracy(theta, test, problem) for theta, _ in fits])
+    chosen, best = (np.unravel_index(int(np.argmax(each)), each.shape) for each in (likely, reached))
+    return float(reached[chosen]), float(reached[best]), fits[best[0]][1][:, best[1]]
+
+
+def _repo_steps(problem: Problem, ahead: np.ndarray, seen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield θ (d, k) and voters' reliability (V, k) after each step on the votes that are ``seen``, for each ridge.
 
     E-step: the probability that a vote is right, from the voter's reliability. M-step: the mean of it is the voter's
     reliability, and the rewards fit the votes or their opposites with these weights.
     """
-    ahead, test = differences(problem)
+    ahead, voter = ahead[seen], problem.voter[seen]
     ridges, voters = ahead.shape[1] * RIDGES, len(problem.is_liar)
-    cast = np.bincount(problem.voter, minlength=voters)[:, None]
+    cast = np.bincount(voter, minlength=voters)[:, None]
     reliability = np.full((voters, len(ridges)), 0.9)
-    theta, found = None, (0.0, reliability[:, 0])
-    every = np.ones((len(ahead), len(ridges)), dtype=np.float32)
-    right = reliability[problem.voter]
+    theta, every = None, np.ones((len(ahead), len(ridges)), dtype=np.float32)
+    right = reliability[voter]
     for _ in range(STEPS):
         theta, _ = climb(ahead, lambda z, right=right: right - special.expit(z), every, ridges, theta, _EACH)
-        chance = special.expit(ahead @ theta)
-        mine = reliability[problem.voter]
+        chance, mine = special.expit(ahead @ theta), reliability[voter]
         right = mine * chance / (mine * chance + (1.0 - mine) * (1.0 - chance))
-        reliability = np.stack([np.bincount(problem.voter, column, voters) for column in right.T], axis=1) / cast
-        reliability = np.clip(reliability, 0.01, 0.99)
-        reached = accuracy(theta, test, problem)
-        if reached.max() > found[0]:
-            found = float(reached.max()), reliability[:, int(np.argmax(reached))]
-    return found
+        total = np.stack([np.bincount(voter, column, voters) for column in right.T], axis=1)
+        reliability = np.where(cast > 0, np.clip(total / np.maximum(cast, 1), 0.01, 0.99), 0.9)  # unseen voters: 0.9
+        yield theta, reliability
 
 
 def dawid_skene(problem: Problem) -> float:
