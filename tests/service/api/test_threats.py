@@ -14,6 +14,7 @@ import fairduel.service
 from fairduel.agents.parts import state_file
 from fairduel.cli.live import serve
 from fairduel.service import keys
+from fairduel.service.analysis import exports
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit
 from fairduel.service.commands import operating, team
@@ -46,6 +47,7 @@ THREATS = {
     "script in item text": [
         "test_api::test_every_answer_has_the_security_headers",
         "test_api::test_results_come_from_the_recorded_votes",  # formulas in CSV
+        "test_threats::test_no_spreadsheet_runs_what_voters_write",
         "test_api::test_images_are_encoded_again",
         "test_threats::test_pages_never_turn_text_into_markup",
         "test_browser::test_markup_in_names_and_texts_is_shown_as_text",
@@ -68,6 +70,9 @@ THREATS = {
         "test_connections::test_who_has_shown_a_key_stays_while_strangers_come_and_go",
         "test_connections::test_slow_callers_are_cut_off",
         "test_connections::test_endless_headers_are_cut_off",
+        "test_connections::test_callers_who_do_not_read_make_room_for_others",
+        "test_postgres::test_slow_callers_of_a_standby_keep_no_connection_to_the_leader",
+        "test_proxy::test_half_sent_headers_lock_nobody_out_of_the_proxy",
         "test_strangers::test_nothing_can_be_asked_for_without_limit",
         "test_strangers::test_the_voters_of_one_address_share_a_limit",
         "test_strangers::test_whoever_is_refused_waits_and_makes_room_for_others",
@@ -237,3 +242,12 @@ def test_a_saved_learner_with_code_in_it_runs_nothing(booth, tmp_path):
     assert proof.exists()  # so this test would notice
     modules = [*PACKAGE.rglob("*.py"), Path(state_file.__file__)]
     assert not any(re.search(r"\b(pickle|marshal|shelve|joblib)\b", path.read_text("utf-8")) for path in modules)
+
+
+@pytest.mark.parametrize("said", ["=1+1", "hi;=1+1", 'hi;"=1+1', "hi\t =1+1", "hi;@x"])
+def test_no_spreadsheet_runs_what_voters_write(said):
+    """Where commas are for decimals, spreadsheets take semicolons to separate the cells of a CSV file."""
+    content = b"".join(exports._csv(iter([{"comment": said, "first": "a;-b"}]))).decode("utf-8-sig")
+    cells = [cell.strip(' "') for line in content.splitlines() for cell in re.split("[;,\t]", line)]
+    assert [cell for cell in cells if cell[:1] in set("=+@")] == []
+    assert "a;-b" in content  # operators write names, which have to be found again

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from fairduel.service.commands import deleting, operating, voting
+from fairduel.service.commands import deleting, imports, operating, voting
 from fairduel.service.events import backup, schema
 from fairduel.service.events.database import DATABASE, read_events
 from fairduel.service.events.lifecycle import Deleted
@@ -153,3 +153,12 @@ def test_events_that_are_gone_without_a_deletion_are_noticed(booth):
         "events of study .* are gone, but it was not deleted", " ".join(backup.check(booth.folder).problems)
     )
     assert (booth.folder / DATABASE).is_file()
+
+
+def test_a_study_that_is_open_is_not_archived(booth):
+    booth.run(operating.change_study, booth.study, {"archived": True})
+    assert (booth.state.about.state, booth.state.about.archived) == ("closed", True)
+    copy = booth.run(imports.clone_study, booth.study, None, votes=False)[0]
+    assert (copy.about.state, copy.about.archived) == ("open", False)
+    booth.run(operating.change_study, booth.study, {"state": "open"})
+    assert (booth.state.about.state, booth.state.about.archived) == ("open", False)

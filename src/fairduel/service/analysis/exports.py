@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -30,6 +31,9 @@ MEDIA_TYPES: dict[Format, str] = {
 _PAGE = 1000
 _TIMES = {"time", "issued_at", "deadline", "joined"}
 """Columns with seconds since 1970; those of the log stay as they are hashed."""
+_FROM_VOTERS = {"name", "participant", "comment"}
+_LATER_FORMULA = re.compile(r"""([;\t\r\n][\s"]*)(?=[=+\-@＝＋－＠])""")
+"""Where a cell with a formula begins for a spreadsheet that takes semicolons or tabs to separate cells, as some do."""
 _WINNERS = {"left": "first", "right": "second", "tie": "tie"}
 Row = Mapping[str, Any]
 
@@ -181,6 +185,8 @@ def _csv(rows: Iterator[Row]) -> Iterator[bytes]:
 def _cell(name: str, value: Any) -> Any:
     if name in _TIMES and isinstance(value, float):
         return datetime.fromtimestamp(round(value, 6), UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    if name in _FROM_VOTERS and isinstance(value, str):
+        value = _LATER_FORMULA.sub(r"\1'", value)
     return cell_text(value) if isinstance(value, str) else value
 
 

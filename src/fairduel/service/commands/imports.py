@@ -154,7 +154,7 @@ def clone_study(ledger: Ledger, study: str, title: str | None, *, votes: bool) -
     """Create a study like another one, open and perhaps with its votes; see :func:`import_votes`."""
     found = find_study(ledger, study)
     name = title if title is not None else f"Copy of {found.about.title or found.about.question}"[:200]
-    about = found.about.model_copy(update={"title": name, "state": "open"})
+    about = found.about.model_copy(update={"title": name, "state": "open", "archived": False})
     made, refold = create_with_votes(ledger, about, votes_of_study(ledger, found) if votes else None, is_copy=True)
     for item in range(len(found.enabled)):
         change_item(ledger, made.study, item, found.item_settings(item))

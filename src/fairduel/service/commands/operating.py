@@ -143,8 +143,9 @@ def change_study(ledger: Ledger, study: str, changes: dict[str, Any]) -> StudySt
         check_times(times["opens"], times["closes"], ledger.now())
     if changed.get("opens") is not None and found.about.state == "open":
         changed.setdefault("state", "paused")
-    if changed.get("archived") and found.about.state != "closed":
-        changed["state"] = "closed"
+    state, archived = (changed.get(name, getattr(found.about, name)) for name in ("state", "archived"))
+    if archived and state != "closed":
+        changed |= {"state": "closed"} if "archived" in changed else {"archived": False}
     if changed:
         ledger.append(study, StudyChanged(changed))
     return found
