@@ -185,7 +185,7 @@ def rank(
         The ranking.
 
     Raises:
-        BadInputError: No vote counts, or there are more than 5,000 items.
+        BadInputError: No vote counts, or there are more than 5,000 items with features or the paper's weights.
 
     >>> votes = Votes.from_arrays(["tea", "milk"], [0] * 40, [1] * 40, [1] * 30 + [0] * 10)
     >>> [(s.item, s.rank, s.rank_low, s.rank_high, round(s.best, 2)) for s in rank(votes).standings]
