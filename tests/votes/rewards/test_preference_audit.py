@@ -129,6 +129,13 @@ def test_handed_on_labels_are_weighed_exchanged_or_left_out(planted, labels, tmp
     assert pl.read_ndjson(tmp_path / "trl.jsonl")["chosen"].to_list() == frame["chosen"].to_list()
 
 
+def test_rows_that_are_no_preference_are_counted_as_left_out():
+    table, _ = planted_preferences(pairs=60, voters=6, lying=0.0)
+    found = audited_preferences(audit_preferences(read_pairs(pl.concat([table, table[:20]]))))
+    assert found.left_out == {"repeated rows": 20}
+    assert found.brief().startswith("60 of 80 votes are preferences; left out: 20")
+
+
 def test_wrong_settings_are_one_sentence(planted):
     with pytest.raises(BadInputError, match="treatment of labels"):
         audited_preferences(planted[2], labels="shuffle")

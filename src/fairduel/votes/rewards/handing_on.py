@@ -40,7 +40,7 @@ def audited_preferences(audit: PreferenceAudit, *, labels: Labels = "weigh") -> 
     pairs, right = audit.pairs, 1.0 - audit.wrong
     texts = pairs.texts(np.arange(len(pairs))) if len(pairs) else pl.DataFrame()
     swap = (right < 0.5) & (labels == "relabel")
-    kept, left_out = np.ones(len(pairs), dtype=np.bool_), dict[str, int]()
+    kept, left_out = np.ones(len(pairs), dtype=np.bool_), dict(pairs.unused)
     if labels == "drop":
         for reason, holds in {
             "by flagged voters": audit.flagged_votes,
