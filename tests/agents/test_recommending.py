@@ -158,3 +158,27 @@ def test_a_conclusion_is_not_worse_than_the_play_it_came_from(name, attack):
         played = np.bincount(shown[-200:]).argmax()
         shortfall.append(theta[played] - theta[agent.recommend(np.eye(30))])
     assert np.mean(shortfall) < 0.1
+
+
+@pytest.mark.parametrize("self_duels", [False, True])
+def test_honest_votes_right_after_early_lies_are_not_set_aside(self_duels):
+    """The lies come first, and contradict the votes after them as much as these contradict the lies."""
+    overruled = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        theta = rng.normal(size=30)
+        theta *= 2.0 / np.linalg.norm(theta)
+        agent, lies = AGENTS["sceptic"](items=30, horizon=1600, self_duels=self_duels), 45
+        for _ in range(400):
+            duel = agent.ask()
+            gap = theta[duel.first] - theta[duel.second]
+            wins = rng.random() < 1.0 / (1.0 + np.exp(-gap))
+            if lies and gap and wins == (gap > 0.0):
+                wins, lies = not wins, lies - 1
+            agent.tell(duel, Outcome.FIRST if wins else Outcome.SECOND)
+        item = agent.recommend()
+        assert theta[np.argmax(agent.estimate)] - theta[item] < 0.1
+        text = agent.explain_recommendation()
+        overruled += "which contradict the rest, but with the votes since then" in text
+        assert (agent.conclude() is None) == text.startswith("The recommendation rests on the agent's own estimate")
+    assert overruled

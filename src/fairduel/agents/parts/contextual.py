@@ -4,9 +4,9 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +17,13 @@ from fairduel.agents.parts.base import Actions, check_difference, like
 from fairduel.agents.parts.belief import Belief, LinearBelief, Turn
 from fairduel.agents.parts.learned import LearnedBelief
 from fairduel.agents.parts.round import BelievedStanding, Known, Memory, Now, Plan, RunPlan, nothing, schedule_of
-from fairduel.agents.parts.rules import by_uncertainty, symmetric
+from fairduel.agents.parts.rules import by_uncertainty, growing, symmetric
 from fairduel.agents.parts.settings import ContextualSettings
 from fairduel.checks import ensure, integer
 from fairduel.core.bursts import FEWEST_VOTES, Conclusion, can_scan, conclude
 from fairduel.core.estimators import EstimatorArrays
 from fairduel.core.information import Information
+from fairduel.core.likelihood import Comparisons
 from fairduel.core.links import Link
 from fairduel.core.radius import rcdb_ridge
 from fairduel.core.selection import leader_and_settling
@@ -39,31 +40,29 @@ class Recommending:
         ridge: λ.
         link: σ.
         by_estimate: Whether to trust the belief's own estimate instead.
+        outgrows_lies: Whether the belief trusts later votes more, and so recovers from earlier lies.
     """
 
-    def __init__(self, belief: Belief, *, ridge: float, link: Link, by_estimate: bool) -> None:
+    def __init__(self, belief: Belief, *, ridge: float, link: Link, by_estimate: bool, outgrows_lies: bool) -> None:
         self._belief, self._ridge, self._link, self._by_estimate = belief, ridge, link, by_estimate
+        self._outgrows_lies = outgrows_lies
         self._conclusion: Conclusion | None = None  # of all votes when it was last asked for
 
-    def conclude(self, answered: int) -> Conclusion | None:
+    def conclude(self, answered: int, pending: Collection[Duel]) -> Conclusion | None:
         """Estimate θ from the votes without bursts of lies; ``None`` if the belief's own estimate counts.
 
         Args:
             answered: How many duels were answered, self-duels included.
+            pending: Duels that were asked but not answered.
         """
-        told = self._belief.votes
-        if told is None or self._reason_for_own_estimate(answered):
-            return None
-        if self._conclusion is None or self._conclusion.votes != len(told.votes):
-            self._conclusion = conclude(told, ridge=self._ridge, link=self._link)
-        return self._conclusion
+        return None if self._reason_for_own_estimate(answered, pending) else self._concluded()
 
-    def explanation(self, answered: int) -> str:
+    def explanation(self, answered: int, pending: Collection[Duel]) -> str:
         """Say in one sentence which votes the recommendation rests on, and why."""
-        conclusion = self.conclude(answered)
-        if conclusion is None:
-            reason = self._reason_for_own_estimate(answered)
+        reason = self._reason_for_own_estimate(answered, pending)
+        if reason:
             return f"The recommendation rests on the agent's own estimate, because {reason}."
+        conclusion = self._concluded()
         if not conclusion.bursts:
             return (
                 f"The recommendation rests on all {conclusion.votes:,} votes: no stretch of them differs from the rest "
@@ -79,8 +78,14 @@ class Recommending:
             "rest; lies are one possible reason, a release or a new audience another."
         )
 
-    def _reason_for_own_estimate(self, answered: int) -> str:
-        """Why the votes are not scanned for bursts; empty if they are."""
+    def _concluded(self) -> Conclusion:
+        told = cast("Comparisons", self._belief.votes)
+        if self._conclusion is None or self._conclusion.votes != len(told.votes):
+            self._conclusion = conclude(told, ridge=self._ridge, link=self._link)
+        return self._conclusion
+
+    def _reason_for_own_estimate(self, answered: int, pending: Collection[Duel]) -> str:
+        """Why the votes are not scanned for bursts, or what was found does not count; empty if it does."""
         told = self._belief.votes
         if self._by_estimate:
             return "recommend_by is 'estimate'"
@@ -90,9 +95,34 @@ class Recommending:
             return "most of its duels compare an action with itself, so it has settled on what to show"
         if not can_scan(len(told.votes), told.differences.shape[1]):
             return f"bursts are only looked for with at least {FEWEST_VOTES} votes and fewer than 64 features"
-        return ""
+        return self._leads_since(told, pending)
+
+    def _leads_since(self, told: Comparisons, pending: Collection[Duel]) -> str:
+        """Say if, without bursts that are over, another item would lead than the one believed to lead.
+
+        Lies for an item may come first, and the honest votes that put it behind, right after them. Either stretch
+        contradicts the other, and little is asked about the item from then on, so the wrong one may be set aside. With
+        features, votes on other actions tell about an action too, so that this does not happen.
+        """
+        bursts, differences = self._concluded().bursts, told.differences
+        if not (self._outgrows_lies and bursts) or max(burst.end for burst in bursts) > _RECENT * len(told.votes):
+            return ""
+        of_items = (np.count_nonzero(differences, axis=1) == 2) & (np.abs(differences).max(axis=1) == 1.0)
+        if not (of_items & (differences.sum(axis=1) == 0.0)).all():
+            return ""
+        leader = int(np.argmax(self._concluded().theta))
+        with self._belief.looked_at(pending) as belief:
+            believed = int(np.argmax(belief.rewards(np.eye(differences.shape[1]))))
+        if leader == believed:
+            return ""
+        windows = " and ".join(f"{burst.begin + 1:,} to {burst.end:,}" for burst in bursts)
+        return (
+            f"item {leader} would lead without votes {windows}, which contradict the rest, but with the votes since "
+            f"then the agent believes in item {believed}"
+        )
 
 
+_RECENT = 0.9  # share of the votes; from stretches that ended before, an agent has recovered
 _LOCK_IN_STREAK = 100
 
 
@@ -129,6 +159,7 @@ class ContextualAgent(ContextualSettings):
             ridge=rcdb_ridge(self._norm),
             link=self._link,
             by_estimate=self.recommend_by == "estimate",
+            outgrows_lies=self._trust_rule is growing,
         )
         self._self_duel_streak = 0
         self._warned_of_lock_in = False
@@ -269,7 +300,8 @@ class ContextualAgent(ContextualSettings):
         Returns:
             The estimate and the stretches set aside; ``None`` if the agent recommends by its own estimate: if
             ``recommend_by`` says so, if it has fewer than 40 votes or more than 63 features, if the estimator is
-            one-pass, or if most duels compared an action with itself.
+            one-pass, if most duels compared an action with itself, or if an agent whose trust grows, without features,
+            believes in another item than the votes left do, and no such stretch reaches into the last tenth of them.
 
         >>> from fairduel import MaxPairUCB, Outcome
         >>> agent = MaxPairUCB(dimension=1, norm_bound=1.0, horizon=200, self_duels=False)
@@ -280,11 +312,11 @@ class ContextualAgent(ContextualSettings):
         >>> [(burst.begin, burst.end) for burst in agent.conclude().bursts]
         [(150, 200)]
         """
-        return self._recommending.conclude(self._asked - len(self._pending))
+        return self._recommending.conclude(self._asked - len(self._pending), self._pending.values())
 
     def explain_recommendation(self) -> str:
         """Say in one sentence which votes :meth:`recommend` rests on, and why."""
-        return self._recommending.explanation(self._asked - len(self._pending))
+        return self._recommending.explanation(self._asked - len(self._pending), self._pending.values())
 
     def standing(self, duel: Duel, actions: ArrayLike) -> BelievedStanding:
         """What the agent believes of ``actions`` (K, d), right after it asked ``duel`` about them."""
