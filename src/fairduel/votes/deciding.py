@@ -103,6 +103,7 @@ def decide(
     lies: int = 0,
     votes_per_voter: float | None = None,
     doubts: Mapping[str, str] | None = None,
+    reservations: Sequence[str] = (),
 ) -> tuple[Verdict, ...]:
     r"""Say what the votes decide about each group of at least two items, the largest group first.
 
@@ -114,6 +115,7 @@ def decide(
         doubts: Items that are first by another count of the same votes, each with the reason in a sentence: while
             they differ from the ranking's first item, it cannot have won. They say nothing new if no item would be
             named and they may be the best anyway.
+        reservations: Why the counted votes may not speak for everyone, in sentences: then nobody leads or wins.
 
     Raises:
         BadInputError: ``lies`` is not a whole number ≥ 0, or above 0 for a ranking with features or of more than 1,000
@@ -138,7 +140,7 @@ def decide(
     bar = math.log(max(sum(len(group) - 1 for group in groups), 1) / (1.0 - CONFIDENCE))
     return tuple(
         _Group(votes, ranking, group, number, lies, order).verdict(
-            bar, votes_per_voter, doubts or {}, several=len(groups) > 1
+            bar, votes_per_voter, doubts or {}, reservations, several=len(groups) > 1
         )
         for number, group in enumerate(groups)
     )
@@ -155,7 +157,13 @@ class _Group(NamedTuple):
     order: OneOrder | None
 
     def verdict(
-        self, bar: float, votes_per_voter: float | None, doubts: Mapping[str, str], *, several: bool
+        self,
+        bar: float,
+        votes_per_voter: float | None,
+        doubts: Mapping[str, str],
+        reservations: Sequence[str],
+        *,
+        several: bool,
     ) -> Verdict:
         first, *others = self.standings
         counts = self._counts()
@@ -168,7 +176,8 @@ class _Group(NamedTuple):
         evidence = self._evidence(gaps, variances, bar)
         contenders = [first, *(each for each in others if each.candidate)]
         few_voters = [] if voters is None or per_voter is None else _few_voters(voters, round(total / per_voter))
-        enough = total >= LEAST_VOTES * len(self.standings) and not few_voters
+        unheard = [*few_voters, *reservations]
+        enough = total >= LEAST_VOTES * len(self.standings) and not unheard
         few = _FEW * float(np.median([each.games for each in self.standings]))
         is_clear = first.best >= LEADS and all(each.games >= few for each in contenders[1:])
         named = enough and (is_clear or len(contenders) == 1)
@@ -199,7 +208,7 @@ class _Group(NamedTuple):
             lies=self.lies,
             voters=voters,
             per_voter=votes_per_voter or per_voter,
-            doubts=(*doubted, *few_voters),
+            doubts=(*doubted, *unheard),
             equal=equal and state == "tie",
             tiers=_tiers(self.standings),
             further=functools.partial(self._further, contenders, others, float(np.max(lost, initial=0.0)), counts, bar),

@@ -71,7 +71,10 @@ def judge(
     burst = scan_bursts(votes, ties=ties, level=level, ranking=shown, reliability=uses_weights)
     progress(1)
     doubts = _doubts(everyone, trusted, shown, burst, evidence)
-    verdicts = decide(votes, shown, lies=lies, votes_per_voter=votes_per_voter, doubts=doubts)
+    reservations = [] if shown is everyone else camps.reservations
+    verdicts = decide(
+        votes, shown, lies=lies, votes_per_voter=votes_per_voter, doubts=doubts, reservations=reservations
+    )
     groups = groups_of(votes, shown)
     decided = replace(shown, verdicts=with_survival(verdicts, certify(votes, shown, ranks=1, groups=groups)))
     everyone, trusted = (decided if each is shown else each for each in (everyone, trusted))

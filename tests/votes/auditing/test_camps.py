@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fairduel.votes import Votes, rank
+from fairduel.votes import Votes, audit, rank
 from fairduel.votes.attacking.injection import inject
 from fairduel.votes.attacking.liars import arena
 from fairduel.votes.auditing import camps as camps_module
@@ -211,3 +211,29 @@ def test_a_careful_minority_decides_if_most_vote_at_random():
             ranked = rank(votes, reliability=reliability, draws=100).scores
             found.append(stats.kendalltau(ranked, scores).statistic)
     assert np.mean(weighted) > np.mean(plain) + 0.1
+
+
+def without_common_taste(size):
+    """``size`` voters share the order; the others each have one of their own."""
+    return lambda rng, scores, voters: np.where(
+        np.arange(voters)[:, None] < size, scores, rng.normal(scale=scores.std(), size=(voters, len(scores)))
+    )
+
+
+@pytest.mark.parametrize("own", [at_random(80), without_common_taste(20)])
+def test_nobody_leads_if_most_voters_are_hardly_predicted(own):
+    """A careful minority and the only voters who agree look alike: neither speaks for all the others."""
+    reserved = 0
+    for seed in range(3):
+        votes, _ = electorate(60 + seed, own=own, taste=0.0, items=16)
+        (verdict,) = audit(votes, top=1).verdicts
+        said = [each for each in find_camps(votes).reservations if each in verdict.sentences]
+        assert said or verdict.leader is None
+        assert not (said and verdict.leader)
+        reserved += bool(said)
+    assert reserved >= 2
+
+
+def test_a_few_careless_voters_change_no_verdict():
+    votes, _ = electorate(60, own=at_random(30), taste=0.0, items=16)
+    assert find_camps(votes).reservations == []

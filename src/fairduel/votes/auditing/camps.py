@@ -316,6 +316,14 @@ class Camps:
         """Say which camps there are, and what that does not mean."""
         return [*(camp.sentence for camp in self.found), _ON_TRUTH] if self.found else []
 
+    @property
+    def reservations(self) -> list[str]:
+        """Say if most voters are hardly predicted: whether they are careless or share no taste, few others remain."""
+        voters = sum(camp.size for camp in self.found if camp.kind == "chance")
+        if 2 * voters <= len(self.voters):
+            return []
+        return ["Most voters vote in ways that the rest hardly predict, so the rest do not speak for them."]
+
     @cached_property
     def of_voter(self) -> Indices:
         """The camp that a voter most likely belongs to, shape ``(V,)``; −1 for the rest."""
