@@ -225,9 +225,9 @@ def read_pairs(
         BadInputError: The file cannot be read, or has no preferences.
 
     >>> records = [{"prompt": "Tea?", "chosen": "Yes, please!", "rejected": "Go away.", "annotator": "Ann"}]
-    >>> pairs = read_pairs(records * 2)
+    >>> pairs = read_pairs(records)
     >>> pairs, pairs.to_frame().select("voter", "politeness", "exclamation marks").rows()[0]
-    (PreferencePairs(2 preferences, 1 prompt, 1 voter), ('Ann', 0.6931471824645996, 0.6931471824645996))
+    (PreferencePairs(1 preference, 1 prompt, 1 voter), ('Ann', 0.6931471824645996, 0.6931471824645996))
     """
     done = progress or (lambda _: None)
     settings = {"columns": columns or {}, "where": where, "words": words, "strict": strict}
