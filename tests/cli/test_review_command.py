@@ -23,7 +23,7 @@ def test_review_answers_first_and_writes_everything(folder, here):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "It is too early to say which of 12 items is the best."
-    assert any(line.startswith("The votes separate ") for line in lines)
+    assert any(line.startswith("Joint ranges separate ") for line in lines)
     assert any(line.startswith("Position: biased.") for line in lines)
     out = folder / "results" / "review" / "votes"
     record = json.loads((out / "review.json").read_text(encoding="utf-8"))
