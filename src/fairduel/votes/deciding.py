@@ -15,7 +15,7 @@ differ. If fewer than five voters cast the votes, they may agree by chance and t
 *False votes.* If C votes are false, whatever the true answers, the fit of the true votes has a gap of at least ĝ minus
 a proven bound (:mod:`fairduel.votes.certifying.proof`), which takes the place of ĝ.
 
-*Leads, a tie, too early.* Otherwise an item leads if it is the best with probability 90%, and no item with few votes
+*Leads, a tie, too early.* Otherwise an item leads if it is the best with probability 95%, and no item with few votes
 may be the best: how likely that is depends on the prior. A tie is between the few items that may be best once others
 are ruled out, or between items that are practically equal. Anything else is too early to say, and then no item is named
 first.
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from fairduel.votes.ranking.rank import Ranking
     from fairduel.votes.ranking.standings import Standing
 
-LEADS = 0.9
-"""Probability of being best from which an item leads."""
 LEAST_VOTERS = 5
 """How many voters with equally many votes must say as much as those of a group for an item to lead or win."""
 _FEW = 0.5  # of the median number of votes on an item, as for newcomers in the prior
@@ -66,7 +64,9 @@ _MOST_CLOSE = 100  # items whose likelihood is compared with the first one's
 _MOST_RACING = 8  # items of a forecast
 _WALKS = 10  # of a forecast, for each draw of the true scores
 _TIMES = np.concatenate([[0.0], np.geomspace(0.02, 1000.0, 70)])  # further votes of a forecast, per vote so far
-_LOW, _HIGH = 0.0025, 0.95  # quantiles of a forecast; a clear best is rarer in the prior than in polls people start
+# quantiles of a forecast; a clear best is rarer in the prior than in polls people start, and above the higher quantile
+# are mostly worlds in which two items are all but equal
+_LOW, _HIGH = 0.0025, 0.85
 _SLOWEST, _FASTEST = 0.5, 4.0  # growth of information about the items in question, per vote, against that until now
 _MOST_SPLIT = 300  # items; with more, information is taken to grow as it did
 
@@ -179,7 +179,7 @@ class _Group(NamedTuple):
         unheard = [*few_voters, *reservations]
         enough = total >= LEAST_VOTES * len(self.standings) and not unheard
         few = _FEW * float(np.median([each.games for each in self.standings]))
-        is_clear = first.best >= LEADS and all(each.games >= few for each in contenders[1:])
+        is_clear = first.best >= CONFIDENCE and all(each.games >= few for each in contenders[1:])
         named = enough and (is_clear or len(contenders) == 1)
         possible = [] if named else [each.item for each in contenders]  # then nobody is ahead of them anyway
         instead, doubted = self._doubts({item: why for item, why in doubts.items() if item not in possible})

@@ -22,7 +22,7 @@ _MOST_TIERS = 6
 
 @dataclass(frozen=True)
 class Forecast:
-    """How many more votes it takes until an item has won, with a probability of at least 90%."""
+    """How many more votes it takes until an item has won, with a probability of at least 80%."""
 
     low: float
     high: float
