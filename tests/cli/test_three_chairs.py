@@ -15,6 +15,7 @@ from fairduel.service.client import Client
 from fairduel.service.local import local_server
 from fairduel.votes.attacking.liars import arena
 from helpers.documents import ROOT, page_files
+from helpers.waiting import wait_for
 
 MINUTES = 10
 
@@ -56,7 +57,8 @@ def test_an_operator_of_a_live_poll():
                     left_wins = "tea" in (duel.left.text, duel.right.text) and people.random() < 0.95
                     likes = "left" if (duel.left.text == "tea") == left_wins else "right"
                     voter.answer(duel.duel, likes)
-        results = client.results(study.study)
+        # computed by another process, which may still be starting
+        results = wait_for(lambda: (found := client.results(study.study)).ranking and not found.stale and found)
     assert results.ranking[0].item == "tea"
     assert "tea" in results.verdicts[0].headline
 
