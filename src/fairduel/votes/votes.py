@@ -329,7 +329,7 @@ def sums(place: Indices | Codes, count: int, values: NDArray[Any] | None = None)
     >>> sums(np.array([0, 2, 2]), 3).tolist()
     [1.0, 0.0, 2.0]
     """
-    return np.bincount(place, values, count).astype(np.float64)
+    return np.bincount(place, values, count).astype(np.float64, copy=False)
 
 
 def _names(kind: str, names: Sequence[str]) -> tuple[str, ...]:

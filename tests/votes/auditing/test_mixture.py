@@ -112,7 +112,7 @@ def test_memberships_are_those_of_brute_force(seed):
     ballots, weight, model = prepared(seed)
     assert ballots.occasional.any()
     assert not ballots.occasional.all()
-    found, each = members(ballots, model, *log_likelihoods(ballots, weight, logits(ballots, model)))
+    found, each = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
     for voter in range(ballots.voters):
         classes, pushing = by_brute_force(ballots, weight, model, voter)
         total = classes.sum() + sum(pushing.values())
@@ -127,7 +127,7 @@ def test_memberships_are_those_of_brute_force(seed):
 def test_newton_steps_follow_the_gradient_of_the_objective(camp):
     """By Fisher's identity, the gradient of the expected log-likelihood is that of the log-likelihood."""
     ballots, weight, model = prepared()
-    found, _ = members(ballots, model, *log_likelihoods(ballots, weight, logits(ballots, model)))
+    found, _ = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
     ridge = CAMP_RIDGE if camp else RIDGE
     if camp:
         own = margins(ballots, model.scores[camp])
@@ -152,7 +152,7 @@ def test_newton_steps_follow_the_gradient_of_the_objective(camp):
 
 def test_shares_are_the_best_for_the_memberships():
     ballots, weight, model = prepared()
-    found, _ = members(ballots, model, *log_likelihoods(ballots, weight, logits(ballots, model)))
+    found, _ = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
     best = mixture.shares_of(ballots, model, found)
     assert best.shares.sum() + best.pushes.sum() == pytest.approx(1.0)
 
@@ -177,7 +177,7 @@ def test_shares_are_the_best_for_the_memberships():
 
 def test_odds_of_the_crowd_approach_the_best_for_the_memberships():
     ballots, weight, model = prepared()
-    found, _ = members(ballots, model, *log_likelihoods(ballots, weight, logits(ballots, model)))
+    found, _ = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
     counted = np.bincount(ballots.voter, ballots.counts, ballots.voters) > 0
     occasional = counted & ballots.occasional
     pushes = np.where(occasional[ballots.cell_voter], found.pushes, 0.0)
@@ -207,7 +207,7 @@ def test_given_all_votes_the_objective_never_falls(seed, camps):
     ballots, weight, model = prepared(seed, camps)
     values = []
     for _ in range(40):
-        found, each = members(ballots, model, *log_likelihoods(ballots, weight, logits(ballots, model)))
+        found, each = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
         values.append(each.sum() + log_prior(ballots, model))
         assert objective(ballots, weight, model) == pytest.approx(values[-1])
         model = improved(ballots, weight, model, found)

@@ -143,4 +143,4 @@ def _print_ranking(ranking: Ranking, file: Path) -> None:
     if certificates := [each for each in columns if each.name in CERTIFIED]:
         output.say("", explained(certificates))
     if len(rows) > _MAX_ROWS:
-        output.say(f"Only the first {_MAX_ROWS} of {len(rows)} items are shown (see {file}).")
+        output.say(f"Only the first {_MAX_ROWS} of {len(rows):,} items are shown (see {file}).")

@@ -180,7 +180,7 @@ def _caption(groups: Sequence[Sequence[Standing]], text: str, most: int) -> str:
     """Fill in ``{which}`` group is shown, and add a note if only its first ``most`` items are."""
     which = f" of the largest of {len(groups)} groups" if len(groups) > 1 else ""
     count = len(groups[0])
-    note = f" Only the first {most} of {count} items are shown." if count > most else ""
+    note = f" Only the first {most} of {count:,} items are shown." if count > most else ""
     return text.format(which=which) + note
 
 

@@ -328,7 +328,7 @@ def _rank_changes(found: Audit) -> list[str]:
 def _voter_summary(found: Audit) -> list[str]:
     evidence = found.evidence
     if evidence is None:
-        return ["No voter could be checked, because the file does not say who voted."]
+        return ["No voter could be checked, because these votes do not say who cast them."]
     sentences = _flag_summary(found, evidence)
     if doubtful := int(evidence.doubtful.sum()):
         sentences.append(

@@ -10,12 +10,14 @@ flip have few parameters: they are described if the votes are much less likely w
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse, special
 from scipy.sparse.linalg import svds
 
+from fairduel.core.blas import one_thread
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.auditing.mixture import (
     ABILITIES,
@@ -91,10 +93,10 @@ def _with_camps(ballots: Ballots, weight: Vector) -> Fitted:
         tried = [fit_mixture(ballots, weight, first_model(ballots, camps)) for camps in _starts(ballots, weight, best)]
         if not tried:
             break
-        next_fit = max(tried, key=lambda fit: log_evidence(ballots, weight, fit))
+        found, next_fit = max(((log_evidence(ballots, weight, fit), fit) for fit in tried), key=itemgetter(0))
         if not is_majority(ballots, weight, next_fit):  # everyone's order is the largest camp's then
             next_fit = fit_mixture(ballots, weight, first_model(ballots, _largest_first(ballots, weight, next_fit)))
-        found = log_evidence(ballots, weight, next_fit)
+            found = log_evidence(ballots, weight, next_fit)
         if found < evidence + _CONVINCING or not is_majority(ballots, weight, next_fit):
             break
         best, evidence = next_fit, found
@@ -359,7 +361,12 @@ def find_camps(votes: Votes, *, ties: Ties = "half") -> Camps:
     counts = votes.counts(ties)
     if votes.voter is None or not counts.any():
         return Camps((), np.ones(len(votes)), votes.voters)
-    ballots, order = Ballots.of(votes, counts)
+    with one_thread():
+        return _camps_of(votes, *Ballots.of(votes, counts))
+
+
+def _camps_of(votes: Votes, ballots: Ballots, order: Indices) -> Camps:
+    """Find the camps of ``ballots``, which are at the places ``order`` (n,) of ``votes``."""
     start = unweighted_scores(ballots)
     taste = float(np.clip(taste_variance(ballots, margins(ballots, start)), _LEAST_TASTE, _MOST_TASTE))
     shared = shared_taste(ballots, taste)

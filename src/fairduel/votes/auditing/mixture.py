@@ -21,6 +21,7 @@ the items that they vote on, with odds o_k against alike: a crowd of new account
 does, and however many others vote on other items. These odds have an MM step of their own.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, Self
@@ -53,7 +54,7 @@ _DENSE_ITEMS = 600  # with more, Newton steps use conjugate gradients
 _INFORMATION = 0.2  # of a vote, about
 _START = 4.0  # τ² at the start, so that a few busy voters are not taken for everyone
 _FIRST_STEPS = 6
-_LEAST, _LEAST_SCALE = 1e-300, 0.05
+_LEAST_SCALE = 0.05
 
 
 class Ballots(NamedTuple):
@@ -157,13 +158,13 @@ def log_likelihoods(ballots: Ballots, weight: Vector, logits: Matrix) -> tuple[M
     ``logits`` are the margins by everyone's scores, and by each camp's, (1 + G, n).
     """
     z, won = logits[0], ballots.result
-    of_votes = [_log_likelihood(won, ability * z) for ability in ABILITIES]
+    of_votes = _by_ability(won, z)
     if ballots.sides_known:
         of_votes += [_log_likelihood(won, logit) for logit in (special.logit(_SIDED), -special.logit(_SIDED))]
     of_votes += [_log_likelihood(won, logit) for logit in logits[1:]]
     classes = np.stack([ballots.per_voter(weight * each) for each in of_votes], axis=1)
     chance, alike, count = special.expit(z), of_votes[ALIKE], len(ballots.cell_voter)
-    log_win, log_loss = special.log_expit(z), special.log_expit(-z)  # finite where the chance rounds to 0 or 1
+    log_win, log_loss = _log_likelihood(1.0, z), _log_likelihood(0.0, z)  # finite where the chance rounds to 0 or 1
     gained = np.empty((len(PUSHES), 2, count))
     for place, often in enumerate(PUSHES):
         ups = won * np.log(often + (1.0 - often) * chance) + (1.0 - won) * (np.log1p(-often) + log_loss)
@@ -174,24 +175,53 @@ def log_likelihoods(ballots: Ballots, weight: Vector, logits: Matrix) -> tuple[M
     return classes, gained
 
 
-def _log_likelihood(won: Vector, logit: Vector | float) -> Vector:
-    return np.asarray(won * logit - np.logaddexp(0.0, logit))
+def _log_likelihood(won: Vector | float, logit: Vector | float) -> Vector:
+    return np.asarray(won * logit - np.maximum(logit, 0.0) - np.log1p(np.exp(-np.abs(logit))))
 
 
-def members(ballots: Ballots, model: Model, classes: Matrix, gained: Matrix) -> tuple[Members, Vector]:
-    """Return who belongs to which class, given :func:`log_likelihoods`, and log Σ_c π_c L_vc of each voter (V,)."""
-    item, voter = ballots.cell_item, ballots.cell_voter
-    often, alike = ballots.occasional[voter], crowd_alike(ballots, model)
-    prior = np.where(often, model.crowd_odds[..., item] * alike[voter], model.pushes[..., item])  # (2, 2, c)
-    pushing = np.log(prior) + gained + classes[voter, ALIKE]
-    share = np.where(ballots.occasional[:, None], 0.0, model.shares)
-    share[ballots.occasional, ALIKE] = alike[ballots.occasional]
-    joint = np.log(share + _LEAST) + classes
-    most = joint.max(axis=1)
-    np.maximum.at(most, voter, pushing.max(axis=(0, 1)))
-    joint, pushing = np.exp(joint - most[:, None]), np.exp(pushing - most[voter])
+def _by_ability(won: Vector, z: Vector) -> list[Vector]:
+    """Return the log-likelihood of every vote by each ability, each (n,): log(1 + e^−|az|) is the same for −a."""
+    even = {size: np.log1p(np.exp(-size * np.abs(z))) for size in np.unique(np.abs(ABILITIES)).tolist()}
+    along = {1.0: won * z - np.maximum(z, 0.0), -1.0: won * z - np.minimum(z, 0.0)}
+    return [a * along[math.copysign(1.0, a)] - even[abs(a)] for a in ABILITIES.tolist()]
+
+
+class Relative(NamedTuple):
+    """Likelihoods of the classes that each voter may belong to, divided by the largest of them."""
+
+    most: Vector
+    """The logarithm of the largest, (V,)."""
+    classes: Matrix
+    """(V, C); 0 where an occasional voter cannot belong to a class."""
+    pushes: Matrix
+    """Of pushing the cell's item, (2, 2, c)."""
+
+    @classmethod
+    def of(cls, ballots: Ballots, classes: Matrix, gained: Matrix) -> Self:
+        """Divide them, given :func:`log_likelihoods`."""
+        voter, possible = ballots.cell_voter, classes
+        if ballots.occasional.any():
+            possible = np.where(ballots.occasional[:, None], -np.inf, classes)
+            possible[:, ALIKE] = classes[:, ALIKE]
+        most = possible.max(axis=1)
+        np.maximum.at(most, voter, gained.max(axis=(0, 1)) + classes[voter, ALIKE])
+        return cls(most, np.exp(possible - most[:, None]), np.exp(gained + (classes[:, ALIKE] - most)[voter]))
+
+
+def members(ballots: Ballots, model: Model, likelihoods: Relative) -> tuple[Members, Vector]:
+    """Return who belongs to which class, and log Σ_c π_c L_vc of each voter (V,)."""
+    item, voter, prior, share = ballots.cell_item, ballots.cell_voter, model.pushes, model.shares
+    if ballots.occasional.any():
+        alike = crowd_alike(ballots, model)
+        often = ballots.occasional[voter]
+        each = np.where(often, model.crowd_odds[..., item] * alike[voter], prior[..., item])  # (2, 2, c)
+        share = np.tile(share, (ballots.voters, 1))
+        share[ballots.occasional, ALIKE] = alike[ballots.occasional]
+    else:
+        each = prior[..., item]
+    joint, pushing = share * likelihoods.classes, each * likelihoods.pushes
     both = joint.sum(axis=1) + sums(voter, ballots.voters, pushing.sum(axis=(0, 1)))
-    return Members(joint / both[:, None], pushing / both[voter]), np.asarray(most + np.log(both))
+    return Members(joint / both[:, None], pushing / both[voter]), np.asarray(likelihoods.most + np.log(both))
 
 
 def crowd_alike(ballots: Ballots, model: Model) -> Vector:
@@ -210,6 +240,8 @@ def shares_of(ballots: Ballots, model: Model, found: Members) -> Model:
     share = found.classes[regular].sum(axis=0) + _prior_voters(ballots, model.camps)
 
     def pushes_by(chosen: Mask) -> Matrix:
+        if not chosen.any():
+            return np.zeros_like(model.pushes)
         by_them = found.pushes * chosen[ballots.cell_voter]
         return np.array([[sums(ballots.cell_item, ballots.items, way) for way in ways] for ways in by_them])
 
@@ -269,11 +301,12 @@ def honest_share(ballots: Ballots, found: Members, chance: Vector) -> tuple[Vect
 def _everyone(ballots: Ballots, found: Members, z: Vector, wins: tuple[Vector, Vector]) -> Expected:
     """Return what everyone's order has to explain: the abilities, and the ``wins`` of those who push."""
     gradient, slope = wins[0] - sum(wins) * special.expit(z), sum(wins) * variance_of(z)
-    for place, ability in enumerate(ABILITIES):
+    halves = {size: 0.5 * np.tanh(0.5 * size * z) for size in np.unique(np.abs(ABILITIES)).tolist()}  # σ(az) − ½
+    for place, ability in enumerate(ABILITIES.tolist()):
         if ability:
-            share = found.classes[ballots.voter, place]
-            gradient = gradient + share * ability * (ballots.result - special.expit(ability * z))
-            slope = slope + share * ability**2 * variance_of(ability * z)
+            share, half = found.classes[ballots.voter, place], math.copysign(1.0, ability) * halves[abs(ability)]
+            gradient += share * ability * (ballots.result - 0.5 - half)
+            slope += share * ability**2 * (0.25 - half**2)
     return Expected(gradient, slope)
 
 
@@ -281,10 +314,10 @@ def _expected_log_likelihood(
     ballots: Ballots, found: Members, z: Vector, *, weight: Vector, wins: tuple[Vector, Vector]
 ) -> float:
     """Return the part of the expected log-likelihood that everyone's margins ``z`` (n,) decide."""
-    total = wins[0] * -np.logaddexp(0.0, -z) + wins[1] * -np.logaddexp(0.0, z)
-    for place, ability in enumerate(ABILITIES):
-        if ability:
-            total = total + found.classes[ballots.voter, place] * _log_likelihood(ballots.result, ability * z)
+    total = wins[0] * _log_likelihood(1.0, z) + wins[1] * _log_likelihood(0.0, z)
+    for place, each in enumerate(_by_ability(ballots.result, z)):
+        if ABILITIES[place]:
+            total += found.classes[ballots.voter, place] * each
     return float(weight @ total)
 
 
@@ -393,6 +426,10 @@ def _damped(start: Vector, step: Vector, value: Callable[[Vector], float]) -> Ve
     return start
 
 
+def _relative(ballots: Ballots, weight: Vector, orders: Matrix) -> Relative:
+    return Relative.of(ballots, *log_likelihoods(ballots, weight, orders))
+
+
 class Fitted(NamedTuple):
     """A fit of the mixture."""
 
@@ -406,7 +443,7 @@ class Fitted(NamedTuple):
 def judged(ballots: Ballots, weight: Vector, model: Model, found: Members) -> Fitted:
     """Return who belongs to which class, given who was ``found`` to belong to it so far."""
     orders = by_others(ballots, weight, model, found)
-    return Fitted(model, members(ballots, model, *log_likelihoods(ballots, weight, orders))[0], orders)
+    return Fitted(model, members(ballots, model, _relative(ballots, weight, orders))[0], orders)
 
 
 def fit_mixture(
@@ -424,13 +461,13 @@ def fit_mixture(
     """
     model, last = start, -np.inf
     orders = np.stack([margins(ballots, scores) for scores in model.scores])
-    found, _ = members(ballots, model, *log_likelihoods(ballots, weight, orders))
+    found, _ = members(ballots, model, _relative(ballots, weight, orders))
     for number in range(rounds + 1):
         orders = by_others(ballots, weight, model, found)
-        likelihoods = log_likelihoods(ballots, weight, orders)
+        likelihoods = _relative(ballots, weight, orders)
         for _ in range(0 if number else warm_up):
-            model = shares_of(ballots, model, members(ballots, model, *likelihoods)[0])
-        found, each = members(ballots, model, *likelihoods)
+            model = shares_of(ballots, model, members(ballots, model, likelihoods)[0])
+        found, each = members(ballots, model, likelihoods)
         now = float(each.sum()) + log_prior(ballots, model)
         if number == rounds or abs(now - last) < small_gain:
             break
@@ -441,7 +478,7 @@ def fit_mixture(
 def objective(ballots: Ballots, weight: Vector, model: Model) -> float:
     """Return the log-likelihood plus the log-prior."""
     orders = np.stack([margins(ballots, scores) for scores in model.scores])
-    _, each = members(ballots, model, *log_likelihoods(ballots, weight, orders))
+    _, each = members(ballots, model, _relative(ballots, weight, orders))
     return float(each.sum()) + log_prior(ballots, model)
 
 

@@ -53,9 +53,7 @@ def counted_rows(path: Path, given: Columns) -> tuple[pl.DataFrame, Columns, Seq
     frame = frame.sort(keys)
     lost = [f"{role}s" for role in ("voter", "context", "time") if role in found]
     rows = int(frame[name].sum())
-    left = f"{listed(lost)} are left out, and " if lost else ""
-    said = (
-        f"the {rows:,} rows are too many to read one by one, so equal duels were counted together: {left}ranges treat "
-        "all votes as independent of each other"
-    )
-    return frame, {**columns, "weight": name, "voter": None, "context": None, "time": None}, [f"{said}."]
+    left = f": {listed(lost)} are left out" if lost else ""
+    unchecked = ", so no voter can be checked" if "voters" in lost else ""
+    said = f"the {rows:,} rows are too many to read one by one, so equal duels were counted together{left}{unchecked}."
+    return frame, {**columns, "weight": name, "voter": None, "context": None, "time": None}, [said]
