@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import fairduel
-from fairduel.core.compiling import _compiled_sources
+from fairduel.core.compiling import _compiled_sources, _lock_between_processes, _locked, _opened
+from helpers.waiting import wait_for
 
 PACKAGE = Path(fairduel.__file__).parent
 
@@ -91,6 +92,60 @@ def test_compiling_is_announced_once_and_loading_from_the_cache_is_not(tmp_path)
 )
 def test_the_notice_can_be_silenced(tmp_path, first):
     assert compile_probability(tmp_path, first) == ""
+
+
+# ---------------------------------------------------------------------- processes that start together
+
+COUNT = """
+import sys, time
+from pathlib import Path
+from fairduel.core.compiling import telling
+from fairduel.core.links import LOGISTIC
+counts = [0]
+Path(sys.argv[1]).touch()
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.001)
+with telling(counts.append):
+    LOGISTIC.probability(0.0), LOGISTIC.slope(0.0)
+print(counts[-1])
+"""
+
+
+def functions_compiled(folder, processes):
+    """How many functions each of these processes compiled, all of which start at the same moment."""
+    folder.mkdir()
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, str(folder / f"ready{one}"), str(folder / "go")],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(folder)}, stdout=subprocess.PIPE, text=True,
+        )
+        for one in range(processes)
+    ]  # fmt: skip
+    wait_for(lambda: len(list(folder.glob("ready*"))) == processes)
+    (folder / "go").touch()
+    return [int(process.communicate()[0]) for process in started]
+
+
+def test_processes_that_start_together_compile_each_function_once(tmp_path):
+    (alone,) = functions_compiled(tmp_path / "one", 1)
+    assert alone > 1
+    assert sum(functions_compiled(tmp_path / "three", 3)) == alone
+
+
+def test_a_lock_whose_owner_is_suspended_is_not_waited_for_for_ever(tmp_path):
+    take = (
+        "import sys, time; from pathlib import Path; from fairduel.core.compiling import _lock_between_processes\n"
+        "with _lock_between_processes(Path(sys.argv[1]), 7): print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", take, str(tmp_path / "locks")], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        file = _opened(tmp_path / "locks", os.getpid())
+        assert not _locked(file, 7)
+        assert _locked(file, 8)
+        with _lock_between_processes(tmp_path / "locks", 7, patience=0.05):
+            pass
+        owner.kill()
 
 
 # ---------------------------------------------------------------------- where nothing can be written

@@ -8,8 +8,10 @@ import os
 import stat
 import sys
 import tempfile
+import time
 import types
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,11 @@ from typing import Any, Literal, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+
+if sys.platform != "win32":
+    import fcntl
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _PACKAGE = Path(__file__).parent.parent
@@ -141,7 +147,50 @@ def _compile(function: Callable[..., object], *, is_own: bool, inline: Literal["
     finally:
         config.CACHE_DIR = others
     dispatcher.is_own = is_own
+    if keep and sys.platform != "win32":
+        dispatcher.compile = functools.partial(_compile_alone, dispatcher, Path(folder) / "locks")
     return dispatcher
+
+
+def _compile_alone(dispatcher: Any, locks: Path, signature: Any) -> Any:
+    """Compile, or load what another process compiled meanwhile: those that start together compile a function once.
+
+    Numba's cache may also mix up two files if two processes save versions of a function at the same time.
+    """
+    name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"
+    with global_compiler_lock, _lock_between_processes(locks, zlib.crc32(name.encode())):
+        return Dispatcher.compile(dispatcher, signature)
+
+
+@contextmanager
+def _lock_between_processes(path: Path, place: int, *, patience: float = 60.0) -> Iterator[None]:
+    """Hold one byte of a file; go on without it after ``patience`` seconds, as its owner may be suspended."""
+    try:
+        file = _opened(path, os.getpid())
+        until = time.monotonic() + patience
+        while not _locked(file, place) and time.monotonic() < until:
+            time.sleep(0.02)
+    except OSError:  # a folder that cannot be written to, or a file system without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+@functools.cache
+def _opened(path: Path, process: int) -> int:  # noqa: ARG001  (a fork opens it anew)
+    """A descriptor that stays open: closing any of a file's descriptors would give up all its locks."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _locked(file: int, place: int) -> bool:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 @functools.cache
