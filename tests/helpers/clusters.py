@@ -5,7 +5,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from sqlalchemy import NullPool, text
 
 from fairduel.errors import BadInputError
 from fairduel.service.events.database import connect, database, open_postgres
+from helpers.waiting import free_port
 
 in_both = pytest.mark.parametrize("new_location", ["folder", "postgres"], indirect=True)
 """Runs a test with a folder and with a database."""
@@ -38,11 +38,6 @@ def _version(path):
     return float(said.split()[2].partition("(")[0])
 
 
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 @contextmanager
 def cluster():
     """Run a PostgreSQL that asks for a password; yields the address of its database, or skips where there is none."""
@@ -55,7 +50,7 @@ def cluster():
         owner = pwd.getpwnam("postgres")
         as_other = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         secret = folder / "secret"
         secret.write_text(PASSWORD)
         if as_other:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from contextlib import suppress
 from sqlalchemy import make_url
 
 from helpers.servers import Link
+from helpers.waiting import free_port
 
 LAUNCHER = """
 import json, logging, os, signal, socket, sys
@@ -162,7 +162,7 @@ class Fleet:
         for _ in range(count):
             relay = Relay(where.port)
             address = where.set(port=await relay.start()).render_as_string(hide_password=False)
-            self.members.append(Member(self.launcher, relay, address, _free_port(), commits))
+            self.members.append(Member(self.launcher, relay, address, free_port(), commits))
 
     async def harm(self, rng, seconds):
         """Let things happen at random for some seconds, mostly to the last leader; return what happened."""
@@ -242,8 +242,3 @@ class FleetVoter:
             self.answered.add(duel)
             self.acknowledged.append((reply["receipt"], duel, answer))
         self.leave()
-
-
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

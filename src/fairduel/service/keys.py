@@ -3,9 +3,13 @@
 import base64
 import hashlib
 import hmac
+import json
 import secrets
+import threading
+import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Scope = Literal["operator", "observer", "voter", "invitation"]
 Role = Literal["owner", "operator", "observer"]
@@ -64,6 +68,11 @@ def signature(secret: bytes, study: str, participant: str) -> str:
     return hmac.new(signing_key(secret, study), participant.encode(), hashlib.sha256).hexdigest()
 
 
+def account_id(secret: bytes, study: str, kind: str, account: str) -> str:
+    """Return what a study knows an account by: the same for the same account, and nothing else about it."""
+    return _keyed(secret, "account", study, kind, account).hex()[:32]
+
+
 def pseudonym(secret: bytes, address: str) -> str:
     """Return what operators see of an address: the same for the same address, and nothing else about it."""
     return _keyed(secret, "address", address).hex()[:8]
@@ -85,3 +94,46 @@ def first_is_left(secret: bytes, voter: str, duel: str) -> bool:
     False
     """
     return hmac.new(secret, f"{voter}\n{duel}".encode(), hashlib.sha256).digest()[0] % 2 == 0
+
+
+class Tickets:
+    """Strings that this server alone makes: each carries values, and works once and for a while.
+
+    The server remembers nothing of a ticket until it is spent, so callers can ask for any number of them.
+
+    Args:
+        seconds: How long a ticket works.
+
+    >>> tickets = Tickets(60.0)
+    >>> ticket = tickets.new("tea", 3)
+    >>> tickets.spend(ticket), tickets.spend(ticket)
+    (['tea', 3], None)
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._secret = secrets.token_bytes(32)  # of this process, so a restart ends all tickets
+        self._spent: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, in that order, and by whom
+        self._lock = threading.Lock()
+
+    def new(self, *carried: Any) -> str:
+        """Return a ticket that carries JSON values, which whoever has it can read."""
+        said = json.dumps([time.monotonic() + self._seconds, secrets.token_hex(16), *carried])
+        body = base64.urlsafe_b64encode(said.encode()).decode()
+        return f"{body}.{_keyed(self._secret, body).hex()}"
+
+    def spend(self, ticket: str, by: str = "") -> list[Any] | None:
+        """Return what a ticket carries, or None if it is not ours, too old, or spent (by another than ``by``)."""
+        body, _, code = ticket.rpartition(".")
+        if not hmac.compare_digest(code.encode(), _keyed(self._secret, body).hex().encode()):
+            return None
+        until, _, *values = json.loads(base64.urlsafe_b64decode(body))
+        carried: list[Any] = values
+        now = time.monotonic()
+        with self._lock:
+            while self._spent and next(iter(self._spent.values()))[0] < now:
+                self._spent.popitem(last=False)
+            if until < now or (ticket in self._spent and not (by and self._spent[ticket][1] == by)):
+                return None
+            self._spent.setdefault(ticket, (now + self._seconds, by))
+        return carried

@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from email.message import EmailMessage
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from sqlalchemy import insert, select, update
 
@@ -27,9 +27,9 @@ from fairduel.service.events.ledger import Ledger
 from fairduel.service.events.log import KINDS, Event, canonical
 from fairduel.service.keys import webhook_key
 from fairduel.service.server_log import log, log_failure
+from fairduel.service.study.study import SIGN_INS
 
-SMTP = "FAIRDUEL_SMTP"
-"""The environment variable with the mail server, such as smtp://user:password@mail.example.org:587."""
+SMTP = SIGN_INS["email"]
 _SECONDS = 10.0  # that a receiver has to answer
 _PAUSE = 1.0  # seconds between two looks at the log
 _LONGEST_PAUSE = 300.0  # seconds between two attempts
@@ -58,9 +58,7 @@ class Webhook(Target):
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        is_here = parts.hostname in _HERE
-        if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_here)):
+        if not is_safe_address(url):
             raise BadInputError(f"--webhook {url}: give an address that begins with https://.")
         self.name = url
 
@@ -74,6 +72,16 @@ class Webhook(Target):
         httpx.post(self.name, content=content, headers=headers, timeout=_SECONDS).raise_for_status()
 
 
+def is_safe_address(url: str) -> bool:
+    """Whether nobody in between can read what is sent there.
+
+    >>> is_safe_address("https://example.org"), is_safe_address("http://example.org"), is_safe_address("http://[::1]:80")
+    (True, False, True)
+    """
+    found = urlsplit(url)
+    return bool(found.hostname) and (found.scheme == "https" or (found.scheme == "http" and found.hostname in _HERE))
+
+
 def webhook_signature(key: bytes, at: int, content: bytes) -> str:
     """Return what proves that a notice is ours: the time, and the HMAC-SHA256 of ``time.content``.
 
@@ -83,29 +91,27 @@ def webhook_signature(key: bytes, at: int, content: bytes) -> str:
     return f"t={at},sha256={hmac.new(key, f'{at}.'.encode() + content, hashlib.sha256).hexdigest()}"
 
 
-class Mail(Target):
-    """Someone with an e-mail address.
+class MailServer:
+    """A server that sends mails.
 
     Args:
-        address: The address.
-        server: The mail server, as a URL.
+        url: Its address, with a user and their password, and ``?from=`` the sender if the user is no mail address.
     """
 
-    def __init__(self, address: str, server: str | None) -> None:
-        found = urlsplit(server or "")
-        if "@" not in address or not address.isprintable() or " " in address:
-            raise BadInputError(f"--mail {address}: this is no e-mail address.")
+    def __init__(self, url: str | None) -> None:
+        found = urlsplit(url or "")
         if found.scheme not in _SCHEMES or not found.hostname:
-            raise BadInputError(f"--mail needs a mail server: set {SMTP}=smtp://user:password@mail.example.org:587.")
-        self.name, self._server, self._host = address, found, found.hostname
+            raise BadInputError(f"mails need a mail server: set {SMTP}=smtp://user:password@mail.example.org:587.")
+        self._server, self._host, self._user = found, found.hostname, unquote(found.username or "")
+        (self._sender,) = parse_qs(found.query).get("from", [self._user if "@" in self._user else ""])
 
-    def send(self, notice: Json, key: bytes) -> None:  # noqa: ARG002  # mail servers sign in their own way
-        """Send it."""
-        server, user = self._server, unquote(self._server.username or "")
+    def send(self, address: str, subject: str, text: str) -> None:
+        """Send a mail, or raise an exception."""
+        server, user = self._server, self._user
         message = EmailMessage()
-        message["Subject"] = f"fairduel: {notice['title'] or 'server'}".replace("\n", " ")
-        message["To"], message["From"] = self.name, user if "@" in user else self.name
-        message.set_content(f"{notice['sentence']}\n")
+        message["Subject"] = subject.replace("\n", " ")
+        message["To"], message["From"] = address, self._sender or address
+        message.set_content(f"{text}\n")
         port, context = server.port or _SCHEMES[server.scheme], ssl.create_default_context()
         is_safe = server.scheme == "smtps"
         kind = smtplib.SMTP_SSL if is_safe else smtplib.SMTP
@@ -119,6 +125,24 @@ class Mail(Target):
             if user:
                 connection.login(user, unquote(server.password or ""))
             connection.send_message(message)
+
+
+class Mail(Target):
+    """Someone with an e-mail address.
+
+    Args:
+        address: The address.
+        server: The mail server, as a URL.
+    """
+
+    def __init__(self, address: str, server: str | None) -> None:
+        if "@" not in address or not address.isprintable() or " " in address:
+            raise BadInputError(f"--mail {address}: this is no e-mail address.")
+        self.name, self._server = address, MailServer(server)
+
+    def send(self, notice: Json, key: bytes) -> None:  # noqa: ARG002  # mail servers sign in their own way
+        """Send it."""
+        self._server.send(self.name, f"fairduel: {notice['title'] or 'server'}", notice["sentence"])
 
 
 def targets(webhooks: list[str], mails: list[str]) -> list[Target]:

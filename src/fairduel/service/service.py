@@ -23,6 +23,7 @@ from fairduel.service.events.log import DamagedLogError, verified
 from fairduel.service.notices import Courier, Target
 from fairduel.service.problems import Problem
 from fairduel.service.server_log import log_failure
+from fairduel.service.sign_in import SignIn
 from fairduel.service.study.learner import Learner
 from fairduel.service.study.study import NewStudy, new_agent
 
@@ -60,6 +61,7 @@ class Service:
         """Up to which position the log was verified."""
         self._forgotten = 0.0  # when the last personal data were erased that are in no log on disk any more
         self._verifying = threading.Thread(target=self._verify, name="fairduel-verify", daemon=True)
+        self.sign_in = SignIn()
         self.ledger.listen(self._changed)
         for study in list(self.ledger.state.studies.values()):
             self.analyst.want(study.study)
@@ -85,6 +87,11 @@ class Service:
     def at_end(self, stop: Callable[[], None]) -> None:
         """Call a function when the service is closed, while it still works."""
         self._at_end.append(stop)
+
+    def offer(self, sign_in: SignIn) -> None:
+        """Let voters sign in in these ways."""
+        self.sign_in, self.ledger.sign_ins = sign_in, sign_in.kinds
+        self.at_end(sign_in.close)
 
     def notify(self, targets: Sequence[Target]) -> None:
         """Tell these what happens from now on, or since they were told last."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from fairduel.service import pages, work
+from fairduel.service import keys, pages, work
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import unlimited
 from fairduel.service.client import Client
@@ -156,14 +156,14 @@ def test_joining_may_need_work(browser, operator):
 
 def test_old_challenges_end_and_are_forgotten(monkeypatch):
     challenges, now = work.Challenges(), [1000.0]
-    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(keys.time, "monotonic", lambda: now[0])
     old = challenges.new("study", 0)
     challenges.spend("study", 0, challenges.new("study", 0), 0)
     now[0] += work._SECONDS + 2
     with pytest.raises(Problem, match="challenge"):
         challenges.spend("study", 0, old, 0)
     challenges.spend("study", 0, challenges.new("study", 0), 0)
-    assert len(challenges._spent) == 1
+    assert len(challenges._tickets._spent) == 1
     for other in (work.Challenges(), challenges):
         with pytest.raises(Problem, match="challenge"):
             other.spend("study", 4, challenges.new("study", 0), 0)

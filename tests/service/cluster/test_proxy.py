@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from helpers.waiting import free_port
+
 PAGE = Path(__file__).parents[3].joinpath("docs", "serve", "deploy.md").read_text(encoding="utf-8")
 CONNECTIONS, FILES = (
     re.search(f"({name} [0-9]+);", PAGE)[1] for name in ("worker_connections", "worker_rlimit_nofile")
@@ -43,12 +45,6 @@ def deployed(folder, port, behind):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_until_open(port):

@@ -2,40 +2,37 @@
 
 import io
 import re
-import threading
-import time
 from contextlib import closing, contextmanager
 
 import httpx
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 
 from fairduel.service.api.app import create_app
 from fairduel.service.commands import team
+from fairduel.service.local import serving
 from fairduel.service.service import Service
 from helpers.waiting import wait_for
 
 SIZES = [(1280, "light"), (390, "light"), (1280, "dark"), (390, "dark")]
 
 
+@contextmanager
+def serve(folder):
+    """Run a server; yields its address, an operator's client, and the service."""
+    with closing(Service(folder / "store")) as service:
+        key = service.ledger.run(team.ensure_operator)
+        with serving(create_app(service)) as url, httpx.Client(base_url=f"{url}/api/") as operator:
+            operator.headers["Authorization"], operator.key = f"Bearer {key}", key
+            yield f"{url}/", operator, service
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The address of a server, and an operator's client."""
-    with closing(Service(tmp_path_factory.mktemp("service") / "store")) as service:
-        key = service.ledger.run(team.ensure_operator)
-        running = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
-        thread = threading.Thread(target=running.run)
-        thread.start()
-        while not running.started:
-            time.sleep(0.01)
-        address = f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}/"
-        with httpx.Client(base_url=address + "api/", headers={"Authorization": f"Bearer {key}"}) as operator:
-            operator.key = key
-            yield address, operator
-        running.should_exit = True
-        thread.join()
+    with serve(tmp_path_factory.mktemp("service")) as (address, operator, _):
+        yield address, operator
 
 
 def study(operator, **settings):

@@ -4,12 +4,16 @@ import json
 
 import pytest
 
+from fairduel.service.notices import MailServer
+from fairduel.service.sign_in import Provider, SignIn
 from fairduel.service.study.study import catalogue
+from helpers.accounts import CREDENTIALS, account_provider, mail_server
 from service.pages.test_browser import (
     assert_accessible,
     press,
     progress,
     ready,
+    serve,
     server,  # noqa: F401
     study,
     tab,
@@ -145,3 +149,70 @@ def test_the_keys_are_those_that_the_study_allows(server, browser):  # noqa: F81
             ready(page)
             assert page.locator(".keys:visible").all_inner_texts() == [said]
             assert page.locator("#tie").is_visible() == ties
+
+
+@pytest.fixture(scope="module")
+def signing(tmp_path_factory):
+    """A server where voters sign in; the address, an operator's client, the provider, and what was mailed."""
+    with (
+        account_provider() as provider,
+        mail_server() as (smtp, box),
+        serve(tmp_path_factory.mktemp("signing")) as (address, operator, service),
+    ):
+        issuer = provider.url.replace("http://", f"http://{CREDENTIALS}@")
+        service.offer(SignIn(address, Provider(issuer), MailServer(smtp)))
+        yield address, operator, provider, box
+
+
+def test_a_voter_signs_in_with_an_account(signing, browser):
+    address, operator, provider, _ = signing
+    name = study(operator, access="openid", page={"consent": "I agree."})
+    for width, scheme in ((390, "light"), (1280, "dark")):  # two devices of one person
+        with tab(browser, viewport={"width": width, "height": 844}, color_scheme=scheme) as page:
+            page.goto(f"{address}vote/{name}")
+            start = page.get_by_role("button", name="Sign in to vote")
+            assert start.is_disabled()
+            assert "not your name or address" in page.inner_text("#account")
+            assert_accessible(page)
+            page.get_by_label("I agree.").check()
+            start.click()
+            press(page, "ArrowLeft")
+            ready(page)
+            assert page.url == f"{address}vote/{name}"  # the key is not in the address any more
+            page.reload()
+            ready(page)
+    wait_for(lambda: votes(operator, name) == 2)
+    assert len(operator.get(f"studies/{name}/voters").json()["voters"]) == 1
+    provider.forge = lambda *_: "no.such.token"
+    with tab(browser, locale="de") as page:
+        page.goto(f"{address}vote/{name}")
+        page.get_by_label("I agree.").check()
+        page.get_by_role("button", name="Zum Abstimmen anmelden").click()
+        page.get_by_text("Sie sind nicht angemeldet.").wait_for()
+        page.get_by_role("button", name="Zum Abstimmen anmelden").wait_for()
+        assert_accessible(page)
+
+
+def test_a_voter_gets_a_link_by_mail(signing, browser):
+    address, operator, _, box = signing
+    name = study(operator, access="email", keep_email=True)
+    with tab(browser, locale="ar") as page:
+        page.goto(f"{address}vote/{name}")
+        words = catalogue("ar")
+        assert page.inner_text("#account") == words["stored_email"]
+        page.get_by_label(words["email"]).fill("ann")
+        page.keyboard.press("Enter")  # the browser says that this is no address
+        assert page.locator("#email:invalid").count() == 1
+        page.get_by_label(words["email"]).fill("ann@example.org")
+        page.keyboard.press("Enter")
+        page.get_by_text(words["link_sent"].replace("{email}", "ann@example.org").replace("{minutes}", "15")).wait_for()
+        assert_accessible(page)
+        (link,) = wait_for(box.links)
+        page.goto(link)
+        ready(page)
+    with tab(browser) as page:
+        page.goto(link)
+        page.get_by_text("This link was used, or is too old").wait_for()
+        page.get_by_role("button", name="Send me a link").wait_for()
+    (voter,) = operator.get(f"studies/{name}/voters").json()["voters"]
+    assert voter["name"] == "ann@example.org"

@@ -29,6 +29,7 @@ from fairduel.service.events.database import Location
 from fairduel.service.notices import Target, targets
 from fairduel.service.server_log import log_to
 from fairduel.service.service import Service, tune_process
+from fairduel.service.sign_in import SignIn
 
 _DOOR_SECONDS = 30.0  # that a browser has to start
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
@@ -119,7 +120,7 @@ class _Lead:
     def __init__(
         self, limits: Limits, here: str, prepare: Prepare | None, new_key: bool, told: Sequence[Target]
     ) -> None:
-        self._told = told
+        self._told, self._sign_in = told, SignIn.configured(here)
         self._limits, self._here, self._prepare, self._new_key = limits, here, prepare, new_key
         self.sentences = list[str]()
         self.page: str | None = None  # the operator's, once this server leads
@@ -127,6 +128,7 @@ class _Lead:
 
     def __call__(self, service: Service) -> App:
         """Return the application of a service."""
+        service.offer(self._sign_in)
         if self._prepare is not None:
             self.say(self._prepare(service, self._here))
         key: str | None = service.ledger.run(team.replace_operator if self._new_key else team.ensure_operator)

@@ -11,15 +11,14 @@ from fairduel.service.study.study import (
     Access,
     Content,
     Features,
-    Format,
+    FirstSettings,
     GoldDuels,
     Item,
+    Language,
     LeastViews,
     Line,
     Media,
-    Models,
     Number,
-    Platform,
     Question,
     Settings,
     ShownSettings,
@@ -64,9 +63,24 @@ class Empty(Strict):
 class KeyBody(Strict):
     """A key to keep in a cookie."""
 
-    key: Annotated[str, Field(max_length=100)]
+    key: Annotated[str, Field(max_length=1000)]
     nonce: Nonce | None = None
-    """For an invitation that works once: the same again get the same reply."""
+    """For an invitation, or a sign-in, that works once: the same again get the same reply."""
+
+
+class SigningIn(Strict):
+    """Who signs in: the address that gets a link, and its language; neither for OpenID Connect."""
+
+    email: Annotated[str, Field(max_length=254)] | None = None
+    language: Language = "en"
+
+
+class SignInReply(BaseModel):
+    """Where to sign in, or null if a link was sent."""
+
+    location: str | None
+    minutes: int
+    """How long that works."""
 
 
 class Work(Strict):
@@ -221,6 +235,7 @@ class Ballot(ShownSettings):
 
     study: str
     access: Access
+    keep_email: bool
     joined: bool
     work: Challenge | None
 
@@ -383,24 +398,16 @@ class ClosedByItself(BaseModel):
     at: float
 
 
-class StudyReply(Settings):
+class StudyReply(FirstSettings):
     """A study as operators see it."""
 
     study: str
     created: float
     items: list[ShownItem]
     contexts: list[dict[str, Any]]
-    access: Access
-    format: Format
     dimension: int | None
-    repeat_pairs: bool
-    models: Models
     gold: GoldDuels | None
     """Null for observers."""
-    agent: str
-    agent_settings: dict[str, Any]
-    seed: int
-    platform: Platform | None
     stopped: ClosedByItself | None
     """Why it closed by itself, if it did."""
     links: dict[str, str | None]

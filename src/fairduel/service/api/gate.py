@@ -56,6 +56,7 @@ _OTHER = _Expected(re.compile("/api/.*"))
 _EXPECTED = {
     "session": _Expected(re.compile("/api/session"), needs_key=False),
     "voters": _Expected(re.compile("/api/studies/[^/]+/voters"), needs_key=False),
+    "sign-in": _Expected(re.compile("/api/studies/[^/]+/sign-in"), needs_key=False),
     "studies": _Expected(re.compile("/api/studies"), is_large=True),
     "study-files": _Expected(re.compile("/api/study-files"), is_large=True),
     "import": _Expected(re.compile("/api/studies/[^/]+/import"), "application/octet-stream", is_large=True),

@@ -10,8 +10,9 @@ from fairduel.service.events.ledger import Command, outcome
 from fairduel.service.keys import Holder, Scope, key_hash
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
+from fairduel.service.sign_in import MINUTES
 
-SESSION, VOTER = "fairduel_session", "fairduel_voter"
+SESSION, VOTER, ATTEMPT = "fairduel_session", "fairduel_voter", "fairduel_sign_in"
 _LOOPBACK = {"127.0.0.1", "::1"}
 _HOLDERS = "fairduel.holders"  # in the scope of a request
 FROM_SITE = "fairduel.from_site"
@@ -144,3 +145,17 @@ def keep(request: Request, response: Response, holder: Holder, key: str) -> None
     if is_voter and study is not None and study.about.allowed_origins and request.url.scheme == "https":
         cookie = response.headers["set-cookie"].replace("SameSite=strict", "SameSite=none")
         response.headers["set-cookie"] = f"{cookie}; Partitioned"
+
+
+def keep_attempt(request: Request, response: Response, attempt: str | None) -> None:
+    """Keep an attempt to sign in, or forget it; the provider's page leads back, so other sites' links may send it."""
+    root = request.scope.get("root_path", "").rstrip("/")
+    response.set_cookie(
+        ATTEMPT,
+        attempt or "",
+        path=f"{root}/api/sign-in",
+        max_age=0 if attempt is None else 60 * MINUTES,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )

@@ -28,7 +28,7 @@ Json = dict[str, Any]
 def ballot(ledger: Ledger, study: str, *, joined: bool) -> Json:
     """Return what voters may know about a study."""
     about = find_study(ledger, study).about
-    shown = about.model_dump(include={*ShownSettings.model_fields, "access"})
+    shown = about.model_dump(include={*ShownSettings.model_fields, "access", "keep_email"})
     return shown | {"study": study, "joined": joined, "bits": about.proof_of_work}
 
 

@@ -6,11 +6,13 @@ from fastapi import APIRouter, Request, Response
 
 from fairduel.service.api import bodies, guard
 from fairduel.service.api.guard import call
+from fairduel.service.api.limits import network
 from fairduel.service.commands import team, voting
 from fairduel.service.events.ledger import Ledger
-from fairduel.service.keys import Holder, key_hash, webhook_key
+from fairduel.service.keys import Holder, key_hash, signature, webhook_key
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
+from fairduel.service.sign_in import LINK
 
 router = APIRouter(prefix="/api", tags=["operators"])
 Json = dict[str, Any]
@@ -18,7 +20,15 @@ Json = dict[str, Any]
 
 @router.post("/session", response_model=bodies.Session)
 async def open_session(request: Request, response: Response, service: guard.Running, body: bodies.KeyBody) -> Json:
-    """Keep a key in a cookie; exchange an invitation that works once for a voter's key."""
+    """Keep a key in a cookie; exchange an invitation, or a sign-in, that works once for a voter's key."""
+    if body.key.startswith(LINK):
+        study, account, email = service.sign_in.redeem(body.key, body.nonce)
+        signed = signature(service.ledger.secret, study, account)
+        who = voting.Newcomer(email, account, signed, body.nonce, network(guard.address(request)))
+        voter, key = await call(service, lambda ledger: voting.join(ledger, study, who))
+        found = Holder("voter", study, voter)
+        guard.keep(request, response, found, key)
+        return _session(service, found)
     holder = service.ledger.state.keys.get(key_hash(body.key))
     if holder is None:
         raise Problem(401, "no-key", "This key is not valid (any more).")

@@ -5,6 +5,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from fairduel.service.api import bodies, guard, replies
@@ -13,6 +14,8 @@ from fairduel.service.api.limits import network
 from fairduel.service.commands import voting
 from fairduel.service.commands.operating import check_receipt, find_study
 from fairduel.service.keys import Holder
+from fairduel.service.problems import Problem
+from fairduel.service.sign_in import MINUTES
 from fairduel.service.work import new_challenge
 
 router = APIRouter(prefix="/api", tags=["voters"])
@@ -45,6 +48,38 @@ async def join(request: Request, response: Response, service: guard.Running, stu
     voter, key = await call(service, lambda ledger: voting.join(ledger, study, who))
     guard.keep(request, response, Holder("voter", study, voter), key)
     return {"voter": voter, "key": key}
+
+
+@router.post("/studies/{study}/sign-in", response_model=bodies.SignInReply)
+async def sign_in(
+    request: Request, response: Response, service: guard.Running, study: str, body: bodies.SigningIn
+) -> Json:
+    """Begin to sign in: return where, or send a link to an address; the reply is the same for every address."""
+    about = (await call(service, lambda ledger: find_study(ledger, study))).about
+    if body.email is not None:
+        language = "en" if body.language == "auto" else body.language
+        service.sign_in.mail(service.ledger.secret, study, about, body.email, language)
+        return {"location": None, "minutes": MINUTES}
+    attempt, location = await service.sign_in.begin(study, about)
+    guard.keep_attempt(request, response, attempt)
+    return {"location": location, "minutes": MINUTES}
+
+
+@router.get("/sign-in", response_class=RedirectResponse, status_code=303)
+async def signed_in(
+    request: Request, service: guard.Running, state: str = "", code: str = "", iss: str | None = None
+) -> RedirectResponse:
+    """Come back from the OpenID Connect provider, and go on to the study's page."""
+    study, attempt = state.partition(".")[0], request.cookies.get(guard.ATTEMPT, "")
+    about = (await call(service, lambda ledger: find_study(ledger, study))).about
+    try:
+        account = await service.sign_in.end(study, attempt, state, code, iss)
+        link = service.sign_in.link(service.ledger.secret, study, about, account)
+    except Problem as problem:
+        link = f"vote/{study}?sign_in={problem.code}"
+    response = RedirectResponse(f"../{link}", 303)
+    guard.keep_attempt(request, response, None)
+    return response
 
 
 @router.post("/studies/{study}/duels", response_model=bodies.AskedReply)

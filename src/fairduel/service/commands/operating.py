@@ -26,7 +26,7 @@ from fairduel.service.events.state import StudyState, Voter
 from fairduel.service.keys import Holder, Scope, key_hash, new_id, new_key, pseudonym, signature, signing_key
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.study.media import MEDIA, Stored
-from fairduel.service.study.study import GoldDuels, Item, NewStudy, settings_to_record
+from fairduel.service.study.study import SIGN_INS, GoldDuels, Item, NewStudy, settings_to_record
 
 MOST_STUDIES, MOST_VOTERS = 1000, 200_000
 
@@ -58,6 +58,8 @@ def create_study(ledger: Ledger, about: NewStudy, *, is_copy: bool = False) -> S
     """Create a study; the agent of a copy has exactly the settings of the original's."""
     if len(ledger.state.studies) >= MOST_STUDIES:
         raise Problem(409, "too-many", f"This server has {MOST_STUDIES:,} studies; start another one.")
+    if about.access in SIGN_INS.keys() - ledger.sign_ins:
+        raise Problem(422, "invalid", f"Nobody can sign in like this here: set {SIGN_INS[about.access]} at the server.")
     check_files(ledger, about.items)
     _ensure_uploaded(ledger, "image", {about.page.logo})
     now = ledger.now()

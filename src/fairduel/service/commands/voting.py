@@ -18,7 +18,7 @@ from fairduel.service.problems import Problem, not_found
 from fairduel.service.study.gold import Compared, is_gold_turn, keyed_number
 from fairduel.service.study.learner import Proposal
 from fairduel.service.study.media import MEDIA, rendered
-from fairduel.service.study.study import Format
+from fairduel.service.study.study import SIGN_INS, Format
 
 _MOST_REFUSED = 10  # answers to one duel that are kept although it was answered
 Reply = dict[str, Any]
@@ -44,9 +44,11 @@ def join(ledger: Ledger, study: str, who: Newcomer) -> tuple[str, str]:
         raise _not_open(found)
     if access == "invitation":
         raise Problem(409, "not-invited", "This study is by invitation: open the link that you were sent.")
-    if (who.participant is not None) != (access in {"participant", "platform"}):
+    if access in SIGN_INS and who.participant is None:
+        raise Problem(409, "not-invited", "This study is for people who sign in.")
+    if (who.participant is not None) != (access in {"participant", "platform", *SIGN_INS}):
         raise Problem(409, "not-invited", "Open the link that you were sent, or that your crowd platform shows.")
-    if access == "participant":
+    if access not in {"link", "platform"}:
         right = signature(ledger.secret, study, who.participant or "")
         if not hmac.compare_digest(right, who.signature or ""):
             raise Problem(409, "not-invited", "This link is not signed; open the link that you were sent.")

@@ -71,6 +71,8 @@ class Ledger:
         self._listeners: list[Callable[[int, frozenset[str]], None]] = []
         self._pending = Changes()
         self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self.sign_ins = frozenset[str]()
+        """In which ways voters can sign in: the values of ``access`` that need it."""
         self._by = ""  # the operator for whom the current command runs
         self._pace = 0.0  # seconds per command, lately
         self._waited = 0.0  # seconds, the first command of the last batch

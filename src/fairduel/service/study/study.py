@@ -76,7 +76,10 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Features = Annotated[list[Annotated[float, Field(ge=-1e6, le=1e6)]], Field(min_length=1, max_length=MOST_FEATURES)]
 Format = Literal["text", "markdown"]
 State = Literal["open", "paused", "closed"]
-Access = Literal["link", "invitation", "participant", "platform"]
+Access = Literal["link", "invitation", "participant", "platform", "openid", "email"]
+"""Who may vote; with those of ``SIGN_INS``, people who sign in."""
+SIGN_INS = {"openid": "FAIRDUEL_OIDC", "email": "FAIRDUEL_SMTP"}
+"""What the environment of a server must name so that voters can sign in."""
 Number = Annotated[int, Field(strict=True)]
 Title = Annotated[str, Field(max_length=200), AfterValidator(_shown)]
 Question = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_shown)]
@@ -88,6 +91,7 @@ Platform = Literal["prolific", "mturk"]
 Time = Annotated[float, BeforeValidator(_seconds), Field(ge=0, lt=1e11)]
 Days = Annotated[Number, Field(ge=0, le=36_500)]
 Origin = Annotated[str, Field(max_length=300, pattern=r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$")]
+Domain = Annotated[str, Field(max_length=253, pattern="^[a-z0-9-]+([.][a-z0-9-]+)+$")]
 WebAddress = Annotated[str, Field(max_length=1000, pattern=r"^https://[!-~]+$")]
 AgentSettings = dict[str, bool | int | float | str | None]
 
@@ -232,6 +236,10 @@ class FirstSettings(Settings):
     agent: Annotated[str, Field(max_length=100)] = "sceptic"
     agent_settings: AgentSettings = {}
     seed: Annotated[Number, Field(ge=0, lt=2**31)] = 0
+    email_domains: Annotated[list[Domain], Field(max_length=50)] = []
+    """Only addresses at these domains may sign in; empty: any account."""
+    keep_email: bool = False
+    """Whether operators see the addresses of voters who signed in, as their names."""
 
 
 class NewStudy(FirstSettings):

@@ -127,12 +127,22 @@ export const GROUPS = [
           ["link", "anyone with the link"],
           ["invitation", "people I invite"],
           ["participant", "participants whose links I sign"],
+          ["openid", "people who sign in at an account provider"],
+          ["email", "people who get a link by e-mail"],
           ["platform", "a crowd platform (unsigned participant id in the link)"],
         ],
         hint:
           "With a link for everyone, and on a platform that does not sign its links, one person can vote many times. " +
-          "Invitations and signed links prevent that.",
+          "Invitations and signed links prevent that. Signing in makes one voter of one account.",
       },
+      {
+        name: "email_domains",
+        label: "Only accounts with an address at",
+        kind: "list",
+        fixed: true,
+        hint: "One domain per line, such as example.org, for those who sign in. Empty: any.",
+      },
+      { name: "keep_email", label: "Show me the addresses of those who sign in", kind: "check", fixed: true },
       {
         name: "platform",
         label: "Crowd platform",

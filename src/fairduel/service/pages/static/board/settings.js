@@ -65,6 +65,8 @@ export function settingsTab(study, { doing, changed, go }) {
     invitation: "people you invite",
     participant: "participants whose links you sign",
     platform: "people from a crowd platform",
+    openid: "people who sign in",
+    email: "people who get a link by e-mail",
   }[study.access];
   return make(
     "div",

@@ -141,6 +141,8 @@ export function share(study, doing, changed) {
   }[study.state];
   const about = {
     link: `${AGAIN}; the tab Voters shows from where they come.`,
+    openid: "One account is one voter.",
+    email: "One address is one voter.",
     platform: "Your platform adds the participant’s id: send people to this link with ?participant=ID.",
   }[study.access];
   openDialog(

@@ -1,7 +1,7 @@
 // One duel after the other. An answer is kept in this browser until the server has it on disk: none is lost or doubled.
 import { call, fileUrl, login, pause, Problem, randomName, root } from "../client.js";
 import { byId, drawIcon, make } from "../elements.js";
-import { chooseLanguage, speak, speaksEnglish, word } from "./words.js";
+import { chooseLanguage, language, speak, speaksEnglish, word } from "./words.js";
 
 const study = location.pathname.split("/").pop();
 const query = new URLSearchParams(location.search),
@@ -41,6 +41,9 @@ const keep = () => localStorage.setItem(STORE, JSON.stringify(outbox));
 const WORDS_OF_CODES = {
   "already-answered": "already_answered",
   "already-joined": "already_joined",
+  "link-used": "link_used",
+  "not-allowed": "wrong_account",
+  "sign-in-failed": "sign_in_failed",
   "cannot-undo": "cannot_undo",
   "no-key": "wrong_link",
   "not-found": "wrong_link",
@@ -382,6 +385,26 @@ async function fetchBallot() {
   ballot.ready?.catch(() => {}); // whoever waits for it is told
 }
 
+/** Whether who is here has to sign in before they can vote. */
+const mustSignIn = () => !ballot.joined && ["openid", "email"].includes(ballot.access);
+
+/** Go to where one signs in, or ask for a link by mail. */
+async function signIn() {
+  if (parent !== window) return window.open(location.href); // other sites do not let themselves be framed
+  const asked = ballot.access === "email" ? { email: byId("email").value.trim(), language: language() } : {};
+  byId("start").disabled = true;
+  try {
+    const { location: where, minutes } = await persistently(() => call("POST", `${PATH}/sign-in`, asked));
+    localStorage.setItem(BEGUN, "yes");
+    if (where) return location.assign(where);
+    say(word("link_sent", { email: asked.email, minutes }));
+  } catch (error) {
+    say(explain(error));
+  }
+  byId("start").disabled = false;
+  return null;
+}
+
 async function begin() {
   localStorage.setItem(BEGUN, "yes");
   show("welcome", false);
@@ -423,11 +446,22 @@ function welcome() {
   };
   byId("agree").addEventListener("change", agreed);
   agreed();
+  const asksEmail = mustSignIn() && ballot.access === "email" && parent === window;
+  byId("start").textContent = word(asksEmail ? "send_link" : mustSignIn() ? "sign_in" : "start");
+  show("email-line", asksEmail);
+  byId("email").disabled = !asksEmail;
+  show("account", mustSignIn());
+  byId("account").textContent =
+    parent === window ? word(ballot.keep_email ? "stored_email" : "stored_hash") : word("new_tab");
 }
 
 async function open() {
   await speak(chooseLanguage()).catch(() => {});
-  await persistently(() => login({ nonce }));
+  let failed = query.get("sign_in");
+  await persistently(() => login({ nonce })).catch((error) => {
+    if (error.code !== "link-used") throw error;
+    failed = error.code;
+  });
   await persistently(fetchBallot);
   const { page } = ballot;
   await persistently(() => speak(chooseLanguage(page.language), page.words));
@@ -454,7 +488,10 @@ async function open() {
   if (!ballot.joined && ["participant", "platform"].includes(ballot.access) && !participant)
     return say(word("platform_link"));
   if (ballot.joined && localStorage.getItem(BEGUN)) await begin();
-  else welcome();
+  else {
+    welcome();
+    if (failed) say(word(WORDS_OF_CODES[failed] ?? "sign_in_failed"));
+  }
 }
 
 const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowDown: "tie", s: "skip", S: "skip" };
@@ -476,7 +513,10 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
 }
 for (const id of ["undo", "undo-last"]) byId(id).addEventListener("click", () => undo().catch(fail));
 byId("duel").addEventListener("submit", (event) => event.preventDefault());
-byId("start").addEventListener("click", () => begin().catch(fail));
+byId("welcome").addEventListener("submit", (event) => {
+  event.preventDefault();
+  (mustSignIn() ? signIn() : begin()).catch(fail);
+});
 byId("code")
   .querySelector("button")
   .addEventListener("click", async (event) => {
@@ -490,6 +530,7 @@ byId("share").addEventListener("click", async (event) => {
   event.target.textContent = word("copied");
   return null;
 });
+addEventListener("hashchange", () => location.reload()); // a personal link, opened in this tab
 if (parent !== window) {
   document.documentElement.classList.add("framed");
   new ResizeObserver(() => parent.postMessage({ height: document.documentElement.scrollHeight }, "*")).observe(

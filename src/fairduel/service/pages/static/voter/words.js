@@ -5,7 +5,7 @@ export const LANGUAGES = ["en", "de", "fr", "es", "ar", "zh"];
 const RIGHT_TO_LEFT = new Set(["ar"]);
 let words = {},
   plurals = new Intl.PluralRules("en"),
-  language = "";
+  current = "";
 
 /** The language to use: the study's, or else the first of the reader's that there is. */
 export function chooseLanguage(wanted = "auto") {
@@ -16,11 +16,11 @@ export function chooseLanguage(wanted = "auto") {
 
 /** Load a language, put the study's own words in place of its, and say everything on the page in it. */
 export async function speak(name, own = {}) {
-  if (name !== language || Object.keys(own).length) {
+  if (name !== current || Object.keys(own).length) {
     const reply = await fetch(new URL(`static/words/${name}.json`, root));
     words = { ...(await reply.json()), ...own };
     plurals = new Intl.PluralRules(name);
-    language = name;
+    current = name;
   }
   document.documentElement.lang = name;
   document.documentElement.dir = RIGHT_TO_LEFT.has(name) ? "rtl" : "ltr";
@@ -36,4 +36,5 @@ export function word(name, values = {}) {
   return text.replaceAll(/\{(\w+)\}/g, (_, key) => values[key] ?? "");
 }
 
-export const speaksEnglish = () => language === "en";
+export const speaksEnglish = () => current === "en";
+export const language = () => current;
