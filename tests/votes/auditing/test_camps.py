@@ -234,6 +234,20 @@ def test_nobody_leads_if_most_voters_are_hardly_predicted(own):
     assert reserved >= 2
 
 
+@pytest.mark.parametrize(("size", "reserved"), [(20, False), (48, True)])
+def test_nobody_leads_if_a_camp_is_nearly_as_large_as_the_rest(size, reserved):
+    def own(rng, scores, voters):
+        return 1.5 * two_orders(size / 100)(rng, scores, voters)
+
+    found = audit(electorate(5, own=own)[0], top=1)
+    (camp,) = found.camps.found
+    (verdict,) = found.verdicts
+    assert bool(found.camps.reservations) == (1.5 * camp.size >= 100 - camp.size) == reserved
+    assert all(each in found.summary() for each in found.camps.reservations)
+    assert (verdict.state == "too early") or not reserved
+    assert any(f"{camp.size} of 100 voters form a camp." in each for each in found.summary())
+
+
 def test_a_few_careless_voters_change_no_verdict():
     votes, _ = electorate(60, own=at_random(30), taste=0.0, items=16)
     assert find_camps(votes).reservations == []

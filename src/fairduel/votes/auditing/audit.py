@@ -85,7 +85,7 @@ class Audit(Result):
         after, before = [f"{_without(self)}: {each}" for each in found], headlines(self.everyone.verdicts)
         if before == found:
             return [*after, "With all votes, the verdict is the same."]
-        return after + [f"With all votes: {each}" for each in before]
+        return after + [f"With all votes: {each.replace(', so you can stop', '')}" for each in before]
 
     def burst_summary(self) -> list[str]:
         """Say whether a stretch of votes differs, and what it does to the ranking that is shown."""
@@ -297,7 +297,9 @@ def _without(found: Audit) -> str:
     """Name the votes that do not count fully after the audit."""
     flagged = 0 if found.evidence is None else int(found.evidence.flagged.sum())
     if not flagged:
-        return "If votes count by reliability"
+        camps = len(found.camps.found)
+        words = "If the camp counts less" if camps == 1 else "If the camps count less"
+        return words if camps else "If votes count by reliability"
     return f"Without the {'flagged voter' if flagged == 1 else f'{flagged:,} flagged voters'}"
 
 
@@ -380,9 +382,8 @@ def _flag_summary(found: Audit, evidence: Evidence) -> list[str]:
     elif not tested:
         sentences = [f"No voter could be tested individually: everyone else cast {_TOO_FEW}"]
     elif found.camps.found or evidence.doubtful.any():
-        sentences = [
-            f"No voter stands out enough to be flagged (level {level}), but that does not mean that all is well."
-        ]
+        but = found.camps.brief if found.camps.found else "that does not mean that all is well"
+        sentences = [f"No voter stands out enough to be flagged (level {level}), but {but}."]
     else:
         sentences = [
             f"None of the {tested:,} voters tested shows a pattern that honest voting is unlikely to produce (level "
@@ -395,12 +396,7 @@ def _voter_advice(found: Audit) -> list[str]:
     evidence = found.evidence
     if evidence is None:
         return ["Record who votes (a pseudonym is enough): without it, no voter can be checked."]
-    advice = []
-    if found.camps.found:
-        advice.append(
-            "A camp may be fans, another audience, or accounts that vote falsely: find out who is in it (voters.csv), "
-            "publish both rankings, and ask duels whose answer is known: only those can show who answers carelessly."
-        )
+    advice = found.camps.advice()
     if evidence.flagged.any():
         advice.append(
             "A flag is statistical evidence, not proof. Look at each flagged voter's reason and votes "
@@ -455,4 +451,6 @@ def _winner_advice(verdict: Verdict) -> str:
         return f"Announce a tie between {shortened(verdict.items)}."
     if verdict.state == "tie":
         return f"Announce a tie between {shortened(verdict.items)}, or collect more votes on them."
+    if verdict.doubts:
+        return "Announce nothing yet: more votes like these may not settle it."
     return "Announce nothing yet: collect more votes."

@@ -192,10 +192,19 @@ _OPPOSED = (
 _IDENTIFIED, _MEMBER = 0.5, 0.5
 _HARDLY, _COIN = 0.45, 0.53  # of the usual ability, and of votes that others predict: like a coin flip, about
 _SIDES = {len(ABILITIES): "first", len(ABILITIES) + 1: "second"}
+_NEARLY = 2 / 3  # as large as the rest
 _ON_TRUTH = "No statistics can tell people who vote falsely from people who disagree."
-
+_ABOUT_CAMPS = (
+    "Find out who they are (voters.csv), publish both rankings, and ask duels whose answer is known: only those can "
+    "show who answers carelessly."
+)
 
 Kind = Literal["order", "against", "push", "side", "chance", "rule"]
+_MAY_BE: dict[tuple[Kind, ...], str] = {
+    ("order", "against", "push", "rule"): "A camp may be fans, another audience, or accounts that vote falsely.",
+    ("chance",): "Voters whom the rest hardly predict may be careless, or have tastes that few share.",
+    ("side",): "Voters who choose one side in nearly all duels may not look at the items.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +289,7 @@ class Camp:
         """Describe the camp in words that its members could accept."""
         low, high = self.interval
         about = "" if low == high else f" ({low:,} to {high:,})"
-        likely = int((self.membership > _MEMBER).sum())
-        known = "" if likely == self.size else f"; for {counted_noun(likely, 'voter')}, that is more likely than not"
-        return f"{self.size:,} of {counted_noun(self.voters, 'voter')}{about} {self.how}{known}."
+        return f"{self.size:,} of {counted_noun(self.voters, 'voter')}{about} {self.how}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,16 +322,33 @@ class Camps:
         ]
 
     def sentences(self) -> list[str]:
-        """Say which camps there are, and what that does not mean."""
-        return [*(camp.sentence for camp in self.found), _ON_TRUTH] if self.found else []
+        """Say which camps there are, and what that does not mean; to choose by the side is no opinion."""
+        unclear = [_ON_TRUTH] if any(camp.kind != "side" for camp in self.found) else []
+        return [*(camp.sentence for camp in self.found), *unclear]
+
+    def advice(self) -> list[str]:
+        """Say what the camps may be, and what to do about them."""
+        may_be = [words for kinds, words in _MAY_BE.items() if any(camp.kind in kinds for camp in self.found)]
+        return [" ".join([*may_be, _ABOUT_CAMPS])] if may_be else []
+
+    @property
+    def brief(self) -> str:
+        """How many voters are in camps, in a few words."""
+        size, count = sum(camp.size for camp in self.found), len(self.found)
+        return f"{size:,} of {len(self.voters):,} voters form {'a camp' if count == 1 else f'{count} camps'}"
 
     @property
     def reservations(self) -> list[str]:
-        """Say if most voters are hardly predicted: whether they are careless or share no taste, few others remain."""
-        voters = sum(camp.size for camp in self.found if camp.kind == "chance")
-        if 2 * voters <= len(self.voters):
-            return []
-        return ["Most voters vote in ways that the rest hardly predict, so the rest do not speak for them."]
+        """Say if the rest do not speak for everyone: most voters are hardly predicted, or a camp is nearly as large."""
+        hardly = sum(camp.size for camp in self.found if camp.kind == "chance")
+        if 2 * hardly > len(self.voters):
+            return ["Most voters vote in ways that the rest hardly predict, so the rest do not speak for them."]
+        rest = len(self.voters) - sum(camp.size for camp in self.found)
+        large = [camp for camp in self.found if camp.kind in ("order", "against") and camp.size >= _NEARLY * rest]
+        return [
+            f"The camp of {camp.size:,} voters is nearly as large as the rest ({rest:,}), so neither speaks for all."
+            for camp in large
+        ]
 
     @cached_property
     def of_voter(self) -> Indices:
