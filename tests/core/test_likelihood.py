@@ -9,6 +9,7 @@ from scipy import optimize
 from fairduel import LOGISTIC, PROBIT, BadInputError, ConvergenceError, Link, MaxPairUCB, Outcome, clipped_linear
 from fairduel.action_sets import hypercube
 from fairduel.core.estimators import Estimator
+from fairduel.core.information import HIGH_DIMENSION
 from fairduel.core.likelihood import (
     TOLERANCE,
     Comparisons,
@@ -18,6 +19,7 @@ from fairduel.core.likelihood import (
     newton,
     predicted,
     problem_of,
+    quasi_newton,
     solve_by_root,
     solved,
 )
@@ -283,6 +285,39 @@ def test_a_prediction_that_would_go_too_far_stays():
     """Where σ is flat and the ridge tiny, a Newton step leads out of the world."""
     theta, root = np.array([-30.0]), np.array([[1e-3]])
     assert predicted(theta, root, np.array([1.0]), 1.0, 1.0, LOGISTIC.numbers).tolist() == [-30.0]
+
+
+@pytest.mark.parametrize("link", [LOGISTIC, PROBIT])
+def test_quasi_newton_finds_newtons_estimate(link):
+    """From nothing, from the inverse of an earlier Hessian, and from a wrong inverse, which it improves."""
+    problem = problem_of(*random_duels(1, dimension=20, count=200), 0.25, link)
+    exact = newton(np.zeros(20), problem, np.empty((0, 0))).theta
+    alone = quasi_newton(np.zeros(20), problem, np.empty((0, 0)))
+    first = quasi_newton(exact, problem, np.eye(20))  # nothing to do
+    assert (first.steps, first.theta.tolist()) == (0, exact.tolist())
+    curvatures, step = np.empty(len(problem.weights)), np.full(20, 0.01)
+    gradient_at(exact, problem, np.empty(20), curvatures)
+    hessian = hessian_of(problem.differences, curvatures, 0.25)
+    rough = np.linalg.inv(hessian) / 1.2
+    warm = quasi_newton(exact + step, problem, rough)
+    for found in (alone, warm):
+        assert found.gradient <= found.tolerance
+        np.testing.assert_allclose(found.theta, exact, atol=1e-9)
+    assert warm.steps < 9  # without improvement each step would shrink the error by 6, and a step of 0.01 needs 12
+    assert np.linalg.norm(rough @ hessian @ step - step) < 0.2 * np.linalg.norm(step / 1.2 - step)
+
+
+def test_estimates_in_high_dimension_are_exact_after_every_outcome():
+    """With a Hessian's inverse that outcomes and steps keep up to date, whatever the weights and the surprises."""
+    d, rng = HIGH_DIMENSION, np.random.default_rng(3)
+    estimator, told = Estimator("exact", d, ridge=0.05, link=LOGISTIC), Comparisons(d)
+    for _ in range(120):
+        difference = rng.standard_normal(d) / np.sqrt(d)
+        weight, share = float(rng.choice([0.01, 1.0])), float(rng.integers(3) / 2)
+        estimator.tell((0, 1), difference, weight=weight, share=share)
+        told.add(difference, weight=weight, share=share)
+        exact = maximum_likelihood(told, ridge=0.05, link=LOGISTIC, start=np.zeros(d)).theta
+        np.testing.assert_allclose(estimator.fitted(log_determinant=0.0), exact, atol=1e-8)
 
 
 def test_an_agent_surprised_by_an_outcome_still_finds_its_estimate():

@@ -170,7 +170,15 @@ def test_every_misleading_target_is_the_same_in_sets_of_any_size(target, recordi
     assert_both_drivers_agree(cell)
 
 
-def test_high_dimension_is_left_to_the_plain_driver(tmp_path):
+@pytest.mark.parametrize("agent", ["rcdb", "sceptic", "maxinp"])
+def test_both_drivers_agree_on_new_actions_in_high_dimension(agent):
+    """Where actions change, no update of Σ is deferred."""
+    cell = Cell(agent, "adversarial", 10, 90, "curved", {"map": "rbf(0, 80)"}, world_settings={"dimension": 3})
+    assert cell.is_compiled
+    assert assert_both_drivers_agree(cell).estimates.shape == (90, 0)
+
+
+def test_high_dimension_is_left_to_the_plain_driver_where_actions_come_again(tmp_path):
     rng = np.random.default_rng(0)
     features = rng.standard_normal((6, 70))
     features /= 1.01 * np.linalg.norm(features, axis=1, keepdims=True)

@@ -134,7 +134,8 @@ class EstimatorArrays(NamedTuple):
     theta: Vector
     """θ, shape (d,)."""
     matrices: NDArray[np.float64]
-    """Exact and lazy: L of the Hessian LLᵀ at the last fit, shape (1, d, d). One-pass: H and H⁻¹, shape (2, d, d)."""
+    """Exact and lazy: L of the Hessian LLᵀ at the last fit, or about its inverse if :func:`keeps_inverse` says so,
+    shape (1, d, d). One-pass: H and H⁻¹, shape (2, d, d)."""
     told: ToldRows
     marks: Vector
     """Scalars, shape (8,): the number of outcomes, now and at the last fit; log det Σ at the last fit; whether there
@@ -211,7 +212,7 @@ def refit(plan: EstimatorPlan, arrays: EstimatorArrays, log_determinant: float) 
     problem = FitProblem(differences, weights, wins, plan.ridge, plan.link, marks[_SIZE])
     is_large = marks[_HAS_ROOT] and arrays.theta.size >= HIGH_DIMENSION
     root = arrays.matrices[0] if is_large else np.empty((0, 0))
-    estimate = solve(arrays.theta, problem, plan.ball, root)
+    estimate = solve(arrays.theta, problem, plan.ball, root, is_repeated=True)
     marks[EXCESS] = estimate.gradient / estimate.tolerance
     if not marks[EXCESS] <= 1.0:
         return False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairduel.checks import ensure
 from fairduel.core.compiling import compiled, inlined
 from fairduel.core.information import HIGH_DIMENSION, SMALL_DIMENSION, checked_array, dot
-from fairduel.core.links import Link, LinkNumbers, potential, probability_and_slope
+from fairduel.core.links import Link, LinkNumbers, potential, probability_and_slope, slope
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import ConvergenceError
 
@@ -26,7 +26,8 @@ Small enough that tied scores stay within ``selection.TIE``; otherwise rounding,
 LONGEST_DIFFERENCE = 2.0 * (1.0 + 1e-8)
 """The largest distance between two actions with norms of at most 1, plus rounding."""
 _MOST_STEPS = 200
-_BLOCK = 512  # rows at a time, so that they stay in the CPU cache between two products
+_BLOCK = 512  # rows at a time, so that they stay in the CPU cache between two products; in high dimension fewer
+_LARGEST_INVERSE = 512  # features: of more, the Hessian's root is much cheaper than its inverse
 
 
 class FitProblem(NamedTuple):
@@ -94,8 +95,9 @@ def _add_rows_by_hand(theta: Vector, problem: FitProblem, gradient: Vector, curv
 def _add_rows_by_blas(theta: Vector, problem: FitProblem, gradient: Vector, curvatures: Vector) -> None:
     differences, weights, wins, _, link, _ = problem
     gradient[:] = 0.0
-    for start in range(0, weights.size, _BLOCK):
-        rows = differences[start : start + _BLOCK]
+    block = min(_BLOCK, max(_BLOCK * HIGH_DIMENSION // theta.size, 1))
+    for start in range(0, weights.size, block):
+        rows = differences[start : start + block]
         residuals = rows @ theta
         for i in range(residuals.size):
             p, s = probability_and_slope(link.kind, link.scale, residuals[i])
@@ -142,7 +144,7 @@ class Estimate(NamedTuple):
     theta: Vector
     """The estimate, shape (d,)."""
     root: Matrix
-    """L (d, d) with LLᵀ close to the Hessian, for :func:`predicted`; or empty."""
+    """L (d, d) with LLᵀ close to the Hessian, for :func:`predicted`; of :func:`quasi_newton` its inverse; or empty."""
     gradient: float
     """The largest absolute entry of the gradient; θ is within √d · gradient / λ of the exact solution."""
     tolerance: float
@@ -230,8 +232,63 @@ def newton(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
     return Estimate(theta, root, largest, tolerance, steps, problem.ridge)
 
 
+@compiled
+def keeps_inverse(dimension: int) -> bool:
+    """Whether estimates that are refitted again and again keep the Hessian's inverse, rather than its root."""
+    return HIGH_DIMENSION <= dimension <= _LARGEST_INVERSE
+
+
+@compiled
+def quasi_newton(start: Vector, problem: FitProblem, inverse: Matrix) -> Estimate:
+    """Minimise :func:`loss` from θ = ``start`` (d,), near the solution of a problem with a few outcomes fewer.
+
+    ``inverse`` (d, d) is close to that of the Hessian, or empty; each step improves it in place by what it did to the
+    gradient (BFGS). Steps then shrink the gradient faster and faster, while a Hessian costs as much as d steps and is
+    computed only if one does not shrink it by a factor of 4.
+    """
+    tolerance = TOLERANCE * problem.size
+    theta, is_new, steps = start.copy(), False, 0
+    gradient, curvatures = np.empty_like(start), np.empty_like(problem.weights)
+    next_gradient, next_curvatures = np.empty_like(start), np.empty_like(problem.weights)
+    largest = gradient_at(theta, problem, gradient, curvatures)
+    while largest > tolerance and steps < _MOST_STEPS:
+        if not inverse.size:
+            inverse = np.ascontiguousarray(np.linalg.inv(hessian_of(problem.differences, curvatures, problem.ridge)))
+            is_new = True
+        candidate = theta - inverse @ gradient
+        next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
+        if not (is_new or 4.0 * next_largest <= largest or next_largest <= tolerance):
+            inverse = np.empty((0, 0))
+            continue
+        if not next_largest <= max(0.5 * largest, tolerance):
+            candidate = _shortened(theta, inverse @ gradient, gradient, problem)
+            next_largest = gradient_at(candidate, problem, next_gradient, next_curvatures)
+        if next_largest > tolerance:
+            _add_secant(inverse, candidate - theta, next_gradient - gradient)
+        theta, largest, is_new = candidate, next_largest, False
+        gradient, next_gradient = next_gradient, gradient
+        curvatures, next_curvatures = next_curvatures, curvatures
+        steps += 1
+    return Estimate(theta, inverse, largest, tolerance, steps, problem.ridge)
+
+
+@compiled
+def _add_secant(inverse: Matrix, step: Vector, change: Vector) -> None:
+    """Improve a Hessian's ``inverse`` P (d, d), in place, after a step s (d,) that changed the gradient by y (BFGS).
+
+    P ← (I − syᵀ/sᵀy) P (I − ysᵀ/sᵀy) + ssᵀ/sᵀy, so that Py = s.
+    """
+    image, length = inverse @ change, np.dot(step, change)
+    if not length > 0.0:  # rounding
+        return
+    own = (1.0 + np.dot(change, image) / length) / length
+    for i in range(step.size):
+        for j in range(step.size):
+            inverse[i, j] += own * (step[i] * step[j]) - (image[i] * step[j] + step[i] * image[j]) / length
+
+
 @inlined
-def _solve(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
+def _solve(start: Vector, problem: FitProblem, root: Matrix, is_repeated: bool) -> Estimate:
     """Run Newton's method; with far fewer rows than features, in the span of the rows, which contains the estimate."""
     differences, weights, wins, ridge, link, size = problem
     rows, dimension = differences.shape
@@ -242,7 +299,10 @@ def _solve(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
         basis, differences = np.ascontiguousarray(orthonormal), np.ascontiguousarray(triangle.T)
         start, size = start @ basis, size_of(differences, weights)
         root = np.empty((0, 0))
-    solution = newton(start, FitProblem(differences, weights, wins, ridge, link, size), root)
+    problem = FitProblem(differences, weights, wins, ridge, link, size)
+    if is_repeated and not in_span and keeps_inverse(dimension):
+        return quasi_newton(start, problem, root)
+    solution = newton(start, problem, root)
     if not in_span:
         return solution
     longest = math.sqrt(rows)  # no entry of the gradient is larger than its length, which Q keeps
@@ -251,10 +311,11 @@ def _solve(start: Vector, problem: FitProblem, root: Matrix) -> Estimate:
 
 
 @inlined
-def solve(start: Vector, problem: FitProblem, ball: float, root: Matrix) -> Estimate:
+def solve(start: Vector, problem: FitProblem, ball: float, root: Matrix, is_repeated: bool) -> Estimate:
     """Solve eq. (MLE) from θ = ``start`` (d,), within ‖θ‖ ≤ B = ``ball``, which may be ∞.
 
-    ``root`` is L of an earlier Hessian LLᵀ, or empty.
+    ``root`` is L of an earlier Hessian LLᵀ, or empty. If the problem ``is_repeated`` with more and more outcomes, and
+    :func:`keeps_inverse` says so, it is the inverse of the Hessian instead.
 
     By its optimality conditions the constrained estimate is the unconstrained one at a larger ridge λ + μ, and ‖θ(μ)‖
     decreases with μ, so μ is found by doubling and bisection.
@@ -263,7 +324,7 @@ def solve(start: Vector, problem: FitProblem, ball: float, root: Matrix) -> Esti
     ridge = low = own_ridge
     high = math.inf
     while True:
-        trial = _solve(start, FitProblem(differences, weights, wins, ridge, link, size), root)
+        trial = _solve(start, FitProblem(differences, weights, wins, ridge, link, size), root, is_repeated)
         norm = math.sqrt(dot(trial.theta, trial.theta))
         if norm > ball:
             low = ridge
@@ -283,14 +344,23 @@ def predicted(
 
     At the last fit the gradient was zero, so it now is that of the new outcome. The Hessian is LLᵀ of that fit,
     ``root`` = L (d, d), plus the outcome's term. Return θ itself if φᵀθ would move too far for σ to be nearly linear.
+    If :func:`keeps_inverse` says so, ``root`` is the inverse of the Hessian instead, and takes in the outcome's term.
     """
     p, s = probability_and_slope(link.kind, link.scale, dot(difference, theta))
-    image = solve_by_root(root, difference)
+    is_inverse = keeps_inverse(theta.size)
+    image = root @ difference if is_inverse else solve_by_root(root, difference)
     squared = dot(difference, image)
     length = weight * (p - share) / (1.0 + weight * s * squared)
-    if not abs(link.scale * length * squared) <= 1.0:
-        return theta
-    return theta - length * image
+    result = theta
+    if abs(link.scale * length * squared) <= 1.0:
+        result = theta - length * image
+    if is_inverse:
+        gain = weight * slope(link.kind, link.scale, dot(difference, result))
+        gain /= 1.0 + gain * squared
+        for i in range(theta.size):
+            for j in range(theta.size):
+                root[i, j] -= gain * (image[i] * image[j])
+    return result
 
 
 class ToldRows(NamedTuple):
@@ -456,7 +526,7 @@ def problem_of(differences: Matrix, weights: Vector, wins: Vector, ridge: float,
 def solved(start: Vector, problem: FitProblem, ball: float = math.inf) -> Estimate:
     """Solve the problem, or raise :class:`ConvergenceError`."""
     with converging(problem.ridge):
-        estimate = solve(start, problem, ball, np.empty((0, 0)))
+        estimate = solve(start, problem, ball, np.empty((0, 0)), is_repeated=False)
     check_converged(estimate.gradient / estimate.tolerance, problem.ridge)
     return estimate
 

@@ -1,8 +1,8 @@
 """A complete run in compiled code, made of the functions that ``ask`` and ``tell`` call.
 
 It supports every registered contextual agent, every registered attack on duels and every world with a plan, for
-d < 64. Operations and random draws happen in the same order as in :func:`fairduel.simulation.play.play`, so the duels
-are identical.
+d < 64 or new actions in every round. Operations and random draws happen in the same order as in
+:func:`fairduel.simulation.play.play`, so the duels are identical.
 """
 
 import functools
@@ -47,6 +47,7 @@ from fairduel.worlds import DuelingWorld, World
 from fairduel.worlds.base import WorldPlan
 from fairduel.worlds.fresh import curve_at, drawn
 
+_MOST_FEATURES = 50_000_000  # of all rounds, in high dimension
 _FLIP_STEPS = {
     kind: step for kind in ATTACKS.values() if issubclass(kind, FlippingAdversary) and (step := kind.flip_step())
 }
@@ -329,7 +330,7 @@ def play_compiled(
         width=columns[3],
         slope=columns[4],
         estimate_norm=np.linalg.norm(estimates, axis=1),
-        estimates=estimates,
+        estimates=estimates if agent.size < HIGH_DIMENSION else estimates[:, :0].copy(),
         seconds=time.thread_time() - began,
     )
 
@@ -364,11 +365,12 @@ def _plans(agent: Player, world: World, adversary: Adversary, delay: Delay, hori
         return None
     assert isinstance(agent, ContextualAgent)
     assert isinstance(adversary, FlippingAdversary)
-    if agent.size >= HIGH_DIMENSION:
-        return None
     agent_plan, attack_plan, world_plan = agent.plan_run(horizon), adversary.plan_run(), world.plan()
     delay_plan = delay.plan_run()
     if agent_plan is None or attack_plan is None or delay_plan is None or world_plan is None:
+        return None
+    is_large = agent.size >= HIGH_DIMENSION  # plain agents then defer updates of Σ where the same actions come again
+    if is_large and not (world_plan.is_fresh and horizon * len(world_plan.actions) * agent.size <= _MOST_FEATURES):
         return None
     adversary.check_actions(int(np.diff(world_plan.starts).min()))
     which = list(_FLIP_STEPS).index(type(adversary))
