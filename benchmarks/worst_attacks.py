@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-
 from fairduel.adversaries import searching
 from fairduel.adversaries.searching import in_words
 from fairduel.cli import output
@@ -34,7 +32,8 @@ from fairduel.experiments.competition import CONTENDERS, ROBUST, Contender
 from fairduel.experiments.paper_setup import NO_ATTACK, paper_cell
 from fairduel.experiments.sentences import with_error, with_interval
 from fairduel.files import write_atomically
-from fairduel.report.research.curves import scale_to_logarithms
+from fairduel.report.figures import image
+from fairduel.report.research.attack_page import growth_figure
 from fairduel.simulation import Cell
 from fairduel.stats import mean
 
@@ -121,7 +120,7 @@ def keep(found: Mapping[str, Any]) -> None:
     """Let the leaderboard play these attacks, by the title of the agent that they were found on."""
     path = Path(searching.__file__).with_name("found.json")
     lines = ",\n".join(
-        f" {json.dumps(title)}: {json.dumps(each)}" for title, each in (searching.worst_found() | found).items()
+        f" {json.dumps(title)}: {json.dumps(each)}" for title, each in {**searching.worst_found(), **found}.items()
     )
     write_atomically(path, f"{{\n{lines}\n}}\n".encode())
 
@@ -145,31 +144,9 @@ def write(folder: Path, rows: Iterable[Sequence[str]], found: Mapping[str, Worst
         csv.writer(file, lineterminator="\n").writerows([HEADER, *rows])
     record = {title: worst.as_json() for title, worst in found.items()}
     write_atomically(folder / "worst-attacks.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    own = [(form.title, found[form.title]) for form in FORMS if form.title in found]
-    if not own:
-        return
-    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
-    for place, (title, worst) in enumerate(sorted(own, key=lambda each: -_last(each[1]))):
-        regrets = [mean(each) for each in worst.growth.values()]
-        dash = ("-", "--", ":")[place // 7 % 3]
-        axis.errorbar(
-            list(worst.growth),
-            [each.value for each in regrets],
-            [each.error for each in regrets],
-            label=f"{title}: $T^{{{worst.exponent.value:.2f}}}$",
-            linestyle=dash,
-            marker="o",
-            markersize=3,
-        )
-    scale_to_logarithms(axis, {float(horizon): f"{horizon:,}" for horizon in HORIZONS})
-    axis.set(xlabel="T (C ~ √T)", ylabel="regret under the worst attack found")
-    figure.legend(loc="outside right upper", fontsize=7, frameon=False)
-    figure.savefig(folder / "worst-attacks.png", dpi=150)
-    plt.close(figure)
-
-
-def _last(worst: WorstAttack) -> float:
-    return float(worst.growth[max(worst.growth)].mean())
+    own = {form.title: found[form.title] for form in FORMS if form.title in found}
+    if own:
+        write_atomically(folder / "worst-attacks.png", image(growth_figure(own, 7.5), "png"))
 
 
 if __name__ == "__main__":

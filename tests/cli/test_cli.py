@@ -1,3 +1,4 @@
+import html
 import io
 import json
 import os
@@ -106,6 +107,16 @@ def test_a_search_that_cannot_start_leaves_earlier_results_alone(here, tmp_path,
     done = here("attack", *wrong, "--out", "out", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("blank_figures")
+def test_attack_writes_what_it_found_on_a_page(here, tmp_path):
+    done = here("attack", "rcdb", "--search", "1", "--no-growth", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "results/attack/report.html").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "results/attack/attack.json").read_text())
+    assert found["words"] in html.unescape(page)
+    assert "half-settled" in page
 
 
 @pytest.mark.usefixtures("blank_figures")

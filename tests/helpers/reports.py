@@ -8,12 +8,14 @@ import numpy as np
 import polars as pl
 
 from fairduel.experiments import EXPERIMENTS, competition, table1_growth
+from fairduel.experiments.attack_search import WorstAttack
 from fairduel.experiments.claims import Judgement
 from fairduel.experiments.claims.claim import BEYOND, OURS
 from fairduel.experiments.comparing import comparison
 from fairduel.experiments.competition import Best, Board
 from fairduel.experiments.experiment import Results
 from fairduel.experiments.tuning import Trial, Tuned
+from fairduel.report.research.attack_page import write_attack
 from fairduel.report.research.experiment_page import write_experiments
 from fairduel.report.research.leaderboard_page import write_leaderboard
 from fairduel.report.research.table1_page import write_table1
@@ -86,6 +88,14 @@ def tuned(folder):
     cell = Cell("colstim", "misleading", budget=45, horizon=2000, attack_settings={"target": "random"})
     trials = [Trial({"radius": 2.0**i, "coupling": "vacdb"}, 500.0 + 50.0 * abs(i - 3), 12.0) for i in range(-3, 6)]
     return write_tuning(folder, [Tuned(cell, (1_000_000, 1_000_019), trials)] * 2, "fairduel tune colstim")
+
+
+def attacked(folder):
+    regret = {T: np.array([2.9, 3.0, 3.1]) * T for T in (500, 2000, 8000)}
+    settings = {"start": 36, "settling": 0.36, "chance": 0.66, "misled": "protect", "harm": 0.4}
+    problem = Cell("sceptic", "watching", 45, 2000, agent_settings={"robust": True}, attack_settings=settings)
+    found = WorstAttack(problem, 4800, regret[2000], {"no attack": regret[500], "half-settled": regret[8000]}, regret)
+    return write_attack(folder, found, range(3), "fairduel attack sceptic,robust=true")
 
 
 def verified(folder):
@@ -253,6 +263,7 @@ REPORTS = {
     "several": experiments("dimension", "unknown-budget"),
     "simulate": simulated,
     "tune": tuned,
+    "attack": attacked,
     "verify": verified,
     "table1": measured,
     "leaderboard": competed,

@@ -17,14 +17,11 @@ from fairduel.experiments.attack_search import (
     POPULATION,
     SCRIPTED,
     SEARCH_RUNS,
-    WorstAttack,
     check_attackable,
     count_search_runs,
     find_worst_attack,
 )
 from fairduel.files import write_atomically
-from fairduel.report.text_table import TextTable
-from fairduel.stats import mean
 
 
 def attack(
@@ -81,18 +78,10 @@ def attack(
         )
     path = out / "attack.json"
     write_atomically(path, (json.dumps(found.as_json(), indent=1, ensure_ascii=False) + "\n").encode())
+    from fairduel.report.research.attack_page import attack_table, write_attack  # noqa: PLC0415  # plotting is slow
+
+    page = write_attack(out, found, seeds, output.typed_command())
     output.say(*found.conclusions)
-    output.print_table(_table(found), text=["attack"])
-    output.say_report(path)
-    return output.record(conclusions=found.conclusions, found=found.as_json(), report=str(path))
-
-
-def _table(found: WorstAttack) -> TextTable:
-    """Regret under the worst attack and the scripted ones, worst first, and at other horizons."""
-    attacks = {"the worst found": found.regret, **found.scripted}
-    ranked = sorted(attacks.items(), key=lambda one: -one[1].mean())
-    longer = {f"the worst found, T = {horizon:,}": regret for horizon, regret in found.growth.items()}
-    rows = [
-        [name, f"{mean(regret).value:,.0f} ± {mean(regret).error:,.0f}"] for name, regret in (*ranked, *longer.items())
-    ]
-    return TextTable(("attack", "regret"), rows)
+    output.print_table(attack_table(found), text=["attack"])
+    output.say_report(page, f"Attack: {path}")
+    return output.record(conclusions=found.conclusions, found=found.as_json(), report=str(page))

@@ -23,7 +23,7 @@ def write_tuning(folder: Path, tunings: Sequence[Tuned], command: str) -> Path:
                 ["Mean regret ± one standard error on tuning seeds, which no report uses."],
                 [_table(tuned) for tuned in tunings],
             ),
-            Section("Settings", terms=_settings([tuned.problem for tuned in tunings])),
+            Section("Settings", terms=problem_terms([tuned.problem for tuned in tunings])),
         ],
         command=command,
         seeds=range(first, last + 1),
@@ -31,7 +31,7 @@ def write_tuning(folder: Path, tunings: Sequence[Tuned], command: str) -> Path:
     return write_page(folder, page)
 
 
-def _settings(problems: Sequence[Cell]) -> dict[str, str]:
+def problem_terms(problems: Sequence[Cell]) -> dict[str, str]:
     """Return the setup of the problems, each value once."""
     found = {
         "World": [_named(problem, "world") for problem in problems],
