@@ -1,7 +1,8 @@
 """Held-out accuracy of reward models under attacks by people: ``python -m benchmarks.preferences``.
 
-Settings are chosen on the attacked votes, except for RE-PO at its best (with the ridge and number of steps that do best
-in the test), and for cDPO and rDPO, which are told the share of lies. The table goes to docs/data/preferences.csv.
+Settings are chosen on the attacked votes, except for "best" (the ridge, and for RE-PO the number of steps, that do best
+in the test) and "halves" (in one half of the test pairs, scored in the other), and for cDPO and rDPO, which are told
+the share of lies. The table goes to docs/data/preferences.csv.
 """
 
 import argparse
@@ -15,9 +16,22 @@ from rich.progress import track
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.preferences.problems import DATA, PROBLEMS, Problem, attacked
-from benchmarks.preferences.rivals import LOSSES, by_loss, cleanlab, dawid_skene, oracle, repo
+from benchmarks.preferences.rivals import (
+    LOSSES,
+    by_loss,
+    by_pair,
+    by_voter,
+    cleanlab,
+    crowd_bt,
+    dawid_skene,
+    evidence_of_oracle,
+    mace,
+    plain,
+    without_lies,
+)
 from fairduel.stats import mean
 from fairduel.votes import RobustRewardModel
+from fairduel.votes.rewards.held_out import RIDGES
 
 ATTACKS = (
     ("none", 0.0, False),
@@ -36,32 +50,42 @@ ATTACKS = (
     ("short", 0.45, False),
 )
 SHOWN = (
-    *("attack", "share", "plain", "rDPO, told", "Dr.DPO", "Hölder", "GCE", "Dawid–Skene", "RE-PO", "RE-PO, best"),
-    *("ours", "± (ours)", "ours, no voters", "oracle", "AUC"),
+    *("attack", "share", "plain", "rDPO, told", "Dr.DPO", "Hölder", "GCE", "Dawid–Skene", "MACE", "Crowd-BT"),
+    *("RE-PO", "RE-PO, best", "ours", "± (ours)", "ours, no lies", "ours, no voters", "oracle", "AUC", "AUC, oracle"),
 )
 """Columns of the table in the documentation."""
 _ENOUGH = 10  # votes of a voter who is judged
 TABLE = Path(__file__).parents[2] / "docs" / "data" / "preferences.csv"
 
 
-def measured(problem: Problem) -> dict[str, float]:
-    """Return the accuracy of every model, and what ours says of voters."""
+def ours(problem: Problem, **settings: float) -> tuple[float, RobustRewardModel]:
+    """Return the accuracy of our model, and the model."""
+    x = problem.x.astype(np.float32)
+    model = RobustRewardModel(**settings).fit(x, problem.y, voters=problem.voter, prompts=problem.prompt)
+    return model.score(problem.test_x, problem.test_y), model
+
+
+def measured(clean: Problem, how: str, problem: Problem) -> dict[str, float]:
+    """Return the accuracy of every model under an attack, and what ours says of voters."""
     found = {name: by_loss(problem, kind) for name, kind in LOSSES.items()}
-    found["Dawid–Skene"] = dawid_skene(problem)
+    found["Dawid–Skene"], found["MACE"] = by_pair(problem, dawid_skene), by_pair(problem, mace)
     if find_spec("cleanlab"):
         found["cleanlab"] = cleanlab(problem)
-    found["RE-PO"], found["RE-PO, best"], reliability = repo(problem)
-    model = RobustRewardModel().fit(
-        problem.x.astype(np.float32), problem.y, voters=problem.voter, prompts=problem.prompt
-    )
-    found["ours"] = model.score(problem.test_x, problem.test_y)
+    found["Crowd-BT"] = crowd_bt(problem)
+    found["RE-PO"], found["RE-PO, best"], found["RE-PO, halves"], reliability = by_voter(problem)
+    found["ours"], model = ours(problem)
+    honest, lies = without_lies(problem), bool(problem.is_liar.any())
+    found["ours, no lies"] = ours(honest)[0] if lies else found["ours"]
+    found["ours, best"] = max(ours(problem, ridge=problem.x.shape[-1] * each)[0] for each in RIDGES)
     anonymous = RobustRewardModel().fit(problem.x.astype(np.float32), problem.y, prompts=problem.prompt)
     found["ours, no voters"] = anonymous.score(problem.test_x, problem.test_y)
-    found["oracle"] = oracle(problem)
+    found["oracle"] = by_loss(honest, plain)
     judged = np.bincount(problem.voter, minlength=len(problem.is_liar)) >= _ENOUGH
     liars, scores = problem.is_liar[judged], model.truthfulness_[judged]
-    found["AUC"] = roc_auc_score(liars, -scores) if 0 < liars.sum() < len(liars) else np.nan
-    found["AUC, RE-PO"] = roc_auc_score(liars, -reliability[judged]) if 0 < liars.sum() < len(liars) else np.nan
+    told = 0 < liars.sum() < len(liars)
+    found["AUC"] = roc_auc_score(liars, -scores) if told else np.nan
+    found["AUC, RE-PO"] = roc_auc_score(liars, -reliability[judged]) if told else np.nan
+    found["AUC, oracle"] = roc_auc_score(liars, evidence_of_oracle(how, clean, problem)[judged]) if told else np.nan
     found["honest below ½"] = float((scores[~liars] < 0.5).mean()) if (~liars).any() else np.nan
     found["like size"] = float(model.camps_of_like_size)
     return found
@@ -73,9 +97,10 @@ def main(names: list[str], votes: int, seeds: int, most: int, out: Path) -> None
     rows = []
     for name, (how, share, one_vote) in track(cells, "attacks"):
         began = time.perf_counter()
+        honest = [PROBLEMS[name](seed, votes) for seed in range(seeds)]
         each = [
-            measured(attacked(PROBLEMS[name](seed, votes), how, share, seed, one_vote=one_vote))
-            for seed in range(seeds)
+            measured(clean, how, attacked(clean, how, share, seed, one_vote=one_vote))
+            for seed, clean in enumerate(honest)
         ]
         row = {"data": name, "attack": how + (", one vote each" if one_vote else ""), "share": f"{share:.0%}"}
         for key in each[0]:

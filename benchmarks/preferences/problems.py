@@ -63,13 +63,26 @@ def mtbench(seed: int, votes: int) -> Problem:  # noqa: ARG001  # there are only
     rng, folder = np.random.default_rng([seed, 0]), DATA / "mtbench_human"
     table = np.load(folder / "features.npz")
     answers = np.concatenate([table["phi"][..., 6:12] * 50.0, table["emb_answer"].astype(np.float64) * 20.0], axis=2)
-    rows = [row for row in csv.DictReader((folder / "votes.csv").open()) if row["winner"] != "tie"]
-    prompt, one, other, voter = (
-        np.array([int(row[name]) for row in rows]) for name in ("context", "arm_a", "arm_b", "judge_id")
-    )
+    return _by_prompt(answers, folder / "votes.csv", ("context", "judge_id"), rng.permutation(80)[:20], 2)
+
+
+def llmfao(seed: int, votes: int) -> Problem:  # noqa: ARG001  # there are only 5,450
+    """Answers of 59 models to 13 prompts, voted by 124 people; tested on the votes on four of the prompts."""
+    rng, folder = np.random.default_rng([seed, 0]), DATA / "llmfao"
+    table = np.load(folder / "features.npz")
+    answers = np.concatenate([table["phi"][..., :6] * 10.0, table["emb_answer"].astype(np.float64) * 20.0], axis=2)
+    return _by_prompt(answers, folder / "votes.csv", ("context", "worker"), rng.permutation(13)[:4], 1)
+
+
+def _by_prompt(answers: np.ndarray, path: Path, columns: tuple[str, str], unseen: np.ndarray, each: int) -> Problem:
+    """Return votes on answers to prompts, (P, models, d); tested are those on the ``unseen`` questions of ``each``."""
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["winner"] != "tie"]
+    names = (columns[0], "arm_a", "arm_b", columns[1])
+    prompt, one, other, voter = (np.array([int(row[name]) for row in rows]) for name in names)
     won = np.array([row["winner"] == "a" for row in rows])
     pairs = np.stack([answers[prompt, one], answers[prompt, other]], axis=1)
-    test = np.isin(prompt // 2, rng.permutation(80)[:20])
+    test = np.isin(prompt // each, unseen)
     who = np.unique(voter[~test], return_inverse=True)[1]
     parts = pairs[~test], won[~test], who, prompt[~test], pairs[test], won[test]
     return Problem(*parts, np.zeros(who.max() + 1, dtype=bool))
@@ -92,7 +105,7 @@ def synthetic(seed: int, votes: int) -> Problem:
     return Problem(x, y, voter, prompt, test_x, test_margin > 0.0, np.zeros(100, dtype=bool))
 
 
-PROBLEMS = {"ukp": ukp, "mtbench": mtbench, "synthetic": synthetic}
+PROBLEMS = {"ukp": ukp, "mtbench": mtbench, "llmfao": llmfao, "synthetic": synthetic}
 
 
 def by_rule(x: np.ndarray, honest: np.ndarray, column: int, *, more: bool) -> np.ndarray:
@@ -114,6 +127,15 @@ def lie(how: str, x: np.ndarray, honest: np.ndarray, rng: np.random.Generator) -
     # a topic: the tenth of the answers nearest to one direction of the embedding; elsewhere they vote honestly
     about = x[..., -1] > np.quantile(x[..., -1], 0.9)
     return np.where(about[:, 0] == about[:, 1], honest, about[:, 0])
+
+
+def lying_chance(how: str, x: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Return the chance that liars vote for the first answer, given the ``chance`` that honest voters do, (n,)."""
+    if how == "careless":
+        return np.full(len(x), 0.5)
+    rng = np.random.default_rng(0)  # not used
+    yes, no = (lie(how, x, np.full(len(x), honest), rng) for honest in (True, False))
+    return np.clip(chance * yes + (1.0 - chance) * no, 0.001, 0.999)
 
 
 def attacked(problem: Problem, how: str, share: float, seed: int, *, one_vote: bool = False) -> Problem:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import special
+from sklearn.linear_model import LogisticRegression
 
-from benchmarks.preferences.problems import Problem
+from benchmarks.preferences.problems import Problem, lying_chance
+from fairduel.votes import RobustRewardModel
 from fairduel.votes.rewards.held_out import GROUPS, RIDGES, groups_of
 from fairduel.votes.rewards.truthfulness import POWER, climb
 
@@ -109,10 +111,12 @@ def by_loss(problem: Problem, kind: Callable[[float], tuple[Pull, Loss]]) -> flo
     return float(accuracy(climb(ahead, pull, every, best, None)[0], test, problem)[0])
 
 
-def repo(problem: Problem) -> tuple[float, float, np.ndarray]:
-    """Return RE-PO's accuracy with the steps and ridge that predict held-out votes best, and with the best in the test.
+def by_voter(problem: Problem, before: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float, float, np.ndarray]:
+    """Return the accuracy with the steps and ridge that predict held-out votes best, and with the best in the test.
 
-    Then its reliability of each voter at the latter, (V,).
+    Then that with what does best in one half of the test, scored in the other, and the reliability of each voter at the
+    best, (V,). RE-PO is without prior; Crowd-BT (Chen et al. 2013) has the
+    same likelihood and the prior Beta(10, 1), as if it had seen ``before`` right and wrong votes of each voter.
     """
     ahead, test = differences(problem)
     prompt = np.unique(problem.prompt, return_inverse=True)[1]
@@ -120,23 +124,28 @@ def repo(problem: Problem) -> tuple[float, float, np.ndarray]:
     likely = np.zeros((STEPS, len(RIDGES)))
     for left in range(GROUPS):
         seen, unseen = (np.flatnonzero(each) for each in (group != left, group == left))
-        for step, (theta, reliability) in enumerate(_repo_steps(problem, ahead, seen)):
+        for step, (theta, reliability) in enumerate(_voter_steps(problem, ahead, seen, before)):
             mine, chance = reliability[problem.voter[unseen]], special.expit(ahead[unseen] @ theta)
             likely[step] += np.log(mine * chance + (1.0 - mine) * (1.0 - chance)).sum(axis=0)
-    fits = list(_repo_steps(problem, ahead, np.arange(len(ahead))))
-    reached = np.array([accuracy(theta, test, problem) for theta, _ in fits])
+    fits = list(_voter_steps(problem, ahead, np.arange(len(ahead)), before))
+    right = np.array([(test @ theta > 0.0) == problem.test_y[:, None] for theta, _ in fits])
+    reached, half = right.mean(axis=1), np.random.default_rng(0).random(len(test)) < 0.5
     chosen, best = (np.unravel_index(int(np.argmax(each)), each.shape) for each in (likely, reached))
-    return float(reached[chosen]), float(reached[best]), fits[best[0]][1][:, best[1]]
+    one, other = right[:, half].mean(axis=1), right[:, ~half].mean(axis=1)
+    halves = (other.ravel()[one.argmax()] + one.ravel()[other.argmax()]) / 2.0
+    return float(reached[chosen]), float(reached[best]), float(halves), fits[best[0]][1][:, best[1]]
 
 
-def _repo_steps(problem: Problem, ahead: np.ndarray, seen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _voter_steps(
+    problem: Problem, ahead: np.ndarray, seen: np.ndarray, before: tuple[float, float]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield θ (d, k) and voters' reliability (V, k) after each step on the votes that are ``seen``, for each ridge.
 
     E-step: the probability that a vote is right, from the voter's reliability. M-step: the mean of it is the voter's
     reliability, and the rewards fit the votes or their opposites with these weights.
     """
     ahead, voter = ahead[seen], problem.voter[seen]
-    ridges, voters = ahead.shape[1] * RIDGES, len(problem.is_liar)
+    ridges, voters, (good, bad) = ahead.shape[1] * RIDGES, len(problem.is_liar), before
     cast = np.bincount(voter, minlength=voters)[:, None]
     reliability = np.full((voters, len(ridges)), 0.9)
     theta, every = None, np.ones((len(ahead), len(ridges)), dtype=np.float32)
@@ -146,23 +155,52 @@ def _repo_steps(problem: Problem, ahead: np.ndarray, seen: np.ndarray) -> Iterat
         chance, mine = special.expit(ahead @ theta), reliability[voter]
         right = mine * chance / (mine * chance + (1.0 - mine) * (1.0 - chance))
         total = np.stack([np.bincount(voter, column, voters) for column in right.T], axis=1)
-        reliability = np.where(cast > 0, np.clip(total / np.maximum(cast, 1), 0.01, 0.99), 0.9)  # unseen voters: 0.9
+        known = np.clip((total + good) / np.maximum(cast + good + bad, 1), 0.01, 0.99)
+        reliability = np.where(cast > 0, known, 0.9)  # unseen voters: 0.9
         yield theta, reliability
 
 
-def dawid_skene(problem: Problem) -> float:
-    """Fit the majority of each pair, by voters whose accuracy is learned from pairs that repeat (one coin)."""
-    ahead, test = differences(problem)
-    apart = ahead * np.where(problem.y, 1.0, -1.0)[:, None].astype(np.float32)
-    _, pair = np.unique(apart.round(4), axis=0, return_inverse=True)
-    voters = len(problem.is_liar)
-    sign = np.where(problem.y, 1.0, -1.0)
+def crowd_bt(problem: Problem) -> float:
+    """Return Crowd-BT's accuracy."""
+    return by_voter(problem, before=(9.0, 0.0))[0]
+
+
+def dawid_skene(pair: np.ndarray, problem: Problem) -> np.ndarray:
+    """Return the probability that the first answer of each pair is better: one accuracy per voter."""
+    voters, sign = len(problem.is_liar), np.where(problem.y, 1.0, -1.0)
     share = special.expit(np.bincount(pair, sign))
     for _ in range(30):
         agrees = np.where(problem.y, share[pair], 1.0 - share[pair])
         good = (np.bincount(problem.voter, agrees, voters) + 4.0) / (np.bincount(problem.voter, minlength=voters) + 5.0)
         share = special.expit(np.bincount(pair, sign * special.logit(np.clip(good, 0.01, 0.99))[problem.voter]))
-    right = np.where(problem.y, share[pair], 1.0 - share[pair]).astype(np.float32)[:, None]
+    return share
+
+
+def mace(pair: np.ndarray, problem: Problem) -> np.ndarray:
+    """Return the same by MACE (Hovy et al. 2013): a voter knows the truth, or spams with a taste for one side."""
+    voter, y, voters = problem.voter, problem.y, len(problem.is_liar)
+    cast = np.bincount(voter, minlength=voters)
+    spams, first = np.full(voters, 0.3), np.full(voters, 0.5)
+    share = np.full(pair.max() + 1, 0.5)
+    for _ in range(30):
+        habit = np.where(y, first[voter], 1.0 - first[voter])
+        false = spams[voter] * habit
+        true = 1.0 - spams[voter] + false
+        share = special.expit(np.bincount(pair, np.where(y, 1.0, -1.0) * np.log(true / false)))
+        spam = np.where(y, 1.0 - share[pair], share[pair]) + np.where(y, share[pair], 1.0 - share[pair]) * false / true
+        spammed = np.bincount(voter, spam, voters)
+        spams = np.clip((spammed + 0.5) / (cast + 1.0), 0.01, 0.99)
+        first = (np.bincount(voter, spam * y, voters) + 1.0) / (spammed + 2.0)
+    return share
+
+
+def by_pair(problem: Problem, kind: Callable[[np.ndarray, Problem], np.ndarray]) -> float:
+    """Return the accuracy of rewards that fit what the votes say together of each pair."""
+    ahead, test = differences(problem)
+    apart = ahead * np.where(problem.y, 1.0, -1.0)[:, None].astype(np.float32)
+    _, pair = np.unique(apart.round(4), axis=0, return_inverse=True)
+    share = kind(pair.ravel(), problem)[pair.ravel()]
+    right = np.where(problem.y, share, 1.0 - share).astype(np.float32)[:, None]
     every = np.ones_like(right)
     ridge = np.array([ahead.shape[1] * RIDGES[2]])
     theta, _ = climb(ahead, lambda z: right - special.expit(z), every, ridge, None)
@@ -185,8 +223,22 @@ def cleanlab(problem: Problem) -> float:
     return float(accuracy(climb(ahead, lambda z: kept * pull(z), kept, ridge, None)[0], test, problem)[0])
 
 
-def oracle(problem: Problem) -> float:
-    """Plain, without the liars' votes."""
+def without_lies(problem: Problem) -> Problem:
+    """Leave out the liars' votes."""
     honest = ~problem.is_liar[problem.voter]
     fields = {name: getattr(problem, name)[honest] for name in ("x", "y", "voter", "prompt")}
-    return by_loss(problem._replace(**fields), plain)
+    return problem._replace(**fields)
+
+
+def evidence_of_oracle(how: str, clean: Problem, problem: Problem) -> np.ndarray:
+    """Return the log-likelihood ratio of a liar to an honest voter, of each voter (V,), to one who knows how they vote.
+
+    Rewards are those that explain everybody's honest votes best, also those of the voter.
+    """
+    model = RobustRewardModel().fit(clean.x, clean.y, voters=clean.voter, prompts=clean.prompt)
+    margin = model.leads(clean.x)
+    fit = LogisticRegression(C=1e6, fit_intercept=False).fit(margin[:, None], clean.y)
+    honest = np.clip(fit.predict_proba(margin[:, None])[:, 1], 0.02, 0.98)
+    lying = lying_chance(how, clean.x, honest)
+    ratio = np.where(problem.y, lying / honest, (1.0 - lying) / (1.0 - honest))
+    return np.bincount(problem.voter, np.log(ratio), len(problem.is_liar))

@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 from benchmarks.preferences.asking import SIMPLE, Pool, collected
-from benchmarks.preferences.problems import attacked, synthetic
-from benchmarks.preferences.rivals import LOSSES, by_loss, dawid_skene, oracle, plain, repo
+from benchmarks.preferences.problems import attacked, lie, lying_chance, synthetic
+from benchmarks.preferences.rivals import (
+    LOSSES,
+    by_loss,
+    by_pair,
+    by_voter,
+    crowd_bt,
+    dawid_skene,
+    mace,
+    plain,
+    without_lies,
+)
 
 from fairduel.votes import RobustRewardModel
 
@@ -31,14 +41,39 @@ def test_liars_cast_the_share_of_votes_that_is_asked_for(one_vote):
 def test_models_of_voters_survive_what_others_do_not():
     problem = attacked(synthetic(1, 1500), "short", 0.35, 1)
     model = RobustRewardModel().fit(problem.x, problem.y, voters=problem.voter, prompts=problem.prompt)
-    ours, clean = model.score(problem.test_x, problem.test_y), oracle(problem)
-    chosen, best, _ = repo(problem)
+    ours, clean = model.score(problem.test_x, problem.test_y), by_loss(without_lies(problem), plain)
+    chosen, best, halves, _ = by_voter(problem)
     fooled = by_loss(problem, plain)
     assert fooled < clean - 0.1
-    assert dawid_skene(problem) < clean - 0.1  # no pair repeats
+    assert by_pair(problem, dawid_skene) < clean - 0.1  # no pair repeats
+    assert crowd_bt(problem) > fooled
     assert ours > clean - 0.02
     assert best >= chosen > fooled
+    assert best >= halves > fooled
     assert best > clean - 0.02
+
+
+def test_annotator_models_find_the_truth_of_pairs_that_repeat():
+    """40 voters judge 200 pairs: half say the truth in nine of ten votes, half always choose the first answer."""
+    rng = np.random.default_rng(0)
+    truth, voter = rng.random(200) < 0.5, np.repeat(np.arange(40), 100)
+    pair = np.concatenate([rng.choice(200, 100, replace=False) for _ in range(40)])
+    y = np.where(voter < 20, truth[pair] ^ (rng.random(4000) < 0.1), rng.random(4000) < 0.97)
+    problem = synthetic(0, 4000)._replace(y=y, voter=voter, is_liar=np.arange(40) >= 20)
+    majority = (np.bincount(pair, y * 2 - 1) > 0) == truth
+    assert majority.mean() < 0.8
+    assert ((mace(pair, problem) > 0.5) == truth).mean() > 0.98
+    careful = problem.voter < 20
+    honest = problem._replace(y=y[careful], voter=voter[careful])
+    assert ((dawid_skene(pair[careful], honest) > 0.5) == truth).mean() > 0.98
+
+
+@pytest.mark.parametrize("how", ["flip", "short", "style", "topic", "careless"])
+def test_the_chance_of_a_lie_is_how_often_liars_tell_it(how):
+    x, rng = synthetic(0, 50).x, np.random.default_rng(1)
+    chance = rng.random(50)
+    told = np.mean([lie(how, x, rng.random(50) < chance, rng) for _ in range(4000)], axis=0)
+    assert np.allclose(lying_chance(how, x, chance), told, atol=0.04)
 
 
 def test_every_simple_rule_asks_for_recorded_votes_only():

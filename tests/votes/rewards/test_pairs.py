@@ -9,10 +9,10 @@ import pytest
 
 from fairduel.errors import BadInputError
 from fairduel.votes.rewards import embedding, pairs
-from fairduel.votes.rewards.embedding import file_encoder
+from fairduel.votes.rewards.embedding import Sides, file_encoder, word_encoder
 from fairduel.votes.rewards.pairs import is_preference_data, read_pairs
 from fairduel.votes.rewards.planted import planted_preferences
-from fairduel.votes.rewards.text_statistics import STATISTICS, has_words, statistics_of
+from fairduel.votes.rewards.text_statistics import STATISTICS, choose_words, has_words, statistics_of
 
 TABLE, _ = planted_preferences(pairs=60, voters=6)
 
@@ -97,10 +97,20 @@ def test_a_million_rows_are_read_part_by_part_as_if_at_once(plain, monkeypatch):
     ("records", "first_won"),
     [
         ([{"response_a": "one two", "response_b": "three", "winner": w} for w in ("a", "b", "tie")], [True, False]),
-        ([{"response_1": "one", "response_2": "two", "preference_strength": s} for s in (-3, 1, 0)], [True, False]),
+        (
+            [{"response_1": "one", "response_2": "two", "preference_strength": s} for s in (-3, 1, 0, None)],
+            [True, False],
+        ),
         ([{"response1": "one", "response2": "two", "overall_preference": s} for s in (-3, 1, 0)], [True, False]),
         (
             [{"answer_a": "one", "answer_b": "two", "score_a": a, "score_b": b} for a, b in ((2, 1), (1, 5), (3, 3))],
+            [True, False],
+        ),
+        (
+            [
+                {"answer_1": "one", "answer_2": "two", "rating_1": a, "rating_2": b}
+                for a, b in ((2, 1), (1, 5), (3, 3), ("n/a", 1))
+            ],
             [True, False],
         ),
         (
@@ -207,6 +217,9 @@ def test_names_are_a_poll_and_texts_are_preferences(tmp_path):
     assert not is_preference_data([{"first": "tea", "second": "milk", "winner": "first"}])
     assert not is_preference_data([{"chosen": "tea", "rejected": "milk"}])
     assert not is_preference_data(tmp_path / "missing.jsonl")
+    names = [{"chosen": "武汉大学", "rejected": "東京大学"}]
+    assert not is_preference_data(names)
+    assert is_preference_data([{"chosen": "请您重新启动设备然后再试一次", "rejected": "我不知道您的设备怎么了呢"}])
     assert is_preference_data(TABLE)
 
 
@@ -230,3 +243,15 @@ def test_statistics_count_what_their_names_say(name, text):
 def test_words_are_whole_words_of_any_alphabet():
     found = has_words(pl.Series(["Der Tee, der TEE!", "Tees", "чай und tee"]), ["tee", "чай"])
     assert found.toarray().tolist() == [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+
+
+def test_texts_without_spaces_have_words():
+    texts = pl.Series(["今天天气很好", "コーヒーをどうぞ", "GPT-4 is fine", "don't"])
+    assert np.expm1(statistics_of(texts)[:, 0]).round().tolist() == [3, 4, 4, 1]
+    assert choose_words(["今天天气很好"] * 2 + ["tea"] * 8) == ()
+    encoder = word_encoder(["今天天气很好", "天气不好", "我不知道"] * 3)
+    sides = Sides.of(
+        np.arange(2), pl.Series(["天气很好", "天气很好"]), pl.Series(["今天天气", "我不知道"]), np.ones(2, bool)
+    )
+    near, far = np.linalg.norm(encoder.ahead(sides), axis=1)
+    assert near < far

@@ -50,6 +50,42 @@ def test_terminal_page_and_json_have_the_same_sentences(planted):
     assert record["cost"]["sentence"] == found.cost.sentence
 
 
+def test_every_preference_has_a_certificate_in_page_table_and_json(planted):
+    from fairduel.report.votes.preference_page import preference_sections  # noqa: PLC0415
+
+    found = planted[2]
+    certificates, labels, record = found.certificates, found.labels().sort("row"), found.record()
+    assert (certificates.voters, certificates.groups, certificates.aim) == (50, 11, 2)
+    assert labels["least_liars"].to_list() == certificates.least[np.argsort(found.pairs.row)].tolist()
+    assert certificates.share == (labels["least_liars"] >= 2).mean() > 0.8
+    assert record["certificates"]["sentence"] == certificates.sentence == found.summary()[-1]
+    assert certificates.sentence in [said for section in preference_sections(found) for said in section.paragraphs]
+    for place, each in enumerate(record["probably_wrong"]):
+        row = labels.row(by_predicate=pl.col("row") == each["row"], named=True)
+        expected = f"The {row['preferred']} text is preferred unless at least {row['least_liars']} of 50 voters lie."
+        assert each["certificate"] == found.doubtful[place].certificate == expected
+
+
+def test_no_single_voter_changes_a_preference_that_two_must_change():
+    """Ann, who judged one pair twice, answers at will: the same both times (a repeated row), or two ways."""
+    table = planted_preferences(pairs=160, voters=16, lying=0.0)[0]
+    name = table["annotator"][0]
+    table = pl.concat([table, table[:1]])
+    before = audit_preferences(read_pairs(table)).certificates
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        lies = ((table["annotator"] == name).to_numpy()) & (rng.random(161) < 0.6)
+        lies[[0, 160]] = [False, True]
+        swapped = table.with_columns(
+            pl.when(pl.Series(lies)).then("rejected").otherwise("chosen").alias("chosen"),
+            pl.when(pl.Series(lies)).then("chosen").otherwise("rejected").alias("rejected"),
+        )
+        after = audit_preferences(read_pairs(swapped)).certificates
+        side = np.where(lies[:160], -after.side[:160], after.side[:160])
+        assert (side == before.side)[before.least > 1].all()
+        assert np.abs(after.least[:160] - before.least).max() == 1
+
+
 def test_without_voters_nobody_is_checked_but_labels_are():
     table, _ = planted_preferences(pairs=400, voters=20, lying=0.0)
     found = audit_preferences(read_pairs(table.drop("annotator")))
@@ -58,6 +94,8 @@ def test_without_voters_nobody_is_checked_but_labels_are():
     assert found.cost is None
     assert 0.0 < found.wrong.mean() < 0.5
     assert len(found.to_frame()) == 400
+    assert found.certificates is None
+    assert "certificates" not in found.record()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PANEL = "Preference data"
 _MAX_ROWS = 20
-_STEPS = 4
+_STEPS = 5
 
 
 class KindOption(StrEnum):

@@ -23,6 +23,12 @@ _EVIDENCE = (
     "careless, and may have a taste for anything that can be counted in a text; how much tastes differ is estimated "
     "from this file."
 )
+_CERTIFICATES = (
+    "The voters are divided into {groups} groups, and each group has a reward model of its own; the majority of the "
+    "models decides which text is preferred. Whoever lies changes one model at most, whatever they say and know. This "
+    "is proven for the pairs that they judged; false accounts beyond the {voters:,} voters are not counted. "
+    "labels.csv has the number for every pair."
+)
 _LABELS = (
     "The probability weighs the reward model's prediction, which never saw the voter nor the prompt, and all votes on "
     "the pair, by how truthful their voters are. Voters of the majority are listed first."
@@ -58,11 +64,14 @@ def examples_table(examples: Sequence[Example], caption: str) -> TextTable:
             "chosen": each.chosen,
             "rejected": each.rejected,
             "wrong": f"{min(each.probability, 0.99):.0%}",
+            "certificate": each.certificate,
         }
         for each in examples
     ]
-    columns = ("voter", "prompt", "chosen", "rejected", "row", "wrong")
-    return TextTable.of(cells, columns, caption, text=4)
+    columns = ["voter", "prompt", "chosen", "rejected", "certificate", "row", "wrong"]
+    if not any(each.certificate for each in examples):
+        columns.remove("certificate")
+    return TextTable.of(cells, columns, caption, text=len(columns) - 2)
 
 
 def advice_section(audit: PreferenceAudit) -> Section | None:
@@ -123,11 +132,21 @@ def labels_section(audit: PreferenceAudit) -> Section:
     return Section("Labels that are probably wrong", [audit.wrong_sentence, _LABELS], tables)
 
 
+def certificates_section(audit: PreferenceAudit) -> Section | None:
+    """Build how many voters must lie to change the preferences, or None with too few voters."""
+    of = audit.certificates
+    if of is None:
+        return None
+    explained = _CERTIFICATES.format(groups=of.groups, voters=of.voters)
+    return Section("How many voters must lie to change a preference", [of.sentence, explained])
+
+
 PREFERENCE_SECTIONS: list[Callable[[PreferenceAudit], Section | None]] = [
     advice_section,
     camp_section,
     voters_section,
     labels_section,
+    certificates_section,
 ]
 """The sections of the page, in order."""
 

@@ -195,7 +195,7 @@ def chosen_text(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
 def graded(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     """HelpSteer: how much better the second answer is, from −3 to 3; 0 is a tie."""
     name = column.get("preference_strength") or column["overall_preference"]
-    grade = pl.Series(numbers(frame[name]))
+    grade = pl.Series(numbers(frame[name])).fill_nan(None)  # NaN would be the largest
     words = pl.when(grade < 0.0).then(pl.lit("first")).when(grade > 0.0).then(pl.lit("second"))
     winner = words.when(grade == 0.0).then(pl.lit("tie")).otherwise(frame[name].cast(pl.String)).alias(name)
     answers = next(pair for pair in TEXT_PAIRS if set(pair) <= set(column))
@@ -205,10 +205,10 @@ def graded(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
 
 def rated(frame: pl.DataFrame, column: Mapping[str, str]) -> Shaped:
     """Two answers with a rating each: the higher one wins."""
-    kind = "rating" if "rating_a" in column else "score"
-    names = column[f"{kind}_a"], column[f"{kind}_b"]
+    pairs = [(f"{kind}_{one}", f"{kind}_{other}") for kind in ("rating", "score") for one, other in ("ab", "12")]
+    names = next([column[name] for name in pair] for pair in pairs if set(pair) <= set(column))
     title = f"{names[0]}, {names[1]}"
-    one, other = (pl.Series(numbers(frame[name])) for name in names)
+    one, other = (pl.Series(numbers(frame[name])).fill_nan(None) for name in names)
     words = pl.when(one > other).then(pl.lit("first")).when(one < other).then(pl.lit("second"))
     winner = words.when(one == other).then(pl.lit("tie")).alias(title)
     answers = next(pair for pair in TEXT_PAIRS if set(pair) <= set(column))
@@ -392,9 +392,10 @@ SHAPES = [
     Shape(("response_1", "response_2", "preference_strength"), graded, ("prompt",)),
     Shape(("response1", "response2", "overall_preference"), graded, ("context",)),
     *(
-        Shape((f"{texts}_a", f"{texts}_b", f"{kind}_a", f"{kind}_b"), rated, ("prompt",))
+        Shape((f"{texts}_{one}", f"{texts}_{other}", f"{kind}_{one}", f"{kind}_{other}"), rated, ("prompt",))
         for texts in ("response", "answer", "completion")
         for kind in ("rating", "score")
+        for one, other in ("ab", "12")
     ),
     Shape(("completion_a", "completion_b", "*_worker_annotations"), annotated, None),
     Shape(("summaries", "choice"), summaries, ("info",)),

@@ -28,6 +28,7 @@ from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
 from fairduel.votes.reading.features import NPZ_ERRORS
 from fairduel.votes.reading.file_readers import damage
+from fairduel.votes.rewards.text_statistics import UNSPACED
 from fairduel.votes.votes import Indices
 
 WORD_DIMENSION = 64
@@ -136,7 +137,8 @@ def word_encoder(samples: Iterable[str], folder: Path | None = None) -> ByText:
         from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
     texts = list(dict.fromkeys(samples))
     texts = texts[:: max(1, -(-len(texts) // _SAMPLE))]
-    weights = TfidfVectorizer(max_features=_VOCABULARY, sublinear_tf=True, dtype=np.float32)
+    token = rf"(?u)[{UNSPACED}]|\b\w\w+\b"
+    weights = TfidfVectorizer(max_features=_VOCABULARY, sublinear_tf=True, dtype=np.float32, token_pattern=token)
     try:
         table = weights.fit_transform(texts)
     except ValueError:  # no text has a word

@@ -241,20 +241,28 @@ class RobustRewardModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             if answers.ndim != 2 or answers.shape[1] != self.n_features_in_:
                 raise BadInputError(f"answers must have shape (m, {self.n_features_in_}), not {answers.shape}.")
             return self.head_(answers) @ self._theta
-        margin, _ = self.margins(X)
+        margin = self.leads(X)
         result = _results(y, len(margin))
         weight = _counts(sample_weight, len(margin)) * (result != 0.5)
         if not weight.any():
             raise BadInputError("no vote counts: all are ties, or have weight 0.")
         return float(np.average((margin > 0.0) == (result == 1.0), weights=weight))
 
-    def margins(self, X: ArrayLike) -> tuple[Vector, Vector]:
-        """Return the mean and the standard deviation of reward differences, first − second, both shape ``(n,)``."""
+    def leads(self, X: ArrayLike) -> Vector:
+        """Return the reward differences of pairs, first − second, shape ``(n,)``."""
+        ahead = self._ahead(X)
+        return np.asarray(ahead @ self._theta.astype(ahead.dtype), dtype=np.float64)
+
+    def _ahead(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         pairs = _pairs(X)
         if pairs.shape[-1] != self.n_features_in_:
             raise BadInputError(f"answers must have {self.n_features_in_} features, not {pairs.shape[-1]}.")
-        ahead = self.head_.ahead(pairs).astype(np.float64)
+        return self.head_.ahead(pairs)
+
+    def margins(self, X: ArrayLike) -> tuple[Vector, Vector]:
+        """Return the mean and the standard deviation of reward differences, first − second, both shape ``(n,)``."""
+        ahead = self._ahead(X).astype(np.float64)
         variance = np.einsum("ij,ij->i", ahead @ self._covariance, ahead)
         return ahead @ self._theta, np.sqrt(np.maximum(variance, 0.0))
 

@@ -29,7 +29,7 @@ from fairduel.votes.reading.records import table_in_memory
 from fairduel.votes.reading.shapes import annotated, chosen_text, graded, rated, shape_of
 from fairduel.votes.reading.texts import texts_of, won_and_lost
 from fairduel.votes.rewards.embedding import Encoder, Sides, word_encoder
-from fairduel.votes.rewards.text_statistics import STATISTICS, choose_words, has_words, statistics_of
+from fairduel.votes.rewards.text_statistics import STATISTICS, WORDS, choose_words, has_words, statistics_of
 from fairduel.votes.votes import Codes, Indices, Mask
 from fairduel.words import counted_noun, listed
 
@@ -181,7 +181,7 @@ def is_preference_data(source: Any, columns: Columns | None = None) -> bool:
     except (BadInputError, StopIteration):
         return False  # whoever reads it says what is wrong
     both = pl.concat([part.texts["chosen"].alias("text"), part.texts["rejected"].alias("text")])
-    return len(both) > 0 and float(np.median(both.str.count_matches(r"\w+").to_numpy())) >= _LEAST_WORDS
+    return len(both) > 0 and float(np.median(both.str.count_matches(WORDS).to_numpy())) >= _LEAST_WORDS
 
 
 def _compares_texts(frame: pl.DataFrame, given: Columns) -> bool:
@@ -251,7 +251,8 @@ def read_pairs(
 
 
 def _sample(texts: pl.DataFrame) -> list[str]:
-    both = pl.concat([texts["chosen"].alias("text"), texts["rejected"].alias("text")]).unique(maintain_order=True)
+    both = pl.concat([texts["chosen"].alias("text"), texts["rejected"].alias("text")]).unique()
+    both = both.sort()  # what words count does not depend on which texts were preferred
     return both.gather_every(max(1, -(-len(both) // _SAMPLE))).to_list()
 
 

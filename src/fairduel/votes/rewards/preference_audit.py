@@ -21,6 +21,7 @@ from fairduel.votes.auditing.known_answers import KnownAnswers, RightAnswers
 from fairduel.votes.auditing.voters import Evidence
 from fairduel.votes.notebook import Result, clipped
 from fairduel.votes.rewards.campaigns import Rule
+from fairduel.votes.rewards.certified import Certificates, CertifiedRewards, usual_groups
 from fairduel.votes.rewards.evidence import Traits, preference_evidence, traits_of
 from fairduel.votes.rewards.heads import RewardHead
 from fairduel.votes.rewards.held_out import held_out_margins
@@ -70,6 +71,8 @@ class Example(NamedTuple):
     rejected: str
     probability: float
     """That the label is wrong."""
+    certificate: str = ""
+    """Which text is preferred, and how many voters must lie to change that."""
 
 
 class Cost(NamedTuple):
@@ -128,6 +131,8 @@ class PreferenceAudit(Result):
     """None if nobody clearly votes against the rest."""
     gold: int
     """Number of known answers that were given."""
+    certificates: Certificates | None
+    """Which text of each pair separate groups of voters prefer; None with fewer than three such groups."""
 
     @property
     def undecided(self) -> bool:
@@ -193,7 +198,7 @@ class PreferenceAudit(Result):
         if self.cost is not None:
             said.append(self.cost.sentence)
         said.append(self.wrong_sentence)
-        return said
+        return said if self.certificates is None else [*said, self.certificates.sentence]
 
     def camp_sentences(self) -> list[str]:
         """Say who votes against the rest, and what they prefer."""
@@ -238,9 +243,11 @@ class PreferenceAudit(Result):
         columns: dict[str, Any] = {"row": self.pairs.row[order]}
         if self.pairs.voter is not None:
             columns["voter"] = pl.Series(self.pairs.voters, dtype=pl.String).gather(self.pairs.voter[order])
-        return pl.DataFrame(
-            columns | {"probably_wrong": self.wrong[order], "predicted": special.expit(self.margin[order])}
-        )
+        columns |= {"probably_wrong": self.wrong[order], "predicted": special.expit(self.margin[order])}
+        if self.certificates is not None:
+            columns["preferred"] = np.where(self.certificates.side > 0.0, "chosen", "rejected")[order]
+            columns["least_liars"] = self.certificates.least[order]
+        return pl.DataFrame(columns)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per voter, most evidence first; one per vote if voters are unknown."""
@@ -264,6 +271,9 @@ class PreferenceAudit(Result):
         found["prefers"] = [{**each._asdict(), "sentence": each.sentence} for each in self.prefers]
         found["examples"] = [each._asdict() for each in self.examples]
         found["probably_wrong"] = [each._asdict() for each in self.doubtful]
+        if (of := self.certificates) is not None:
+            about = {"voters": of.voters, "groups": of.groups, "least_liars": of.aim, "share": of.share}
+            found["certificates"] = {**about, "sentence": of.sentence}
         found["cost"] = None if self.cost is None else {**self.cost._asdict(), "sentence": self.cost.sentence}
         return found
 
@@ -294,7 +304,7 @@ def audit_preferences(
         level: Maximum probability of any flag if all voters are honest.
         known: Pairs whose better text is known, read with the encoder of ``pairs``. Votes on them are evidence of
             their own, and decide which camp is believed.
-        progress: Called with 1 after each of four steps.
+        progress: Called with 1 after each of five steps.
 
     Returns:
         The findings.
@@ -322,11 +332,13 @@ def audit_preferences(
     against = np.zeros(len(pairs), np.bool_) if pairs.voter is None else opposed[pairs.voter]
     prefers = [] if traits is None else _prefers(traits, against)
     cost = _cost(pairs, features, against, model.ridge_) if _is_clear(evidence, model, level) else None
+    done(1)
+    certificates = _certificates(pairs, features)
     found = PreferenceAudit(
         pairs, model, margin, evidence, truth, opposed, wrong, prefers,
-        _examples(pairs, _telling(margin, against, traits, prefers), wrong),
-        _examples(pairs, _doubtful(wrong, against), wrong),
-        cost, 0 if known is None else len(known),
+        _examples(pairs, _telling(margin, against, traits, prefers), wrong, certificates),
+        _examples(pairs, _doubtful(wrong, against), wrong, certificates),
+        cost, 0 if known is None else len(known), certificates,
     )  # fmt: skip
     done(1)
     return found
@@ -481,9 +493,25 @@ def _doubtful(wrong: Vector, against: Mask) -> Indices:
     return places[np.lexsort((-wrong[places], against[places]))][:_MOST_WRONG]
 
 
-def _examples(pairs: PreferencePairs, places: Indices, wrong: Vector) -> list[Example]:
+def _certificates(pairs: PreferencePairs, features: Matrix) -> Certificates | None:
+    """Certify which text of each pair is preferred; a voter's contradicting votes on two texts count half each."""
+    if pairs.voter is None or usual_groups(len(np.unique(pairs.voter))) == 1:
+        return None
+    said = pl.DataFrame({"voter": pairs.voter, "prompt": pairs.prompt, "pair": pairs.pair})
+    weight = 1.0 / said.select(pl.len().over(said.columns)).to_series().to_numpy()
+    fitted = CertifiedRewards.fit(features, np.ones(len(pairs)), pairs.voter, sample_weight=weight)
+    return fitted.certificates(features)
+
+
+def _examples(
+    pairs: PreferencePairs, places: Indices, wrong: Vector, certificates: Certificates | None
+) -> list[Example]:
     if not len(places):
         return []
+    certified = [""] * len(places)
+    if certificates is not None:
+        shown = certificates._replace(side=certificates.side[places], least=certificates.least[places])
+        certified = shown.sentences("chosen text", "rejected text")
     texts = pairs.texts(places)
     voters = [""] * len(places) if pairs.voter is None else [pairs.voters[pairs.voter[place]] for place in places]
     return [
@@ -491,9 +519,10 @@ def _examples(pairs: PreferencePairs, places: Indices, wrong: Vector) -> list[Ex
             row=int(pairs.row[place]),
             voter=voter,
             probability=float(wrong[place]),
+            certificate=certificate,
             **{name: clipped(text, _LONGEST) for name, text in row.items()},
         )
-        for place, voter, row in zip(places, voters, texts.to_dicts(), strict=True)
+        for place, voter, certificate, row in zip(places, voters, certified, texts.to_dicts(), strict=True)
     ]
 
 

@@ -37,12 +37,18 @@ _REFUSAL = (
 )
 
 
+UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
+"""Letters of languages without spaces between words (Thai, Japanese, Chinese), as in a regular expression."""
+WORDS = rf"[{UNSPACED}]{{1,2}}|\w+(?:['’]\w+)*"
+"""What counts as a word: there, two letters."""
+
+
 def _usual(name: str, pattern: str, *, fewer: bool = True) -> Statistic:
     return Statistic(name, f"more {name}", f"{'fewer' if fewer else 'less'} {name}", pattern)
 
 
 STATISTICS = (
-    Statistic("length", "longer texts", "shorter texts", r"\w+(?:['’]\w+)*"),
+    Statistic("length", "longer texts", "shorter texts", WORDS),
     _usual("sentences", r"[.!?…](?:\s|$)"),
     _usual("long words", r"\w{9,}"),
     _usual("paragraphs", r"\n\s*\n"),
@@ -63,7 +69,7 @@ STATISTICS = (
 """The statistics, in the order of the columns of :func:`statistics_of`."""
 MOST_WORDS = 300
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.3  # of texts that have a word which is worth a look
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[{UNSPACED}]|\w+")
 _NO_WORD = r"[^\p{L}\p{N}_]+"
 
 
