@@ -26,7 +26,7 @@ from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.experiments.paper_setup import ADVERSARIAL, BUDGET, GREEDY, HORIZON, RANDOM, RARE_RANDOM, paper_cell
 from fairduel.simulation import Cell, Store, run_cells, versions
 from fairduel.stats import line
-from fairduel.worlds.base import random_parameter
+from fairduel.worlds.world import random_parameter
 
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=120)

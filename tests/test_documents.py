@@ -51,7 +51,7 @@ PARENTS = [
     "fairduel.core",
     "fairduel.experiments",
     "fairduel.agents.parts",
-    *(f"fairduel.agents.{name}" for name in ("parts.base", "parts.contextual", "rcdb", "rcdbs")),
+    *(f"fairduel.agents.{name}" for name in ("parts.agent", "parts.contextual", "rcdb", "rcdbs")),
 ]
 
 

@@ -47,7 +47,7 @@ from fairduel.duel import Duel, Matrix, Vector
 import numpy as np
 
 from fairduel.core.links import LOGISTIC
-from fairduel.worlds.base import FixedWorld
+from fairduel.worlds.world import FixedWorld
 """,
 }
 CHECK = """

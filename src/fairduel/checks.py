@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -89,6 +89,18 @@ def number_or_name(name: str, value: Any, names: Iterable[str]) -> float | str:
     if value not in names:
         raise unknown_name(name, value, [*names, "a number"])
     return value
+
+
+def literal(name: str, value: Any, kind: Any) -> None:
+    """Raise unless ``value`` is one of those of a ``Literal``.
+
+    >>> from typing import Literal
+    >>> literal("order", "backwards", Literal["mixed", "in-turn"])
+    Traceback (most recent call last):
+    fairduel.errors.BadInputError: unknown order 'backwards'; known: in-turn, mixed.
+    """
+    if value not in get_args(kind):
+        raise unknown_name(name, str(value), get_args(kind))
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Duel, Matrix, Outcome, Pull
 from fairduel.errors import LockInWarning, unknown_name
@@ -190,7 +191,7 @@ class _Game:
             act()
         except Exception:  # noqa: BLE001  # an agent may raise any error
             if before is not None:
-                assert _same(agent.state(), before), f"{what} was refused, but it changed the agent."
+                assert same_state(agent.state(), before), f"{what} was refused, but it changed the agent."
             return
         raise AssertionError(f"{what} was not refused.")
 
@@ -253,7 +254,9 @@ def _bad_actions(game: _Game) -> None:
     try:
         asked = agent.ask(np.full_like(game.actions, math.nan))
     except Exception:  # noqa: BLE001
-        assert before is None or _same(agent.state(), before), "NaN features were refused, but they changed the agent."
+        assert before is None or same_state(agent.state(), before), (
+            "NaN features were refused, but they changed the agent."
+        )
     else:
         game.checked(asked)  # an agent without features may accept them
 
@@ -335,15 +338,3 @@ def _named(name: str) -> Iterator[None]:
         raise AssertionError(f"{name}: {error}") from error
     except Exception as error:
         raise AssertionError(f"{name}: the agent raised {type(error).__name__}: {error}") from error
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two states are equal, arrays included."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other, equal_nan=True)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    both_nan = isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
-    return both_nan or bool(one == other)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from fairduel import RCDB, RCDBS, BadInputError, CoLSTIM, MaxInP, MaxPairUCB, Outcome
 from fairduel.action_sets import BallSet, HypercubeSet, ProductSet, hypercube
-from fairduel.action_sets.hypercube import climb, diagonal_over, prove, sign_score
+from fairduel.action_sets.vertices import climb_signs, diagonal_over, prove, sign_score
 from fairduel.agents import GINOP, HCW, RandomPairs
 
 
@@ -80,7 +80,7 @@ def test_a_climb_ends_where_no_two_changes_help(problem):
     cost = np.abs(theta)
     signs = rng.choice([-1.0, 0.0, 1.0], len(theta))
     before = sign_score(signs, inverse, cost, radius)
-    value = climb(signs, inverse, cost, radius)
+    value = climb_signs(signs, inverse, cost, radius)
     assert value >= before
     for i, j in itertools.product(range(len(theta)), repeat=2):
         for a, b in itertools.product((-1.0, 0.0, 1.0), repeat=2):

@@ -7,13 +7,9 @@ from scipy import stats
 from fairduel import LOGISTIC, PROBIT, BadInputError, CoLSTIM, Outcome
 from fairduel.agents.parts.rules import perturbed_leader
 from fairduel.core.selection import perturbations, view_by
+from helpers.agents import sphere
 
 TRUTH = np.array([1.5, -1.0, 0.6])
-
-
-def sphere(rng, count=7, dimension=3):
-    normal = rng.standard_normal((count, dimension))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 def followed(agent, slow_estimate, rounds=60):
@@ -24,7 +20,7 @@ def followed(agent, slow_estimate, rounds=60):
         inverse = np.linalg.inv(0.25 * np.eye(3) + phis.T @ phis)
         theta = agent.estimate
         np.testing.assert_allclose(theta, slow_estimate(phis, np.ones(t), outcomes, 0.25, LOGISTIC), atol=1e-6)
-        actions = sphere(rng)
+        actions = sphere(rng, 7)
         duel = agent.ask(actions)
         yield actions, theta, inverse, duel
         phi = actions[duel.first] - actions[duel.second]

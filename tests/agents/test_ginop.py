@@ -5,7 +5,7 @@ import pytest
 
 from fairduel import LOGISTIC, PROBIT, Outcome
 from fairduel.agents import GINOP
-from helpers.agents import ACTIONS, TRUTH, made, played, sphere
+from helpers.agents import ACTIONS, TRUTH, made, pair_scores, played, sphere
 
 
 def slow_hessian(phis, theta, link=LOGISTIC, ridge=0.25):
@@ -29,11 +29,7 @@ def test_sixty_rounds_under_flips_are_the_symmetric_rule_in_the_norm_of_the_hess
         np.testing.assert_allclose(agent.steering.matrix, hessian, rtol=1e-9, atol=1e-12)
         inverse = np.linalg.inv(hessian)
         actions = sphere(rng)
-        score = {
-            (i, j): (x + y) @ agent.estimate + b * math.sqrt((x - y) @ inverse @ (x - y))
-            for i, x in enumerate(actions)
-            for j, y in enumerate(actions)
-        }
+        score = pair_scores(actions, agent.estimate, inverse, b)
 
         duel = agent.ask(actions)
 

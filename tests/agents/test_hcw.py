@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from fairduel import LOGISTIC, PROBIT, BadInputError, Outcome
 from fairduel.agents import HCW
 from fairduel.core.estimators import STEP
-from helpers.agents import ACTIONS, TRUTH, made, played, sphere
+from helpers.agents import ACTIONS, TRUTH, made, pair_scores, played, sphere
 
 BOUND = 0.8  # short enough that the estimate is projected now and then
 
@@ -41,11 +41,7 @@ def test_sixty_rounds_under_flips_are_the_algorithm(link):
         hessian = agent.steering.matrix.copy()
         inverse = np.linalg.inv(hessian)
         actions = sphere(rng)
-        score = {
-            (i, j): (x + y) @ theta + beta * math.sqrt((x - y) @ inverse @ (x - y))
-            for i, x in enumerate(actions)
-            for j, y in enumerate(actions)
-        }
+        score = pair_scores(actions, theta, inverse, beta)
 
         duel = agent.ask(actions)
 

@@ -32,7 +32,7 @@ def test_a_mapped_agent_is_an_agent_without_a_map_on_mapped_actions(name):
     kernel = Kernel("matern52", scale=0.8, features=12).fit(3, ACTIONS)
     one = AGENTS[name](dimension=3, norm_bound=2.0, map=kernel, seed=4, **NEEDS)
     told = {"ridge": one._ridge, "radius": one.radius_at(1), "kappa": one._kappa}
-    extra = {key: value for key, value in (("trust", one._resolved_trust),) if hasattr(one, "flip_budget")}
+    extra = {key: value for key, value in (("trust", one._trust),) if hasattr(one, "flip_budget")}
     if name in ("colstim", "rcdb-s"):
         return  # their radii change with the round, or there are two of them
     other = AGENTS[name](dimension=kernel.size, norm_bound=one._norm, seed=4, **NEEDS, **told, **extra)

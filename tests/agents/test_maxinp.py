@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, MaxInP, Outcome
+from helpers.agents import sphere
 
 TRUTH = np.array([1.5, -1.0, 0.6])
-
-
-def sphere(rng, count=7, dimension=3):
-    normal = rng.standard_normal((count, dimension))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("eta", [0.05, 0.5, 2.0])
@@ -22,7 +18,7 @@ def test_sixty_rounds_under_flips_are_the_widest_promising_pair(eta, slow_estima
         inverse = np.linalg.inv(0.25 * np.eye(3) + phis.T @ phis)
         theta = agent.estimate
         np.testing.assert_allclose(theta, slow_estimate(phis, np.ones(t), outcomes, 0.25, LOGISTIC), atol=1e-6)
-        actions = sphere(rng)
+        actions = sphere(rng, 7)
         width = [[math.sqrt((x - y) @ inverse @ (x - y)) for y in actions] for x in actions]
         others = [[j for j in range(7) if j != i] for i in range(7)]
         margin = [min((actions[i] - actions[j]) @ theta + eta * width[i][j] for j in others[i]) for i in range(7)]

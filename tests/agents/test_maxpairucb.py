@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from fairduel import LOGISTIC, PROBIT, MaxPairUCB, Outcome
+from helpers.agents import pair_scores, sphere
 
 TRUTH = np.array([1.5, -1.0, 0.6])
-
-
-def sphere(rng, count=7, dimension=3):
-    normal = rng.standard_normal((count, dimension))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("radius", [0.4, "practical"])
@@ -23,12 +19,8 @@ def test_sixty_rounds_under_flips_are_the_symmetric_rule_on_equal_weights(radius
         inverse = np.linalg.inv(0.25 * np.eye(3) + phis.T @ phis)
         theta = agent.estimate
         np.testing.assert_allclose(theta, slow_estimate(phis, np.ones(t), outcomes, 0.25, LOGISTIC), atol=1e-6)
-        actions = sphere(rng)
-        score = {
-            (a, b): (x + y) @ theta + beta * math.sqrt((x - y) @ inverse @ (x - y))
-            for a, x in enumerate(actions)
-            for b, y in enumerate(actions)
-        }
+        actions = sphere(rng, 7)
+        score = pair_scores(actions, theta, inverse, beta)
 
         duel = agent.ask(actions)
 

@@ -7,14 +7,10 @@ from fairduel import LOGISTIC, PROBIT, RCDB, BadInputError, MaxPairUCB, Outcome,
 from fairduel.adversaries import Greedy
 from fairduel.simulation import Streams, play
 from fairduel.worlds import Hypercube
+from helpers.agents import pair_scores, sphere
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 KAPPA = 1 / (2 + math.exp(4) + math.exp(-4))
-
-
-def sphere(rng, count=7, dimension=3):
-    normal = rng.standard_normal((count, dimension))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 def lemma_beta(d, b, c, t, delta, lam, alpha, kappa):
@@ -49,12 +45,8 @@ def test_sixty_rounds_under_flips_are_algorithm_1(settings, alpha, slope, beta, 
         inverse = np.linalg.inv(sigma)
         theta = agent.estimate
         np.testing.assert_allclose(theta, slow_estimate(phis, weights, outcomes, ridge, LOGISTIC), atol=1e-6)
-        actions = sphere(rng)
-        score = {
-            (a, b): (x + y) @ theta + beta * math.sqrt((x - y) @ inverse @ (x - y))
-            for a, x in enumerate(actions)
-            for b, y in enumerate(actions)
-        }
+        actions = sphere(rng, 7)
+        score = pair_scores(actions, theta, inverse, beta)
 
         duel = agent.ask(actions)
 
@@ -75,7 +67,7 @@ def test_sixty_rounds_under_flips_are_algorithm_1(settings, alpha, slope, beta, 
 def test_a_weight_stays_as_it_was_when_the_duel_was_asked(score_equation):
     agent = RCDB(dimension=3, norm_bound=2.0, flip_budget=20, horizon=100, trust=0.2)
     rng = np.random.default_rng(0)
-    duels = [agent.ask(sphere(rng)) for _ in range(30)]
+    duels = [agent.ask(sphere(rng, 7)) for _ in range(30)]
     weights = np.array([duel.weight for duel in duels])
     assert weights[0] < weights[-1]  # the first was weighed by the ridge alone
     assert duels[0].weight == pytest.approx(0.2 / (2.0 * np.linalg.norm(duels[0].difference)), rel=1e-12)
@@ -91,7 +83,7 @@ def test_a_weight_stays_as_it_was_when_the_duel_was_asked(score_equation):
 def test_information_is_the_weighted_sum_of_outer_products(design):
     agent = RCDB(dimension=3, norm_bound=2.0, flip_budget=20, horizon=100, design=design)
     rng = np.random.default_rng(0)
-    duels = [agent.ask(sphere(rng)) for _ in range(50)]
+    duels = [agent.ask(sphere(rng, 7)) for _ in range(50)]
     slope = KAPPA if design == "kappa" else 1.0
     explicit = 0.25 * np.eye(3) + sum(d.weight * slope * np.outer(d.difference, d.difference) for d in duels)
     np.testing.assert_allclose(agent.information.matrix, explicit, rtol=1e-11)
@@ -115,7 +107,7 @@ def test_without_flips_every_weight_is_one_and_nothing_is_nan(radius):
     agent = RCDB(dimension=3, norm_bound=2.0, flip_budget=0, horizon=200, radius=radius)
     rng = np.random.default_rng(0)
     for _ in range(60):
-        duel = agent.ask(sphere(rng))
+        duel = agent.ask(sphere(rng, 7))
         assert duel.weight == 1.0
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.7 else Outcome.SECOND)
         assert math.isfinite(agent.current_radius)
@@ -129,7 +121,7 @@ def test_without_flips_it_is_maxpairucb():
     plain = MaxPairUCB(dimension=3, norm_bound=2.0, horizon=200, seed=3)
     rng = np.random.default_rng(0)
     for _ in range(100):
-        actions, uniform = sphere(rng), rng.random()
+        actions, uniform = sphere(rng, 7), rng.random()
         for agent in (robust, plain):
             duel = agent.ask(actions)
             first_won = uniform < LOGISTIC.probability(duel.difference @ TRUTH)

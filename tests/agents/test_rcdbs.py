@@ -5,14 +5,10 @@ import pytest
 
 from fairduel import LOGISTIC, PROBIT, RCDBS, BadInputError, Link, Outcome
 from fairduel.core.information import Information
+from helpers.agents import sphere
 
 TRUTH = np.array([1.5, -1.0, 0.6])
 KAPPA = 1 / (2 + math.exp(4) + math.exp(-4))
-
-
-def sphere(rng, count=7, dimension=3):
-    normal = rng.standard_normal((count, dimension))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 def sigmoid_slope(x):
@@ -73,7 +69,7 @@ def test_sixty_rounds_under_flips_are_algorithm_2(settings, ridge, alpha, design
         np.testing.assert_allclose(theta, slow_estimate(phis, weights, outcomes, ridge, LOGISTIC), atol=1e-6)
         np.testing.assert_allclose(agent.steering.matrix, local, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(agent.information.matrix, sigma, rtol=1e-9, atol=1e-12)
-        actions = sphere(rng)
+        actions = sphere(rng, 7)
         score = {
             (a, b): (x + y) @ theta + beta * math.sqrt((x - y) @ local_inverse @ (x - y))
             for a, x in enumerate(actions)
@@ -103,7 +99,7 @@ def test_by_the_theorem_every_slope_is_kappa_and_both_matrices_are_one():
     agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=60, radius="theory", slope_radius="theory")
     rng = np.random.default_rng(0)
     for _ in range(40):
-        duel = agent.ask(sphere(rng))
+        duel = agent.ask(sphere(rng, 7))
         assert duel.slope == agent.settings["kappa"]
         agent.tell(duel, Outcome.FIRST)
     np.testing.assert_array_equal(agent.steering.matrix, agent.information.matrix)
@@ -120,7 +116,7 @@ def test_the_plain_design_with_ridge_over_kappa_is_the_theorem(scale):
     plain.belief.information = Information(3, 1.5 / KAPPA)
     rng, weights = np.random.default_rng(2), []
     for _ in range(60):
-        actions = sphere(rng)
+        actions = sphere(rng, 7)
         duel, twin = printed.ask(actions), plain.ask(actions)
         assert (duel.first, duel.second) == (twin.first, twin.second)
         assert twin.width == pytest.approx(math.sqrt(KAPPA) * duel.width, rel=1e-9)
@@ -145,15 +141,15 @@ def test_the_theorems_radii_follow_the_round():
     rng = np.random.default_rng(0)
     for t in range(1, 6):
         assert (agent.slope_radius_at(t), agent.current_radius) == pytest.approx(theory(t), rel=1e-12)
-        agent.ask(sphere(rng))
+        agent.ask(sphere(rng, 7))
 
 
 def test_cancel_takes_the_duel_out_of_both_matrices():
     agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=4, horizon=60)
     rng = np.random.default_rng(0)
-    agent.ask_many(sphere(rng), 5)
+    agent.ask_many(sphere(rng, 7), 5)
     before = agent.steering.inverse.copy(), agent.information.inverse.copy()
-    agent.cancel(agent.ask(sphere(rng)))
+    agent.cancel(agent.ask(sphere(rng, 7)))
     np.testing.assert_allclose(agent.steering.inverse, before[0], atol=1e-10)
     np.testing.assert_allclose(agent.information.inverse, before[1], atol=1e-10)
 
@@ -163,7 +159,7 @@ def test_without_flips_every_weight_is_one_and_nothing_is_nan(radius):
     agent = RCDBS(dimension=3, norm_bound=2.0, flip_budget=0, horizon=200, radius=radius, slope_radius="theory")
     rng = np.random.default_rng(0)
     for _ in range(60):
-        duel = agent.ask(sphere(rng))
+        duel = agent.ask(sphere(rng, 7))
         assert duel.weight == 1.0
         assert KAPPA * (1 - 1e-12) <= duel.slope <= 0.25
         agent.tell(duel, Outcome.FIRST if rng.random() < 0.7 else Outcome.SECOND)

@@ -10,8 +10,7 @@ import pytest
 
 from fairduel import RCDB, Agent, BadInputError, MaxPairUCB
 from fairduel.agents import AGENTS, COBE
-from fairduel.agents.parts.state_file import write_state
-from fairduel.testing import _same
+from fairduel.agents.parts.state_file import same_state, write_state
 from helpers.every_agent import ACTIONS, SETTINGS, play, small, tell, waiting
 
 FLIPS = 200  # of each agent
@@ -309,7 +308,7 @@ def test_an_accepted_state_is_the_saved_one(agent, estimator, loaded):
     if isinstance(agent, RCDB):
         agent = waiting(RCDB, estimator=estimator)
     again = loaded(agent.state())
-    assert _same(again.state(), agent.state())
+    assert same_state(again.state(), agent.state())
     assert [dataclasses.replace(a) for a in again.pending] == list(agent.pending)
 
 
@@ -399,7 +398,7 @@ def test_pending_is_handed_out_as_copies_that_cannot_be_written_to(agent):
                 assert not array.flags.writeable
                 array.setflags(write=True)
                 array += 1.0
-    assert _same(agent.state(), before)
+    assert same_state(agent.state(), before)
 
 
 @pytest.mark.filterwarnings("ignore::fairduel.LockInWarning")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from fairduel import Agent, BadInputError, Outcome
 from fairduel.agents import AGENTS, VACDB, WIWR, VersatileDB
+from fairduel.agents.parts.state_file import same_state
 from fairduel.core.likelihood import Comparisons
-from fairduel.testing import _same
 from helpers.every_agent import ACTIONS, small
 
 LIKELIHOOD = ["rcdb", "rcdb-s", "maxpairucb", "maxinp", "colstim", "ginop", "random-pairs", "fgts"]
@@ -38,7 +38,7 @@ def test_two_ties_are_a_win_and_a_loss(name):
         agent.tell(one, outcomes[0])
         agent.tell(other, outcomes[1].flipped if is_turned else outcomes[1])
     rows = [told_rows(agent) for agent in (told_ties, told_wins)]
-    assert _same(*({name: row for name, row in told.items() if name != "votes"} for told in rows))
+    assert same_state(*({name: row for name, row in told.items() if name != "votes"} for told in rows))
     np.testing.assert_allclose(told_ties.estimate, told_wins.estimate, rtol=0, atol=1e-11)
     assert np.abs(told_ties.estimate).max() > 1e-3
 

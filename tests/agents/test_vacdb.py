@@ -7,17 +7,13 @@ from fairduel import LOGISTIC, PROBIT, BadInputError, Outcome
 from fairduel.action_sets import hypercube
 from fairduel.agents import VACDB
 from fairduel.simulation import Cell
+from helpers.agents import sphere
 
 TRUTH = np.array([1.2, -0.8, 0.5])
 
 
 def made(**settings):
     return VACDB(**{"dimension": 3, "norm_bound": 2.0, "horizon": 400, "seed": 2} | settings)
-
-
-def sphere(rng, count=7):
-    normal = rng.standard_normal((count, 3))
-    return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
 
 
 class Books:
@@ -106,7 +102,7 @@ def test_each_estimate_solves_its_weighted_equation(link, score_equation):
     history = {level: [] for level in range(5)}
     rng = np.random.default_rng(0)
     for _ in range(200):
-        duel = agent.ask(sphere(rng))
+        duel = agent.ask(sphere(rng, 7))
         won = rng.random() < link.probability(duel.difference @ TRUTH)
         agent.tell(duel, Outcome.FIRST if won else Outcome.SECOND)
         history[duel.level].append((duel.difference, duel.weight, float(won)))
@@ -126,7 +122,7 @@ def test_the_theory_radius_is_the_printed_one(ties):
     history = {level: [] for level in range(18)}
     for t in range(150):
         short = 0.01 if t % 2 else 5e-6  # so short that the coarse levels know them
-        duel = agent.ask(short * sphere(rng))
+        duel = agent.ask(short * sphere(rng, 7))
         share = float(rng.random() < 0.5)
         if ties and rng.random() < ties:
             share = 0.5
@@ -162,7 +158,7 @@ def test_theory_has_enough_levels_for_the_last_to_be_finer_than_the_horizon():
 
 def test_cancel_takes_the_duel_out_of_its_level():
     agent, rng = made(), np.random.default_rng(0)
-    actions = sphere(rng)
+    actions = sphere(rng, 7)
     before = [agent._levels[level - 1].information.matrix.copy() for level in range(1, 6)]
     duels = agent.ask_many(actions, 12)
     assert any(not np.allclose(agent._levels[level - 1].information.matrix, before[level - 1]) for level in range(1, 6))

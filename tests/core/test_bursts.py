@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import chdtri
 
-from fairduel.core.bursts import LEVEL, WINDOWS, Ordered, can_scan, conclude, gain, screen
+from fairduel.core.concluding import LEVEL, WINDOWS, Ordered, can_scan, conclude, gain, screen
 from fairduel.core.likelihood import Comparisons, problem_of, solved
 from fairduel.core.links import LOGISTIC, PROBIT, Link, clipped_linear
 from fairduel.simulation import Cell

@@ -17,7 +17,7 @@ from fairduel.core.likelihood import (
     hessian_of,
     loss,
     newton,
-    predicted,
+    one_step_ahead,
     problem_of,
     quasi_newton,
     solve_by_root,
@@ -275,7 +275,7 @@ def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won)
         more = Comparisons.from_state(told.state(), told.differences.shape[1])
         more.add(difference, weight=weight, share=float(first_won))
         after = maximum_likelihood(more, ridge=0.25, link=link, start=before.theta).theta
-        start = predicted(before.theta, before.root, difference, weight, float(first_won), link.numbers)
+        start = one_step_ahead(before.theta, before.root, difference, weight, float(first_won), link.numbers)
         errors.append(np.linalg.norm(start - after) / np.linalg.norm(before.theta - after))
     assert errors[1] < 0.02
     assert errors[1] < 0.75 * errors[0] + 1e-4  # halves with the weight
@@ -284,7 +284,7 @@ def test_a_prediction_is_the_next_estimate_to_first_order(seed, link, first_won)
 def test_a_prediction_that_would_go_too_far_stays():
     """Where σ is flat and the ridge tiny, a Newton step leads out of the world."""
     theta, root = np.array([-30.0]), np.array([[1e-3]])
-    assert predicted(theta, root, np.array([1.0]), 1.0, 1.0, LOGISTIC.numbers).tolist() == [-30.0]
+    assert one_step_ahead(theta, root, np.array([1.0]), 1.0, 1.0, LOGISTIC.numbers).tolist() == [-30.0]
 
 
 @pytest.mark.parametrize("link", [LOGISTIC, PROBIT])

@@ -1,5 +1,7 @@
 """The five agents of the paper, small, and rounds for them to play."""
 
+import math
+
 import numpy as np
 
 from fairduel import LOGISTIC, Outcome
@@ -17,6 +19,15 @@ def made(kind, **settings):
 def sphere(rng, count=6, dimension=3):
     normal = rng.standard_normal((count, dimension))
     return 0.99 * normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def pair_scores(actions, theta, inverse, beta):
+    """The score of Algorithm 1, line 6, of each pair."""
+    return {
+        (a, b): (x + y) @ theta + beta * math.sqrt((x - y) @ inverse @ (x - y))
+        for a, x in enumerate(actions)
+        for b, y in enumerate(actions)
+    }
 
 
 def answer(duel, uniform):

@@ -18,7 +18,7 @@ from helpers.waiting import free_port
 LAUNCHER = """
 import json, logging, os, signal, socket, sys
 import uvicorn
-from fairduel.service.analysis.jobs import Analyst
+from fairduel.service.analysis.background import Analyst
 from fairduel.service.api.app import create_app
 from fairduel.service.api.connections import server_config
 from fairduel.service.api.limits import unlimited

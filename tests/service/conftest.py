@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairduel.service.events.database import database
+from fairduel.service.service import Service
 from fairduel.service.study import learner
 from helpers.booth import Booth, Clock
 from helpers.clusters import new_database
@@ -21,6 +22,13 @@ def new_location(request, tmp_path):
         return lambda: database(new_database(url))
     numbers = itertools.count()
     return lambda: tmp_path / f"store{next(numbers)}"
+
+
+@pytest.fixture
+def service(tmp_path):
+    service = Service(tmp_path / "store")
+    yield service
+    service.close()
 
 
 @pytest.fixture

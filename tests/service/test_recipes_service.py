@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fairduel
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.commands import operating
 from fairduel.service.events import backup, kinds
 from fairduel.service.events.database import read_events
@@ -86,7 +87,7 @@ def test_an_event_is_a_class(booth, all_enabled):
     state = booth.state.learner.state()
     booth.restart()
     assert booth.state.enabled == [True] * 5
-    assert backup.same(booth.state.learner.state(), state)
+    assert same_state(booth.state.learner.state(), state)
     log = booth.run(lambda ledger: list(read_events(ledger.connection())))
     assert [(event.body, event.text) for event in log if isinstance(event.body, all_enabled)] == [(all_enabled(), "{}")]
     assert backup.check(booth.folder).problems == ()

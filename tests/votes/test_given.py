@@ -57,7 +57,7 @@ def test_columns_are_named_as_arguments_and_errors_name_the_arguments():
 def test_agents_and_votes_are_at_the_top():
     for kind in AGENTS.values():
         assert getattr(fairduel, kind.__name__) is kind
-    assert {name for name in agents.__all__ if name in fairduel.__all__} >= {kind.__name__ for kind in AGENTS.values()}
+    assert {name for name in dir(agents) if name in fairduel.__all__} >= {kind.__name__ for kind in AGENTS.values()}
     assert fairduel.rank is rank
     assert fairduel.Votes.__name__ in dir(fairduel)
 

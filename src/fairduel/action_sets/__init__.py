@@ -11,8 +11,8 @@ Each implicit set solves the paper's argmax over pairs (Algorithm 1, line 6) wit
 """
 
 from fairduel.action_sets.ball import BallSet
-from fairduel.action_sets.hypercube import HypercubeSet
 from fairduel.action_sets.listed import ActionSet, Pair, checked_actions, hypercube
 from fairduel.action_sets.product import ProductSet
+from fairduel.action_sets.vertices import HypercubeSet
 
 __all__ = ["ActionSet", "BallSet", "HypercubeSet", "Pair", "ProductSet", "checked_actions", "hypercube"]

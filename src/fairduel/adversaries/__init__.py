@@ -1,6 +1,6 @@
 """Adversaries: attacks on duels and on rewards."""
 
-from fairduel.adversaries.base import (
+from fairduel.adversaries.adversary import (
     Adversary,
     FlippingAdversary,
     PullSight,
@@ -11,12 +11,12 @@ from fairduel.adversaries.base import (
     WeakAdversary,
     WeakRewardAdversary,
 )
-from fairduel.adversaries.rewards import REWARD_ATTACKS, Bury, Swap
 from fairduel.adversaries.searching import search
-from fairduel.adversaries.strong import STRONG_ATTACKS, Adversarial, Hiding, Misleading
+from fairduel.adversaries.strong import STRONG_ATTACKS, Adversarial, Bury, Hiding, Misleading
 from fairduel.adversaries.watching import Watching
-from fairduel.adversaries.weak import WEAK_ATTACKS, Greedy, NoAttack, Random
+from fairduel.adversaries.weak import WEAK_ATTACKS, Greedy, NoAttack, Random, Swap
 
+REWARD_ATTACKS: dict[str, type[RewardAdversary]] = {"bury": Bury, "swap": Swap}
 ATTACKS: dict[str, type[Adversary]] = {**WEAK_ATTACKS, **STRONG_ATTACKS, "watching": Watching, **REWARD_ATTACKS}
 """Every attack by name; all but the last two attack duels."""
 

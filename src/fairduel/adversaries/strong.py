@@ -1,11 +1,19 @@
-"""Attacks that see the duel and the model: the paper's strong ones (appendix "Experiments") and the lower bound's."""
+"""Attacks that see what was asked: the paper's strong ones (appendix "Experiments"), the lower bound's, on rewards."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from fairduel.adversaries.base import AttackPlan, DuelSeen, StrongAdversary, by_sight
+from fairduel.adversaries.adversary import (
+    AttackPlan,
+    DuelSeen,
+    PullSight,
+    StrongAdversary,
+    StrongRewardAdversary,
+    by_sight,
+)
+from fairduel.checks import positive
 from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
@@ -115,6 +123,25 @@ class Hiding(StrongAdversary):
     """Hides the best action by answering its first C duels with a fair coin (proof of Theorem 5.4)."""
 
     wants_flip = by_sight(for_the_best)
+
+
+@dataclass(kw_only=True, eq=False)
+class Bury(StrongRewardAdversary):
+    """Subtracts ``depth`` from every reward of the best action until the budget is spent.
+
+    Args:
+        depth: How much to subtract from one reward.
+    """
+
+    depth: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.depth = positive("depth", self.depth)
+
+    def wants_added(self, sight: PullSight) -> float:
+        """Return −depth if the best action was pulled, otherwise 0."""
+        return -self.depth if sight.action == int(np.argmax(sight.rewards)) else 0.0
 
 
 STRONG_ATTACKS: dict[str, type[StrongAdversary]] = {

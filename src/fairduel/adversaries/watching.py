@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from fairduel.adversaries.base import AttackPlan, DuelSeen, StrongAdversary, by_sight
+from fairduel.adversaries.adversary import AttackPlan, DuelSeen, StrongAdversary, by_sight
 from fairduel.adversaries.strong import rank_of, target_rank
 from fairduel.checks import at_least_zero, boolean, integer, share
 from fairduel.core.compiling import compiled, inlined

@@ -1,12 +1,13 @@
-"""Attacks that see only the round: the paper's weak ones (appendix "Experiments")."""
+"""Attacks that see only the round: the paper's weak ones (appendix "Experiments"), and one on rewards."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.adversaries.base import AttackPlan, WeakAdversary, by_round
+from fairduel.adversaries.adversary import AttackPlan, WeakAdversary, WeakRewardAdversary, by_round
 from fairduel.checks import fraction
 from fairduel.core.compiling import compiled
+from fairduel.duel import Vector
 
 
 @compiled
@@ -59,6 +60,19 @@ class Random(WeakAdversary):
 
     def _numbers(self) -> tuple[float, ...]:
         return (self.probability,)
+
+
+@dataclass(kw_only=True, eq=False)
+class Swap(WeakRewardAdversary):
+    """Swaps the means of the best and the worst action from the first round on."""
+
+    def wants_added(self, round_number: int, rewards: Vector) -> Vector:  # noqa: ARG002
+        """Return the difference of the two means, with opposite signs."""
+        best, worst = int(np.argmax(rewards)), int(np.argmin(rewards))
+        added = np.zeros(len(rewards))
+        added[best] = rewards[worst] - rewards[best]
+        added[worst] = rewards[best] - rewards[worst]
+        return added
 
 
 WEAK_ATTACKS: dict[str, type[WeakAdversary]] = {"none": NoAttack, "greedy": Greedy, "random": Random}

@@ -4,33 +4,38 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from fairduel.agents.parts.base import Agent, DuelingAgent, KArmed, RewardAgent
+from fairduel.agents.parts.agent import Agent as Agent
+from fairduel.agents.parts.agent import DuelingAgent as DuelingAgent
+from fairduel.agents.parts.agent import KArmed as KArmed
+from fairduel.agents.parts.agent import RewardAgent as RewardAgent
 
 if TYPE_CHECKING:
-    from fairduel.agents.colstim import CoLSTIM
-    from fairduel.agents.fgts import FGTS
-    from fairduel.agents.ginop import GINOP
-    from fairduel.agents.hcw import HCW
-    from fairduel.agents.maxinp import MaxInP
-    from fairduel.agents.maxminlcb import MaxMinLCB
-    from fairduel.agents.maxpairucb import MaxPairUCB
-    from fairduel.agents.ndb import NDBTS, NDBUCB
-    from fairduel.agents.parts.contextual import ContextualAgent
-    from fairduel.agents.random_pairs import RandomPairs
-    from fairduel.agents.rcdb import RCDB
-    from fairduel.agents.rcdbs import RCDBS
-    from fairduel.agents.rcdp import RCDP
-    from fairduel.agents.sceptic import Sceptic
-    from fairduel.agents.table1.arm_race import ArmRace
-    from fairduel.agents.table1.barbar import BARBAR
-    from fairduel.agents.table1.cobe import COBE
-    from fairduel.agents.table1.cw_oful import CWOFUL
-    from fairduel.agents.table1.phased_elimination import PhasedElimination
-    from fairduel.agents.table1.sbe import SBE
-    from fairduel.agents.table1.versatile import VersatileDB
-    from fairduel.agents.table1.weighted_oful import MultiLevelOFUL, WeightedOFUL
-    from fairduel.agents.table1.wiwr import WIWR
-    from fairduel.agents.vacdb import VACDB
+    from fairduel.agents.colstim import CoLSTIM as CoLSTIM
+    from fairduel.agents.fgts import FGTS as FGTS
+    from fairduel.agents.ginop import GINOP as GINOP
+    from fairduel.agents.hcw import HCW as HCW
+    from fairduel.agents.maxinp import MaxInP as MaxInP
+    from fairduel.agents.maxminlcb import MaxMinLCB as MaxMinLCB
+    from fairduel.agents.maxpairucb import MaxPairUCB as MaxPairUCB
+    from fairduel.agents.ndb import NDBTS as NDBTS
+    from fairduel.agents.ndb import NDBUCB as NDBUCB
+    from fairduel.agents.parts.contextual import ContextualAgent as ContextualAgent
+    from fairduel.agents.random_pairs import RandomPairs as RandomPairs
+    from fairduel.agents.rcdb import RCDB as RCDB
+    from fairduel.agents.rcdbs import RCDBS as RCDBS
+    from fairduel.agents.rcdp import RCDP as RCDP
+    from fairduel.agents.sceptic import Sceptic as Sceptic
+    from fairduel.agents.table1.arm_race import ArmRace as ArmRace
+    from fairduel.agents.table1.barbar import BARBAR as BARBAR
+    from fairduel.agents.table1.cobe import COBE as COBE
+    from fairduel.agents.table1.cw_oful import CWOFUL as CWOFUL
+    from fairduel.agents.table1.phased_elimination import PhasedElimination as PhasedElimination
+    from fairduel.agents.table1.sbe import SBE as SBE
+    from fairduel.agents.table1.versatile import VersatileDB as VersatileDB
+    from fairduel.agents.table1.weighted_oful import MultiLevelOFUL as MultiLevelOFUL
+    from fairduel.agents.table1.weighted_oful import WeightedOFUL as WeightedOFUL
+    from fairduel.agents.table1.wiwr import WIWR as WIWR
+    from fairduel.agents.vacdb import VACDB as VACDB
 
 
 class Registry(Mapping[str, type[Agent[Any, Any]]]):
@@ -67,6 +72,11 @@ class Registry(Mapping[str, type[Agent[Any, Any]]]):
         ('rcdb-s', 'rcdb', None)
         """
         return next((name for name, place in self._places.items() if kind in {place, place.partition(":")[2]}), None)
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of all classes."""
+        return [place.partition(":")[2] for place in self._places.values()]
 
     @property
     def modules(self) -> list[str]:
@@ -114,42 +124,6 @@ def loaded_class(name: str) -> type[Agent[Any, Any]] | None:
     return AGENTS[name] if name in AGENTS else Agent._classes.get(name)  # noqa: SLF001
 
 
-__all__ = [
-    "AGENTS",
-    "BARBAR",
-    "COBE",
-    "CWOFUL",
-    "FGTS",
-    "GINOP",
-    "HCW",
-    "NDBTS",
-    "NDBUCB",
-    "RCDB",
-    "RCDBS",
-    "RCDP",
-    "SBE",
-    "VACDB",
-    "WIWR",
-    "Agent",
-    "ArmRace",
-    "CoLSTIM",
-    "ContextualAgent",
-    "DuelingAgent",
-    "KArmed",
-    "MaxInP",
-    "MaxMinLCB",
-    "MaxPairUCB",
-    "MultiLevelOFUL",
-    "PhasedElimination",
-    "RandomPairs",
-    "RewardAgent",
-    "Sceptic",
-    "VersatileDB",
-    "WeightedOFUL",
-    "loaded_class",
-]
-
-
 def __getattr__(name: str) -> Any:
     if name == "ContextualAgent":
         return import_module(f"{__name__}.parts.contextual").ContextualAgent
@@ -160,4 +134,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), "ContextualAgent", *AGENTS.classes})

@@ -1,14 +1,13 @@
 """CoLSTIM (Bengs 2022, Algorithm 1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from fairduel.agents.parts.contextual import ContextualAgent
 from fairduel.agents.parts.round import Now
 from fairduel.agents.parts.rules import perturbed_leader
-from fairduel.checks import positive
+from fairduel.checks import literal, positive
 from fairduel.core.radius import colstim_mixing, colstim_radius, practical_radius
-from fairduel.errors import unknown_name
 
 Coupling = Literal["paper", "vacdb"]
 
@@ -54,8 +53,7 @@ class CoLSTIM(ContextualAgent):
     _rule = staticmethod(perturbed_leader)
 
     def __post_init__(self) -> None:
-        if self.coupling not in get_args(Coupling):
-            raise unknown_name("coupling", str(self.coupling), get_args(Coupling))
+        literal("coupling", self.coupling, Coupling)
         self.threshold = None if self.threshold is None else positive("threshold", self.threshold)
         super().__post_init__()
 

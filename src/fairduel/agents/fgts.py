@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.parts.base import Actions, DuelingAgent, Featured, Guarantee, check_difference
+from fairduel.agents.parts.agent import Actions, DuelingAgent, Featured, Guarantee, check_difference
 from fairduel.checks import boolean, ensure, integer, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.links import LOGISTIC, Link, as_link
@@ -109,6 +109,8 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
 
     _asks = FGTSDuel
     _memory = ("_chains", "_opponents", "_rounds")
+    _parts = ("_estimator",)
+    _resolved = ("feel_good", "prior_scale")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,11 +139,6 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
     def chains(self) -> Matrix:
         """θ of the two chains, shape (2, d)."""
         return self._chains.copy()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"feel_good": self._feel_good, "prior_scale": self._prior_scale}
 
     def posterior(self) -> Density:
         """Return the negative log density of each chain, up to a constant, and its gradient."""
@@ -238,14 +235,12 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
         tables = [np.frombuffer(content).reshape(-1, self.dimension).copy() for content in self._offered]
         return super().state() | {
-            "estimator": self._estimator.state(),
             "sets": {str(i): table for i, table in enumerate(tables)},
             "set_counts": list(self._offered.values()),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._estimator.restore(state["estimator"], most=self._asked - len(self._pending))
         counts = state["set_counts"]
         tables = [checked_actions(state["sets"][str(i)], self.dimension) for i in range(len(counts))]
         self._offered = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.agent import Guarantee
 from fairduel.agents.parts.belief import LinearBelief
 from fairduel.agents.parts.flip_tolerance import Constants, DesignedAgent
 from fairduel.agents.parts.round import RunPlan

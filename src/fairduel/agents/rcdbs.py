@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.agent import Guarantee
 from fairduel.agents.parts.belief import LocalSlopeBelief
 from fairduel.agents.parts.flip_tolerance import Constants, DesignedAgent
 from fairduel.agents.parts.round import Now

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairduel.agents.parts.base import Guarantee
+from fairduel.agents.parts.agent import Guarantee
 from fairduel.agents.parts.flip_tolerance import Design, DesignedAgent
 from fairduel.agents.parts.rules import greedy_and_rival
 from fairduel.checks import at_least_zero

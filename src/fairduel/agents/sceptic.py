@@ -203,7 +203,7 @@ class Sceptic(FlipTolerant):
             norm_bound=self._norm,
             flip_budget=self._flip_budget,
             ridge=self._ridge,
-            trust=self._resolved_trust,
+            trust=self._trust,
             noise=noise,
         )
         return slope / self._kappa * beta

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.parts.base import Actions, DuelingAgent, Featured, Guarantee, check_difference
+from fairduel.agents.parts.agent import Actions, DuelingAgent, Featured, Guarantee, check_difference
 from fairduel.checks import at_least_zero, boolean, ensure, fraction, number_or_name, positive
 from fairduel.core.estimators import Estimator
 from fairduel.core.information import Information
@@ -42,8 +42,8 @@ class _Level:
             "tied": self.tied,
         }
 
-    def restore(self, state: dict[str, Any], dimension: int, most: int) -> None:
-        self.information = Information.from_state(state["information"], dimension)
+    def restore(self, state: dict[str, Any], most: int) -> None:
+        self.information = Information.from_state(state["information"], len(self.estimator.theta))
         self.estimator.restore(state["estimator"], most)
         self.tied = at_least_zero("the weight of a level's ties", state["tied"])
         total = self.estimator.told.weights.sum() * (1 + 1e-9)
@@ -116,6 +116,8 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
 
     _asks = VACDBDuel
+    _parts = ("_levels",)
+    _resolved = ("link", "kappa", "accuracy")
 
     link: Link | str = LOGISTIC
     accuracy: float | None = None
@@ -155,11 +157,6 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         if self.radius == "practical":
             return self.radius_scale * practical_radius(self.dimension, self._horizon_or(max(self._asked + 1, 2))) / 4.0
         return self.radius_scale * self._theory_radius(level)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"link": str(self._link), "kappa": self._kappa, "accuracy": self._accuracy}
 
     # ------------------------------------------------------------------ the rule
 
@@ -241,15 +238,6 @@ class VACDB(Featured, DuelingAgent[VACDBDuel]):
         return float(told.wins @ (1.0 - 2.0 * chances) + told.weights @ chances**2 - 0.25 * level.tied)
 
     # ------------------------------------------------------------------ save and resume
-
-    def state(self) -> dict[str, Any]:
-        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
-        return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        for i, level in enumerate(self._levels):
-            level.restore(state["levels"][str(i)], self.dimension, most=self._asked - len(self._pending))
 
     def _check_pending(self, asked: VACDBDuel) -> None:
         super()._check_pending(asked)

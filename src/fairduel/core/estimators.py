@@ -34,7 +34,7 @@ from fairduel.core.likelihood import (
     converging,
     hessian_of,
     longest_of,
-    predicted,
+    one_step_ahead,
     size_of,
     solve,
     solve_by_root,
@@ -188,7 +188,7 @@ def tell_step(
     add_outcome(arrays.told, difference, weight, share)
     arrays.marks[_SIZE] += weight * longest_of(difference)
     if plan.kind == _EXACT and arrays.marks[_HAS_ROOT]:
-        arrays.theta[:] = predicted(arrays.theta, arrays.matrices[0], difference, weight, share, plan.link)
+        arrays.theta[:] = one_step_ahead(arrays.theta, arrays.matrices[0], difference, weight, share, plan.link)
 
 
 @inlined

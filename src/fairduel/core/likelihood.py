@@ -144,7 +144,7 @@ class Estimate(NamedTuple):
     theta: Vector
     """The estimate, shape (d,)."""
     root: Matrix
-    """L (d, d) with LLᵀ close to the Hessian, for :func:`predicted`; of :func:`quasi_newton` its inverse; or empty."""
+    """L (d, d) with LLᵀ near the Hessian, for :func:`one_step_ahead`; H⁻¹ of :func:`quasi_newton`; or empty."""
     gradient: float
     """The largest absolute entry of the gradient; θ is within √d · gradient / λ of the exact solution."""
     tolerance: float
@@ -337,7 +337,7 @@ def solve(start: Vector, problem: FitProblem, ball: float, root: Matrix, is_repe
 
 
 @compiled
-def predicted(
+def one_step_ahead(
     theta: Vector, root: Matrix, difference: Vector, weight: float, share: float, link: LinkNumbers
 ) -> Vector:
     """Predict the estimate (d,) after one more outcome, to first order, as a start for :func:`newton`.

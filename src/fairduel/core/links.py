@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairduel.checks import positive
+from fairduel.checks import literal, positive
 from fairduel.core.compiling import compiled
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError, unknown_name
@@ -107,8 +107,7 @@ class Link:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.name not in get_args(LinkName):
-            raise unknown_name("link", str(self.name), get_args(LinkName))
+        literal("link", self.name, LinkName)
         object.__setattr__(self, "scale", positive("the scale of a link", self.scale))
 
     @property

@@ -93,6 +93,16 @@ def _width(gram: Matrix, first: int, second: int) -> float:
     return math.sqrt(_squared(gram[first, first], gram[second, second], gram[high, low]))
 
 
+@inlined
+def _squared_between(points: Matrix, first: int, second: int) -> float:
+    """‖z_first − z_second‖² for two rows of ``points`` (K, d)."""
+    squared = 0.0
+    for j in range(points.shape[1]):
+        gap = points[first, j] - points[second, j]
+        squared += gap * gap
+    return squared
+
+
 @compiled
 def widths_from(points: Matrix, centre: Vector) -> Vector:
     """Distance of each row of ``points`` (K, d) from ``centre`` (d,), shape (K,)."""
@@ -242,10 +252,7 @@ def _best_pair_among_many(
             looked += 1
             if a == b and not self_duels:
                 continue
-            squared = 0.0
-            for j in range(points.shape[1]):
-                gap = points[a, j] - points[b, j]
-                squared += gap * gap
+            squared = _squared_between(points, a, b)
             value = rewards[a] + rewards[b] + radius * math.sqrt(squared)
             if value >= _tie_level(best):
                 best = max(best, value)
@@ -318,10 +325,7 @@ def _promising_among_many(points: Matrix, rewards: Vector, radius: float) -> NDA
             lead = rewards[j] - rewards[i]
             if lead < 0.0:
                 break
-            squared = 0.0
-            for k in range(points.shape[1]):
-                gap = points[i, k] - points[j, k]
-                squared += gap * gap
+            squared = _squared_between(points, i, j)
             if squared > 0.0 and lead >= radius * math.sqrt(squared):
                 result[i] = False
                 break
@@ -530,11 +534,7 @@ def _width_seen(view: View, first: int, second: int) -> float:
     """‖x_first − x_second‖_Σ⁻¹ of two actions."""
     if view.gram.size:
         return _width(view.gram, first, second)
-    squared = 0.0
-    for j in range(view.points.shape[1]):
-        gap = view.points[first, j] - view.points[second, j]
-        squared += gap * gap
-    return math.sqrt(squared)
+    return math.sqrt(_squared_between(view.points, first, second))
 
 
 @inlined

@@ -10,14 +10,7 @@ from fairduel.words import counted_noun
 
 
 def board_conclusions(board: Board) -> list[str]:
-    """State which agent to use, and when to prefer another.
-
-    Args:
-        board: A finished leaderboard.
-
-    Returns:
-        One or two sentences per item.
-    """
+    """State which agent to use, and when to prefer another, in one or two sentences per item."""
     told = [standing for standing in board.standings if standing.contender.is_told]
     uninformed = [standing for standing in board.standings if not standing.contender.is_told] or told
     first, name = uninformed[0], uninformed[0].contender.title

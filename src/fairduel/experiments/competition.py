@@ -27,18 +27,11 @@ class Scenario:
     """One problem that every agent faces; the defaults are the paper's setup.
 
     Args:
-        title: Its name on the board.
         half: ``"tuning"`` if constants of Sceptic or RCDB were chosen on such a problem, else ``"held-out"``.
-        attack: Name of the attack.
-        attack_settings: Settings of the attack.
         budget: C, the maximum number of flips.
         dimension: d of the world.
         norm: ‖θ*‖.
-        horizon: T.
-        world: Name of the world.
         world_settings: Other settings of the world. If they name a link, agents are told that it is logistic.
-        delay: Name of the delay of the answers.
-        delay_settings: Settings of the delay.
     """
 
     title: str
@@ -352,12 +345,8 @@ def compete(
 ) -> Board:
     """Tune, run and compare the agents; runs that are in the store are not repeated.
 
-    Args:
-        store: Where finished runs are kept.
-        seeds: The report's seeds, all below the tuning seeds.
-        extra: Additional contenders, for instance ``[Contender("my_agents:Coin")]``.
-        jobs: Number of runs at a time.
-        progress: Called with the number of runs just finished.
+    ``extra`` are additional contenders, for instance ``[Contender("my_agents:Coin")]``. All ``seeds`` are below the
+    tuning seeds.
     """
     refuse_tuning_seeds(seeds)
     contenders = lineup(extra)
@@ -398,12 +387,8 @@ def standing_of(
 ) -> BoardRow:
     """Summarize an agent's runs.
 
-    Args:
-        contender: The agent.
-        scenarios: All scenarios.
-        regret: Its regret in each scenario that it plays, by title, shape (seeds,).
-        best: The best tuned agent of each scenario, on the same seeds.
-        advice: ``recommended_best`` and ``recommendation_regret``.
+    ``regret`` is its regret in each scenario that it plays, by title, shape (seeds,); ``best`` is the best tuned agent
+    of each scenario on the same seeds; ``advice`` has ``recommended_best`` and ``recommendation_regret``.
     """
 
     def runs(titles: Sequence[str]) -> Matrix:

@@ -23,7 +23,6 @@ class Entry:
     """One cell of an experiment and its place in the figures.
 
     Args:
-        cell: The runs.
         setting: The agent's setting in words, such as "practical" or "tuned".
         panel: The panel of the figure that it belongs to.
         tuned_to: The values behind ``setting`` where they differ between panels; legends omit them.
@@ -65,11 +64,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Curves:
-    """Cumulative regret over the rounds, one panel per attack.
-
-    Args:
-        caption: The caption of the figure.
-    """
+    """Cumulative regret over the rounds, one panel per attack."""
 
     caption: str
 
@@ -79,9 +74,6 @@ class Lines:
     """Final regret against a number, one panel per attack.
 
     Args:
-        caption: The caption of the figure.
-        x_label: The label of the x axis.
-        scale: The scale of both axes.
         fit: What to fit to each line: a straight line (with R²), a power law, or nothing.
     """
 
@@ -93,11 +85,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Shares:
-    """Share of runs that recommend the best action in the end, one panel per attack.
-
-    Args:
-        caption: The caption of the figure.
-    """
+    """Share of runs that recommend the best action in the end, one panel per attack."""
 
     caption: str
 
@@ -107,7 +95,6 @@ class TradeOff:
     """Final regret in one panel against that in another, one line per agent through its settings.
 
     Args:
-        caption: The caption of the figure.
         x_panel: The panel whose regret is on the x axis; every other panel is an axis of its own.
     """
 
@@ -125,8 +112,6 @@ class Experiment:
 
     Args:
         name: Its name on the command line and in file names.
-        title: Its title.
-        question: The question that it answers.
         entries: The runs.
         conclude: States what the runs show.
         views: The figures.
@@ -292,15 +277,7 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Results:
-    """Run what is missing of an experiment and collect all of its results.
-
-    Args:
-        experiment: The experiment.
-        store: Where finished runs are kept.
-        seeds: One run per entry and seed; all below the tuning seeds.
-        jobs: Number of runs at a time.
-        progress: Called with the number of runs just finished.
-    """
+    """Run what is missing of an experiment, on seeds below the tuning seeds, and collect all of its results."""
     refuse_tuning_seeds(seeds)
     run_cells([entry.cell for entry in experiment.entries], seeds, store, jobs=jobs, progress=progress)
     runs, traces = [], []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairduel.agents import AGENTS
-from fairduel.agents.parts.base import Guarantee, Model
+from fairduel.agents.parts.agent import Guarantee, Model
 from fairduel.duel import Matrix, Vector
 from fairduel.experiments.comparing import group
 from fairduel.experiments.sentences import capitalized, listed_few, with_error
@@ -211,14 +211,7 @@ def _uniform_regret(cell: Cell, seed: int) -> float:
 
 
 def table1_conclusions(rows: Sequence[Measured]) -> list[str]:
-    """State how the measured growth in T and C compares across the algorithms of Table 1.
-
-    Args:
-        rows: The measured rows of the table.
-
-    Returns:
-        One or two sentences per item.
-    """
+    """State how the measured growth in T and C compares across the algorithms of Table 1."""
     linear = [row.algorithm.title for row in rows if not row.in_horizon.high < 1.0]  # NaN counts as linear
     found = [
         f"Without an attack, regret grows significantly slower than linearly in T for {len(rows) - len(linear)} of "

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from fairduel.features.base import Chain, FeatureMap, TrainingVotes, as_map
+from fairduel.features.feature_map import Chain, FeatureMap, TrainingVotes, as_map
 from fairduel.features.kernels import Kernel, kernel_matrix, random_frequencies
 from fairduel.features.network import Network
 from fairduel.features.simple import Custom, Quadratic, Whitened

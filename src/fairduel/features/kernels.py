@@ -10,7 +10,7 @@ from fairduel.core.likelihood import hessian_of, loss, problem_of, solved
 from fairduel.core.links import Link
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import unknown_name
-from fairduel.features.base import LEARNED, FeatureMap, TrainingVotes
+from fairduel.features.feature_map import LEARNED, FeatureMap, TrainingVotes
 
 KernelName = Literal["rbf", "matern52"]
 FEATURES = 60

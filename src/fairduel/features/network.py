@@ -15,7 +15,7 @@ from fairduel.checks import at_least_zero, ensure, integer, needs_extra, positiv
 from fairduel.core.links import Link
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.features.base import FeatureMap, TrainingVotes
+from fairduel.features.feature_map import FeatureMap, TrainingVotes
 from fairduel.features.kernels import within_unit_ball
 
 Layer = Literal["last-layer", "tangent"]

@@ -10,7 +10,7 @@ import numpy as np
 from fairduel.checks import integer
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
-from fairduel.features.base import FeatureMap
+from fairduel.features.feature_map import FeatureMap
 from fairduel.features.kernels import within_unit_ball
 
 

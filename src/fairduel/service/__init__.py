@@ -14,7 +14,7 @@ its events are on disk (:mod:`~fairduel.service.events.ledger`). Times are recor
 
 **Two learners.** An agent chooses the next duel (:mod:`~fairduel.service.study.learner`): a fold of the log, saved now
 and then, so that a restart reads the last save and the rest of the log. The results that people see come from the model
-of recorded votes instead, in another process (:mod:`~fairduel.service.analysis.jobs`).
+of recorded votes instead, in another process (:mod:`~fairduel.service.analysis.background`).
 
 **What counts.** A duel counts at most once, by its first answer before its deadline. A voter's last vote can be undone
 for a minute, and the agent learns it when that is over or the voter has answered another duel. Late, repeated and

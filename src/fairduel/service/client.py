@@ -11,7 +11,7 @@ import httpx
 from pydantic import BaseModel, TypeAdapter
 
 from fairduel.errors import FairduelError
-from fairduel.service.analysis.jobs import Job
+from fairduel.service.analysis.background import Job
 from fairduel.service.api import bodies, jobs, result_bodies
 from fairduel.service.keys import Role
 from fairduel.service.problems import Problem

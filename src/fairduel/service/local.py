@@ -15,20 +15,14 @@ from fairduel.service.api.connections import server_config
 from fairduel.service.api.gate import App
 from fairduel.service.api.limits import Limits
 from fairduel.service.commands import team
-from fairduel.service.events.database import VoteStore
 from fairduel.service.service import Service
 
 
 @contextmanager
-def local_server(where: VoteStore | Path | None = None, *, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
-    """Run a server on a free port of this machine; yields its address and the operator's key.
-
-    Args:
-        where: The store or its folder; a temporary one by default.
-        limits: The server's limits.
-    """
+def local_server(*, limits: Limits | None = None) -> Iterator[tuple[str, str]]:
+    """Run a server on a free port of this machine and a temporary folder; yields its address and the operator's key."""
     with tempfile.TemporaryDirectory() as temporary:
-        service = Service(where or Path(temporary))
+        service = Service(Path(temporary))
         try:
             key = service.ledger.run(team.replace_operator)
             limits = limits or Limits()
@@ -40,13 +34,7 @@ def local_server(where: VoteStore | Path | None = None, *, limits: Limits | None
 
 @contextmanager
 def serving(app: App, listener: socket.socket | None = None, *, limits: Limits | None = None) -> Iterator[str]:
-    """Serve an application; yields its address.
-
-    Args:
-        app: The application.
-        listener: Where to serve it; by default on a free port of this machine.
-        limits: Those on connections.
-    """
+    """Serve an application, by default on a free port of this machine; yields its address."""
     with listener or socket.create_server(("127.0.0.1", 0)) as opened:
         config = server_config(app, limits or Limits(), proxy_headers=False, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)

@@ -24,7 +24,7 @@ from fairduel.service.commands.team import name_of
 from fairduel.service.events import schema
 from fairduel.service.events.kinds import read_event
 from fairduel.service.events.ledger import Ledger
-from fairduel.service.events.log import KINDS, Event, canonical
+from fairduel.service.events.log import KINDS, Body, Event, Json, canonical
 from fairduel.service.keys import webhook_key
 from fairduel.service.server_log import log, log_failure
 from fairduel.service.study.study import SIGN_INS
@@ -36,7 +36,6 @@ _LONGEST_PAUSE = 300.0  # seconds between two attempts
 _GIVE_UP = 86_400.0  # seconds after which a notice is dropped
 _SCHEMES = {"smtp": 587, "smtps": 465}
 _HERE = {"localhost", "127.0.0.1", "::1"}
-Json = dict[str, Any]
 
 
 class Target(ABC):
@@ -51,11 +50,7 @@ class Target(ABC):
 
 
 class Webhook(Target):
-    """An address to which each notice is posted, with its HMAC-SHA256.
-
-    Args:
-        url: The address, https or on this machine.
-    """
+    """An address, https or on this machine, to which each notice is posted with its HMAC-SHA256."""
 
     def __init__(self, url: str) -> None:
         if not is_safe_address(url):
@@ -151,12 +146,7 @@ def targets(webhooks: list[str], mails: list[str]) -> list[Target]:
 
 
 class Courier:
-    """A thread that tells one target what happens.
-
-    Args:
-        ledger: The log.
-        target: Whom to tell.
-    """
+    """A thread that tells one target what happens."""
 
     def __init__(self, ledger: Ledger, target: Target) -> None:
         self._ledger, self._target = ledger, target
@@ -199,7 +189,7 @@ class Courier:
 
     def _deliver(self) -> None:
         events = schema.events
-        kinds = [name for name, kind in KINDS.items() if kind.notifies]
+        kinds = [name for name, kind in KINDS.items() if kind.notice is not Body.notice]
         query = select(events).where(events.c.kind.in_(kinds), events.c.position > self._told)
         with self._ledger.store.engine.connect() as connection:
             news = [read_event(*row) for row in connection.execute(query.order_by(events.c.position))]

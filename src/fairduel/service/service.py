@@ -12,9 +12,9 @@ from pathlib import Path
 from sqlalchemy import select
 
 from fairduel.duel import Outcome
+from fairduel.service.analysis.background import Analyst, Jobs
 from fairduel.service.analysis.inputs import Subject
-from fairduel.service.analysis.jobs import Analyst, Jobs
-from fairduel.service.commands import deleting, operating, voting
+from fairduel.service.commands import operating, voting
 from fairduel.service.commands.operating import find_study
 from fairduel.service.events.database import VoteStore, read_events
 from fairduel.service.events.ledger import Ledger
@@ -33,10 +33,6 @@ _VERIFIED_AT_ONCE, _VERIFY_REST = 200, 4.0  # events, and how long to rest after
 class Service:
     """Everything behind the HTTP interface.
 
-    Args:
-        where: The store, or its folder, which is created if need be.
-        clock: Seconds since 1970.
-
     >>> import tempfile
     >>> service = Service(Path(tempfile.mkdtemp()))
     >>> service.ledger.state.position
@@ -44,10 +40,10 @@ class Service:
     >>> service.close()
     """
 
-    def __init__(self, where: VoteStore | Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, where: VoteStore | Path) -> None:
         compiling = threading.Thread(target=warm_up)
         compiling.start()
-        self.ledger = Ledger(where, sweep=_sweep, clock=clock)
+        self.ledger = Ledger(where, sweep=_sweep)
         compiling.join()
         self.is_closed = False
         self._at_end: list[Callable[[], None]] = []
@@ -67,7 +63,7 @@ class Service:
             self.analyst.want(study.study)
             if study.refolded_without != study.set_aside:
                 self.refold(study.study)
-        for deleted in self.ledger.run(deleting.half_deleted):
+        for deleted in self.ledger.run(operating.half_deleted):
             self.delete(deleted)
         self._verifying.start()
 
@@ -141,7 +137,7 @@ class Service:
     def _delete(self, study: str) -> None:
         before = self.ledger.state.position + 1
         while before:
-            before = self.ledger.run(lambda ledger, last=before: deleting.scrub(ledger, study, last))  # type: ignore[misc]
+            before = self.ledger.run(lambda ledger, last=before: operating.scrub(ledger, study, last))  # type: ignore[misc]
         self.ledger.drop_learner(study)
         self.ledger.store.forget()
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairduel.action_sets import checked_actions
 from fairduel.adversaries import ATTACKS, Adversary, FlippingAdversary
-from fairduel.adversaries.base import AttackPlan, DuelSeen, FlipCase, may_flip
+from fairduel.adversaries.adversary import AttackPlan, DuelSeen, FlipCase, may_flip
 from fairduel.agents import AGENTS, ContextualAgent
 from fairduel.agents.parts.round import (
     Known,
@@ -44,8 +44,8 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
 from fairduel.simulation.play import Player, Trace, regrets, true_share
 from fairduel.worlds import DuelingWorld, World
-from fairduel.worlds.base import WorldPlan
 from fairduel.worlds.fresh import curve_at, drawn
+from fairduel.worlds.world import WorldPlan
 
 _MOST_FEATURES = 50_000_000  # of all rounds, in high dimension
 _FLIP_STEPS = {
@@ -102,6 +102,16 @@ class Waiting(NamedTuple):
     there is none. Shape (3, T)."""
 
 
+class RunStreams(NamedTuple):
+    """The random streams of a run."""
+
+    world: np.random.Generator
+    labels: np.random.Generator
+    adversary: np.random.Generator
+    agent: np.random.Generator
+    delay: np.random.Generator
+
+
 @inlined
 def _send(links: NDArray[np.int64], asked: int, arrival: int) -> None:
     """Let the duel of round ``asked`` arrive in round ``arrival``, if the run lasts that long."""
@@ -136,11 +146,7 @@ def _play(
     current: int,
     record: Record,
     waiting: Waiting,
-    world_rng: np.random.Generator,
-    label_rng: np.random.Generator,
-    adversary_rng: np.random.Generator,
-    agent_rng: np.random.Generator,
-    delay_rng: np.random.Generator,
+    streams: RunStreams,
 ) -> None:
     """Play consecutive rounds that offer the same set, from ``rounds[0]`` up to ``rounds[1]``.
 
@@ -150,6 +156,7 @@ def _play(
     columns, estimates, pairs, marked, totals = record
     differences, shares, links = waiting
     plan, estimator_plan = agent.plan, agent.estimator
+    world_rng, label_rng, adversary_rng, agent_rng, delay_rng = streams
     information, local, theta = known
     begin, end = world.starts[current], world.starts[current + 1]
     actions, rewards = world.actions[begin:end], world.rewards[begin:end]
@@ -205,11 +212,7 @@ def _run(
     delay: DelayPlan,
     world: WorldPlan,
     shown: NDArray[np.int64],
-    world_rng: np.random.Generator,
-    label_rng: np.random.Generator,
-    adversary_rng: np.random.Generator,
-    agent_rng: np.random.Generator,
-    delay_rng: np.random.Generator,
+    streams: RunStreams,
 ) -> Record:
     """Play all rounds; ``shown`` (T,) is the index of the action set offered in each."""
     horizon, dimension = shown.size, world.actions.shape[1]
@@ -241,11 +244,7 @@ def _run(
             current,
             record,
             waiting,
-            world_rng,
-            label_rng,
-            adversary_rng,
-            agent_rng,
-            delay_rng,
+            streams,
         )
         begin = end
     return record
@@ -311,11 +310,7 @@ def play_compiled(
             delay_plan,
             world_plan,
             shown,
-            world_rng,
-            labels,
-            adversary.rng,
-            agent_rng,
-            delay.rng,
+            RunStreams(world_rng, labels, adversary.rng, agent_rng, delay.rng),
         )
     check_converged(float(totals[1]), ridge)
     agent.learn_run(estimator)

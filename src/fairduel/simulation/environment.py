@@ -11,7 +11,7 @@ from fairduel.errors import BadInputError
 from fairduel.simulation.cell import Cell
 from fairduel.simulation.play import referee, true_regrets
 from fairduel.worlds import WORLDS
-from fairduel.worlds.base import Offer, RewardWorld
+from fairduel.worlds.world import Offer, RewardWorld
 
 with needs_extra("gym"):
     import gymnasium

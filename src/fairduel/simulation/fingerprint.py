@@ -58,10 +58,6 @@ class _DataLoader(Protocol):
 def code_digest(modules: Iterable[str] = (), package: Path = _PACKAGE) -> str:
     """Return the fingerprint of a run that also uses these ``modules`` of the user.
 
-    Args:
-        modules: Names of the user's modules.
-        package: Folder of fairduel's own source.
-
     >>> code_digest() == code_digest([])
     True
     >>> len(code_digest())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fairduel.adversaries import (
     ATTACKS,
+    REWARD_ATTACKS,
     Adversary,
     FlippingAdversary,
     NoAttack,
@@ -21,13 +22,12 @@ from fairduel.adversaries import (
     RewardAdversary,
     Sight,
 )
-from fairduel.adversaries.rewards import REWARD_ATTACKS
 from fairduel.core.compiling import inlined
 from fairduel.core.information import HIGH_DIMENSION
 from fairduel.delays import Delay, NoDelay
 from fairduel.duel import Matrix, Outcome, Vector
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import DuelingWorld, Offer, RewardWorld, World
+from fairduel.worlds.world import DuelingWorld, Offer, RewardWorld, World
 
 
 class Player(Protocol):

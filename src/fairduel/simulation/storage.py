@@ -44,11 +44,7 @@ class DamagedError(Exception):
 
 
 class Parts:
-    """Finished work in a folder, by key and seed.
-
-    Args:
-        folder: Where the parts are; created if missing.
-    """
+    """Finished work in a folder, by key and seed; the folder is created if missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,11 +83,7 @@ class Parts:
     def add(self, key: str, frame: pl.DataFrame, *, most_seeds: int, complete: bool = False) -> None:
         """Store the seeds of ``frame`` that are not stored yet as a new part; raise if another part is damaged.
 
-        Args:
-            key: Their key.
-            frame: At least one row per seed.
-            most_seeds: Parts are merged up to this many seeds.
-            complete: Whether these are the last seeds of the key.
+        Parts are merged up to ``most_seeds`` seeds. ``complete``: these are the last of the key.
         """
         with _locked(self.folder):
             intact, damaged = self._examine(key)

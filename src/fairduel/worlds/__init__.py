@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from fairduel.worlds.base import DuelingWorld, FixedWorld, Offer, RewardWorld, World
-from fairduel.worlds.curved import Curved
-from fairduel.worlds.fresh import Fresh
+from fairduel.worlds.fresh import Curved, Fresh
 from fairduel.worlds.hard import HardCorrupted, HardStochastic
 from fairduel.worlds.hypercube import Hypercube
 from fairduel.worlds.mesh import Mesh
@@ -13,6 +11,7 @@ from fairduel.worlds.preferences import PreferenceWorld
 from fairduel.worlds.replay import Replay
 from fairduel.worlds.rewards import Arms, Linear
 from fairduel.worlds.table import Table
+from fairduel.worlds.world import DuelingWorld, FixedWorld, Offer, RewardWorld, World
 
 WORLDS: dict[str, Callable[..., World]] = {
     "hypercube": Hypercube,

@@ -12,7 +12,7 @@ from fairduel.action_sets import hypercube
 from fairduel.checks import positive
 from fairduel.core.links import clipped_linear
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import FixedWorld, checked_dimension
+from fairduel.worlds.world import FixedWorld, checked_dimension
 
 
 class HardStochastic(FixedWorld):
@@ -22,7 +22,6 @@ class HardStochastic(FixedWorld):
     vertex of {±1/√d}^d, and the bound holds for every agent, hence also for one that sees only vertices.
 
     Args:
-        rng: Random stream of the world.
         dimension: d, at most 12.
         horizon: T ≥ 4d²/25.
         kappa: κ, the link's slope.
@@ -57,7 +56,6 @@ class HardCorrupted(FixedWorld):
     The actions are e_1, …, e_d; θ* = e_i/(4κ) for a random i.
 
     Args:
-        rng: Random stream of the world.
         dimension: d, the number of features.
         kappa: κ, the link's slope.
 

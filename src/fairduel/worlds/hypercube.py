@@ -9,19 +9,16 @@ from fairduel.checks import integer
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.duel import Matrix
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import FixedWorld, checked_dimension, random_parameter
+from fairduel.worlds.world import FixedWorld, checked_dimension, random_parameter
 
 
 class Hypercube(FixedWorld):
     """The paper's world: actions {±1/√d}^d; θ* uniform in [−½, ½]^d, scaled to ‖θ*‖ = ``norm``.
 
     Args:
-        rng: Random stream of the world.
         dimension: d, at most 12, or 62 with a ``count``.
         count: K, the number of vertices, drawn at random once; ``None`` offers all 2^d.
         norm: ‖θ*‖, which is also the bound B that agents are told.
-        link: σ, or its name.
-        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = Hypercube(rng=np.random.default_rng(0))
     >>> world.offer(1).actions.shape

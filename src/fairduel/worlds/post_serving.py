@@ -1,16 +1,14 @@
 """The world of Oh 2026: some features of an action are seen only after it was served."""
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from fairduel.checks import integer, needs_extra
-from fairduel.core.links import LOGISTIC, tie_model
+from fairduel.checks import literal, needs_extra
 from fairduel.duel import Matrix, Vector
-from fairduel.errors import unknown_name
-from fairduel.worlds.base import Curve, DuelingWorld, Offer, WorldPlan, checked_dimension
-from fairduel.worlds.fresh import drawn, rewards_of
+from fairduel.worlds.fresh import DrawnWorld, drawn, rewards_of
+from fairduel.worlds.world import Curve, Offer, WorldPlan
 
 Post = Literal["none", "abs", "polynomial", "sinusoidal"]
 _LARGEST: dict[Post, float] = {
@@ -70,7 +68,7 @@ class Predictor:
             self._network.partial_fit(self._x, self._y.ravel() if self._y.shape[1] == 1 else self._y)
 
 
-class PostServing(DuelingWorld):
+class PostServing(DrawnWorld):
     """K new actions x in every round, uniform in [−π, π]^d; their rewards also depend on y(x), seen only after serving.
 
     Rewards are xᵀθ_x + yᵀθ_y with Gaussian θ_x and θ_y, of standard deviations 0.1 and 5. An agent chooses among
@@ -79,12 +77,10 @@ class PostServing(DuelingWorld):
     the largest possible norm, and θ by 1/s, so that rewards are those of Oh 2026; predictions are shortened if need be.
 
     Args:
-        rng: Random stream of the world.
         dimension: d, the number of features before serving.
         count: K, the number of actions.
         post: y(x), element by element: ``"none"``; ``"abs"``, absolute values; ``"polynomial"``, squares and roots of
             absolute values; ``"sinusoidal"``, cosines and sines.
-        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = PostServing(rng=np.random.default_rng(0), dimension=3, count=4, post="abs")
     >>> world.offer(1).actions.shape, world.served(0, 1).shape
@@ -102,28 +98,24 @@ class PostServing(DuelingWorld):
         post: Post = "none",
         ties: str = "none",
     ) -> None:
-        if post not in get_args(Post):
-            raise unknown_name("post", str(post), get_args(Post))
-        self._before = checked_dimension(dimension)
-        after = post_serving(np.zeros((1, dimension)), post).shape[1]
+        literal("post", post, Post)
+        super().__init__(rng, dimension, count, ties=ties)
+        self._before, after = dimension, post_serving(np.zeros((1, dimension)), post).shape[1]
         self.dimension = dimension + after
         self.post = post
         self.scale = 1.0 / (math.sqrt(dimension * _LARGEST[post]) * (1.0 + 1e-12))
         spread = np.repeat([0.1, 5.0], [dimension, after])
         self.parameter = spread * rng.standard_normal(self.dimension) / self.scale
         self.norm_bound = float(np.linalg.norm(self.parameter))
-        self.link = LOGISTIC
-        self.ties = tie_model(ties)
-        self.count = integer("count", count, least=2)
-        self.rng = rng
+        self.side, self.curve = self.scale * math.pi, Curve.line(self.parameter)
         if after:
             self._predictor = Predictor(rng.spawn(1)[0], (dimension, after))
 
-    def offer(self, round_number: int) -> Offer:  # noqa: ARG002
+    def offer(self, round_number: int) -> Offer:
         """Draw the next actions; what is not yet seen of them is predicted."""
-        shown = drawn(self.scale * math.pi, (self.count, self._before), self.rng)
         if self.post == "none":
-            return Offer(shown, rewards_of(shown, self.parameter))
+            return super().offer(round_number)
+        shown = drawn(self.side, (self.count, self._before), self.rng)
         x = shown / self.scale
         self._features = np.hstack([shown, self.scale * post_serving(x, self.post)])
         guessed = self.scale * self._predictor.predict(x)
@@ -142,8 +134,4 @@ class PostServing(DuelingWorld):
 
     def plan(self) -> WorldPlan | None:
         """Return the world as arrays; ``None`` if there are features to serve."""
-        if self.post != "none" or type(self) is not PostServing:
-            return None
-        unknown = Offer(np.zeros((self.count, self.dimension)), np.zeros(self.count))
-        side = self.scale * math.pi
-        return self._plan_of([unknown])._replace(is_fresh=True, side=side, curve=Curve.line(self.parameter).numbers)
+        return self._drawn_plan() if self.post == "none" and type(self) is PostServing else None

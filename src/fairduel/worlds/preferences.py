@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
-from fairduel.checks import integer, positive
+from fairduel.checks import integer, literal, positive
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.worlds.base import FixedWorld
+from fairduel.worlds.world import FixedWorld
 
 Regret = Literal["condorcet", "borda", "copeland"]
 Family = Literal["utilities", "condorcet", "condorcet-cycle", "cyclic", "arithmetic", "geometric", "one-good"]
@@ -54,7 +54,6 @@ class PreferenceWorld(FixedWorld):
             ``"borda"`` or ``"copeland"``: r_i is the arm's score.
         norm_bound: B, which agents are told; by default the norm of the centred logits of Σ_j P_ij / K. If P comes from
             logistic utilities, give their norm.
-        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = PreferenceWorld(matrix=[[0.5, 0.7, 0.6], [0.3, 0.5, 0.8], [0.4, 0.2, 0.5]])
     >>> world.offer(1).rewards.round(3).tolist()
@@ -106,14 +105,13 @@ class PreferenceWorld(FixedWorld):
             arms: K, the number of arms.
             gap: How far the strongest win probability is above ½.
             regret: As in the constructor.
-            ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
+            ties: Tie model, as in the constructor.
 
         >>> world = PreferenceWorld.draw(rng=np.random.default_rng(0), family="one-good", arms=3, gap=0.3)
         >>> world.matrix.round(3).tolist()
         [[0.5, 0.2, 0.5], [0.8, 0.5, 0.8], [0.5, 0.2, 0.5]]
         """
-        if family not in get_args(Family):
-            raise unknown_name("family", str(family), get_args(Family))
+        literal("family", family, Family)
         if not isinstance(gap, (int, float)) or not 0 < gap < 0.5:
             raise BadInputError(f"gap must be between 0 and ½, not {gap!r}.")
         arms = integer("arms", arms, least=_TOP + 1 if family in ("cyclic", "condorcet-cycle") else 2)

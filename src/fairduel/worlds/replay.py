@@ -5,20 +5,20 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.checks import needs_extra, positive
+from fairduel.checks import literal, needs_extra, positive
 from fairduel.core.links import LOGISTIC
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.votes.ranking.bradley_terry import TINY_RIDGE
 from fairduel.votes.ranking.design_matrix import Rows
 from fairduel.votes.votes import Indices, Mask, Ties, Votes, distinct_duels, sums
-from fairduel.worlds.base import DuelingWorld, Offer, WorldPlan
 from fairduel.worlds.preferences import borda_scores
+from fairduel.worlds.world import DuelingWorld, Offer, WorldPlan
 
 Missing = Literal["refuse", "model"]
 ReplayedTies = Literal["half", "keep", "drop"]
@@ -103,7 +103,6 @@ class Replay(DuelingWorld):
         path: Folder with ``votes.csv`` (or any other vote file that ``fairduel rank`` reads) and ``features.npz``:
             features of the items (items, d), or of the items in each context (contexts, items, d), scaled by one factor
             so that no norm exceeds 1.
-        rng: Random stream of the world.
         contexts: Names of the contexts to draw from, separated by commas; by default all.
         ties: Tied votes are answered by a coin (``"half"``), as ties (``"keep"``), or dropped (``"drop"``).
         missing: If a pair has no votes, ``"refuse"`` raises and ``"model"`` answers by a logistic regression on all
@@ -140,10 +139,8 @@ class Replay(DuelingWorld):
         order: Order = "mixed",
         horizon: int | None = None,
     ) -> None:
-        if ties not in get_args(ReplayedTies):
-            raise unknown_name("treatment of ties", str(ties), get_args(ReplayedTies))
-        if order not in get_args(Order):
-            raise unknown_name("order", str(order), get_args(Order))
+        literal("treatment of ties", ties, ReplayedTies)
+        literal("order", order, Order)
         if order == "in-turn" and horizon is None:
             raise BadInputError("order='in-turn' needs the horizon, so that all contexts get as many rounds.")
         recording = load(path, ties="drop" if ties == "drop" else "half", missing=missing, array=array)
@@ -198,10 +195,8 @@ class Replay(DuelingWorld):
 
 def load(path: str | Path, *, ties: Ties = "half", missing: Missing = "refuse", array: str | None = None) -> Recording:
     """Read a folder of votes for :class:`Replay`; an unchanged folder is cached."""
-    if ties not in get_args(Ties):
-        raise unknown_name("treatment of ties", str(ties), get_args(Ties))
-    if missing not in get_args(Missing):
-        raise unknown_name("treatment of missing pairs", str(missing), get_args(Missing))
+    literal("treatment of ties", ties, Ties)
+    literal("treatment of missing pairs", missing, Missing)
     votes, features = _only_file(Path(path), "votes"), _only_file(Path(path), "features")
     stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in (votes, features))
     return _load(votes, features, ties, missing, array, stamps)

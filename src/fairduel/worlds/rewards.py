@@ -6,8 +6,8 @@ from scipy.special import ndtri
 from fairduel.checks import integer, positive
 from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import Offer, RewardWorld, checked_dimension
 from fairduel.worlds.fresh import rewards_of, unit_rows
+from fairduel.worlds.world import Offer, RewardWorld, checked_dimension
 
 
 class _FixedRewardWorld(RewardWorld):
@@ -30,7 +30,6 @@ class Arms(_FixedRewardWorld):
     The actions are the K unit vectors, so that agents with features can play too.
 
     Args:
-        rng: Random stream of the world.
         arms: K, the number of arms.
         gap: Difference between the best mean and the others.
 
@@ -55,7 +54,6 @@ class Linear(_FixedRewardWorld):
     """K actions drawn once, uniform on the unit sphere; rewards xᵀθ* plus Gaussian noise.
 
     Args:
-        rng: Random stream of the world.
         dimension: d, the number of features.
         arms: K, the number of arms.
         norm: ‖θ*‖, which is also the bound B that agents are told.

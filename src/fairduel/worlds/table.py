@@ -10,7 +10,7 @@ from fairduel.action_sets import checked_actions
 from fairduel.checks import positive
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.errors import BadInputError
-from fairduel.worlds.base import FixedWorld
+from fairduel.worlds.world import FixedWorld
 
 
 class Table(FixedWorld):
@@ -20,8 +20,6 @@ class Table(FixedWorld):
         features: Shape (K, d), with norms ≤ 1.
         rewards: Shape (K,).
         norm_bound: B, the bound on ‖θ*‖ that agents are told; no table contains it.
-        link: σ, or its name.
-        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
 
     >>> world = Table(features=[[1.0, 0.0], [0.0, 1.0]], rewards=[0.3, 0.7], norm_bound=1.0)
     >>> world.offer(1).rewards.tolist()

@@ -5,7 +5,7 @@ import pytest
 
 from fairduel import BadInputError
 from fairduel.agents import CWOFUL
-from fairduel.agents.table1.linear_reward import LeastSquares
+from fairduel.agents.table1.shared import LeastSquares
 from fairduel.simulation import Cell
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import pytest
 
-from fairduel.service.analysis import jobs
+from fairduel.service.analysis import background
 from fairduel.service.analysis.analyse import analyse
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.commands import operating
@@ -22,9 +22,9 @@ from helpers.waiting import wait_for
 @pytest.fixture
 def voted(tmp_path, monkeypatch):
     """A service whose study has votes, none of them few enough to be analysed here."""
-    monkeypatch.setattr(jobs, "_FEW_VOTES", 0)
-    monkeypatch.setattr(jobs, "_REST", 0.0)
-    monkeypatch.setattr(jobs, "_RETRY_AFTER", 0.1)
+    monkeypatch.setattr(background, "_FEW_VOTES", 0)
+    monkeypatch.setattr(background, "_REST", 0.0)
+    monkeypatch.setattr(background, "_RETRY_AFTER", 0.1)
     service = Service(tmp_path)
     simulated = Electorate(service)
     service.ledger.run(lambda ledger: operating.invite(ledger, simulated.study, ["gpt-x"], are_models=True))

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from fairduel.errors import BadInputError
-from fairduel.service.analysis import jobs, what_if
+from fairduel.service.analysis import background, what_if
 from fairduel.service.analysis.analyse import last_asked, recorded_votes
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.analysis.red_team import Fork, RedTeamPlan, red_team, simulate_campaign
@@ -371,17 +371,17 @@ def test_jobs_are_for_operators_and_their_own_study(operator, study):
 
 
 def test_the_number_of_waiting_jobs_is_limited(folder, monkeypatch):
-    monkeypatch.setattr(jobs.Jobs, "_work", lambda _: None)  # none is ever done
-    queue = jobs.Jobs(folder, lambda _: None)
+    monkeypatch.setattr(background.Jobs, "_work", lambda _: None)  # none is ever done
+    queue = background.Jobs(folder, lambda _: None)
     for number in range(10):
         queue.start("study", "effect", {"voter": str(number)}, 1)
-    with pytest.raises(jobs.Problem, match="Too many jobs"):
+    with pytest.raises(background.Problem, match="Too many jobs"):
         queue.start("study", "effect", {"voter": "x"}, 1)
     queue.close()
 
 
 def test_a_dead_process_is_replaced_and_an_idle_one_ends(folder, study, monkeypatch):
-    queue = jobs.Jobs(folder, lambda _: None)
+    queue = background.Jobs(folder, lambda _: None)
     wanted = {"voters": 0, "votes_each": 1, "reasons": []}
 
     def run(position):
@@ -390,9 +390,9 @@ def test_a_dead_process_is_replaced_and_an_idle_one_ends(folder, study, monkeypa
             time.sleep(0.02)
         return job
 
-    monkeypatch.setattr(jobs, "_IDLE", 60.0)
+    monkeypatch.setattr(background, "_IDLE", 60.0)
     assert run(1).state == "done"
-    monkeypatch.setattr(jobs, "_IDLE", 0.1)
+    monkeypatch.setattr(background, "_IDLE", 0.1)
     queue._worker._process.kill()
     queue._worker._process.wait()
     assert run(2).state == "done"

@@ -17,18 +17,10 @@ from fairduel.service.commands import team
 from fairduel.service.events import backup
 from fairduel.service.local import local_server
 from fairduel.service.problems import Problem
-from fairduel.service.service import Service
 from helpers.servers import called_from
 
 STUDY = {"question": "Which?", "items": [{"name": name} for name in ("tea", "milk", "water")], "repeat_pairs": True}
 NONCES = [f"a nonce of a browser {n}".replace(" ", "-") for n in range(3)]
-
-
-@pytest.fixture
-def service(tmp_path):
-    service = Service(tmp_path / "store")
-    yield service
-    service.close()
 
 
 @pytest.fixture

@@ -18,17 +18,9 @@ from fairduel.service.api.limits import Limits, RateLimit, unlimited
 from fairduel.service.commands import team
 from fairduel.service.local import local_server
 from fairduel.service.server_log import log_to
-from fairduel.service.service import Service
 from helpers.servers import called_from
 
 STUDY = {"question": "Which?", "items": [{"name": "tea"}, {"name": "milk"}], "repeat_pairs": True}
-
-
-@pytest.fixture
-def service(tmp_path):
-    service = Service(tmp_path / "store")
-    yield service
-    service.close()
 
 
 @pytest.fixture

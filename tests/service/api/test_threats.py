@@ -107,13 +107,6 @@ def test_every_threat_has_its_tests(threat):
         assert test in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, name
 
 
-@pytest.fixture
-def service(tmp_path):
-    service = Service(tmp_path / "store")
-    yield service
-    service.close()
-
-
 def test_a_voter_cannot_vote_faster_than_people_do_or_choose_the_pair(service):
     free = RateLimit(1e9, 1e9)
     limits = Limits(hosts=frozenset({"testserver"}), address=free, joins=free, voter=RateLimit(0.5, 6))

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.errors import BadInputError
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit
@@ -129,11 +130,11 @@ def test_learners_are_kept_in_the_database(stored, monkeypatch):
     folded = []
     monkeypatch.setattr("fairduel.service.study.learner.Learner.fold", _counting(folded))
     stored.open()
-    assert backup.same(stored.state.learner.state(), live)
+    assert same_state(stored.state.learner.state(), live)
     assert folded[0].position > 20  # the events before are in the save
     stored.run(lambda ledger: ledger.connection().execute(text("UPDATE learners SET content = 'damaged'")))
     stored.restart()
-    assert backup.same(stored.state.learner.state(), live)
+    assert same_state(stored.state.learner.state(), live)
 
 
 def _counting(folded):

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.cli import main
 from fairduel.errors import BadInputError
 from fairduel.service.client import Client
 from fairduel.service.cluster.postgres import DatabaseSession
-from fairduel.service.events import backup
 from fairduel.service.events.database import database
 from helpers.clusters import PASSWORD, execute, new_database
 from helpers.waiting import wait_for
@@ -73,7 +73,7 @@ def test_a_store_moves_between_a_folder_and_a_database(url, stored, tmp_path, mo
     for where in (tmp_path / "backup", database(other)):
         stored.folder = where
         stored.open()
-        assert backup.same(stored.state.learner.state(), ranked)
+        assert same_state(stored.state.learner.state(), ranked)
         stored.ledger.close()
     stored.open()
     execute(other, "UPDATE events SET at = at + 1 WHERE position = 3")
@@ -111,7 +111,7 @@ def test_a_folder_and_a_database_exclude_each_other(url, tmp_path, monkeypatch, 
 
 
 def test_a_database_of_another_version_is_refused(url, stored, monkeypatch, capsys):
-    execute(url, "UPDATE alembic_version SET version_num = '9999'")
+    execute(url, "UPDATE layout SET version = 9999")
     code, said = run(monkeypatch, capsys, "serve", "--database", url, "--port", "0")
     assert (code, "schema 1, not 9999" in said.err) == (2, True)
     code, said = run(monkeypatch, capsys, "store", "check", url)

@@ -12,15 +12,13 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from PIL import Image
 
 from fairduel.cli import main
 from fairduel.errors import BadInputError
 from fairduel.service.client import Client, UnreachableError
 from fairduel.service.commands import polls
-from fairduel.service.events import backup, schema
+from fairduel.service.events import backup
 from fairduel.service.events.database import FolderStore
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.local import local_server
@@ -97,20 +95,12 @@ def test_a_folder_belongs_to_one_server(booth):
 
 
 def test_a_store_of_another_version_is_refused_in_one_sentence(booth):
-    booth.ledger.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    booth.ledger.connection().exec_driver_sql("UPDATE layout SET version = 9999")
     booth.ledger._connection.commit()
     booth.ledger.close()
     with pytest.raises(BadInputError, match=r"reads stores with schema 1, not 9999; open .* made it\.$"):
         Ledger(booth.folder)
     booth.__init__(booth.folder / "other", booth.clock, booth.settings)
-
-
-def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path):
-    store = FolderStore(tmp_path)
-    with store.engine.connect() as connection:
-        assert schema.schema_version(connection) == schema.LATEST
-        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
-    store.close()
 
 
 def _start(folder, *words):

@@ -10,18 +10,18 @@ from scipy import special
 from fairduel.service.analysis.analyse import activity, analyse, balance
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.api import replies
-from fairduel.service.commands import demo
+from fairduel.service.commands import simulated_voters
 from fairduel.service.service import Service
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_fifth_of_liars_does_not_change_who_is_first(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(demo, "_PAUSE", 3600.0)
+    monkeypatch.setattr(simulated_voters, "_PAUSE", 3600.0)
     monkeypatch.setattr(
         secrets, "token_bytes", random.Random(seed).randbytes
     )  # who gets which gold duel depends on ids
     service = Service(tmp_path)
-    simulated = demo.Demo(service, seed)
+    simulated = simulated_voters.Demo(service, seed)
     try:
         for _ in range(450):
             simulated.vote()

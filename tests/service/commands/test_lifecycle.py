@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from fairduel.service.commands import deleting, imports, operating, voting
+from fairduel.service.commands import imports, operating, voting
 from fairduel.service.events import backup, schema
 from fairduel.service.events.database import DATABASE, read_events
 from fairduel.service.events.lifecycle import Deleted
@@ -114,12 +114,12 @@ def test_a_deleted_study_is_gone_from_disk_but_the_chain_holds(booth):
     head = booth.receipts()[-1]
     booth.ledger.close()
     service = Service(booth.folder)
-    service.ledger.run(lambda ledger: deleting.delete_study(ledger, booth.study))
+    service.ledger.run(lambda ledger: operating.delete_study(ledger, booth.study))
     service.delete(booth.study).result()
     assert list(service.ledger.state.studies) == [other]
     valid = service.ledger.run(lambda ledger: operating.check_receipt(ledger, head))
     assert valid["valid"]  # it was in the log
-    service.ledger.run(lambda ledger: deleting.delete_study(ledger, booth.study))  # again: nothing
+    service.ledger.run(lambda ledger: operating.delete_study(ledger, booth.study))  # again: nothing
     service.close()
     content = b"".join(file.read_bytes() for file in booth.folder.rglob("*") if file.is_file())
     assert b"Confidential" not in content
@@ -132,7 +132,7 @@ def test_a_deleted_study_is_gone_from_disk_but_the_chain_holds(booth):
 
 def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(booth):
     booth.vote(10)
-    booth.run(deleting.delete_study, booth.study)
+    booth.run(operating.delete_study, booth.study)
     booth.ledger.close()
     service = Service(booth.folder)
     service._refolds.submit(lambda: None).result()
@@ -145,7 +145,7 @@ def test_events_that_are_gone_without_a_deletion_are_noticed(booth):
     booth.vote(10)
 
     def forge(ledger):
-        deleting.scrub(ledger, booth.study, ledger.state.position + 1)
+        operating.scrub(ledger, booth.study, ledger.state.position + 1)
 
     booth.run(forge)
     booth.ledger.close()

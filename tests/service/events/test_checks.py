@@ -9,6 +9,7 @@ from PIL import Image
 from sqlalchemy import delete, insert, select, update
 from starlette.testclient import TestClient
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.api import app as applications
 from fairduel.service.api.limits import unlimited
 from fairduel.service.commands import operating
@@ -50,7 +51,7 @@ def test_a_saved_learner_of_another_log_is_not_used(new_booth, tmp_path):
     booth.ledger.close()
     logs[0].unlink()
     booth.open()
-    assert backup.same(booth.state.learner.state(), live)
+    assert same_state(booth.state.learner.state(), live)
 
 
 def test_a_missing_picture_is_noticed(new_booth):

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.analysis import exports
 from fairduel.service.analysis.inputs import Analysis, Subject
 from fairduel.service.events import backup
@@ -314,6 +315,6 @@ def test_a_full_disk_refuses_votes_and_recovers(kept, tmp_path, monkeypatch):
         booth.vote(5, seed=1)
         live = booth.state.learner.state()
         booth.restart()
-        assert backup.same(booth.state.learner.state(), live)
+        assert same_state(booth.state.learner.state(), live)
         booth.ledger.close()
     assert backup.check(tmp_path / "store").problems == ()

@@ -14,10 +14,10 @@ from PIL import Image
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit
 from fairduel.service.commands import operating, team
-from fairduel.service.events import backup
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
 from fairduel.service.study.learner import Learner
@@ -234,7 +234,7 @@ def test_an_agent_with_features_knows_items_that_nobody_has_seen(new_booth, sett
     assert agent.recommend(np.array([table[n] for n in range(5)])) == unseen
     live = booth.state.learner.state()
     booth.restart()
-    assert backup.same(booth.state.learner.state(), live)
+    assert same_state(booth.state.learner.state(), live)
 
 
 def test_features_of_answers_decide_in_their_context():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.analysis.analyse import analyse, recorded_votes
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.commands import operating, voting
@@ -131,7 +132,7 @@ def test_gold_duels_look_like_others_and_are_neither_ranked_nor_learned(new_boot
     before = [booth.state.voters[each.voter] for each in booth.voters]
     booth.restart()
     assert [booth.state.voters[each.voter] for each in booth.voters] == before
-    assert backup.same(replayed(booth).state(), booth.state.learner.state())
+    assert same_state(replayed(booth).state(), booth.state.learner.state())
     assert backup.check(booth.folder).problems == ()
 
 
@@ -148,7 +149,7 @@ def test_a_known_answer_is_learned_once_when_it_is_given(new_booth):
     tested = dict(booth.state.learner._tested)
     booth.run(operating.change_gold, booth.study, GoldDuels(answers=corrected))
     assert booth.state.learner._tested == tested  # the answers stay, and are judged by the corrected ones
-    assert backup.same(replayed(booth).state(), booth.state.learner.state())
+    assert same_state(replayed(booth).state(), booth.state.learner.state())
 
 
 def test_undone_skipped_tied_and_expired_answers_say_nothing(new_booth):
@@ -171,7 +172,7 @@ def test_undone_skipped_tied_and_expired_answers_say_nothing(new_booth):
     booth.run(voting.sweep)
     assert [tally(each.voter)[1] for each in booth.voters] == [0, 0, 1, 0]
     assert booth.state.learner._tests == {}
-    assert backup.same(replayed(booth).state(), booth.state.learner.state())
+    assert same_state(replayed(booth).state(), booth.state.learner.state())
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_someone_who_recovers_is_learned_again():
     again = Learner(crowd.study)
     for event in crowd.log:
         again.fold(event)
-    assert backup.same(again.state(), crowd.learner.state())
+    assert same_state(again.state(), crowd.learner.state())
 
 
 @settings(max_examples=4, deadline=None)
@@ -266,7 +267,7 @@ def test_a_replay_is_the_live_learner_with_all_of_it(seed, tmp_path_factory):
         live, voters = booth.state.learner.state(), booth.state.voters
         assert sum(each.tests != set() for each in voters.values()) >= 3
         booth.restart()
-        assert backup.same(booth.state.learner.state(), live)
+        assert same_state(booth.state.learner.state(), live)
         assert booth.state.voters == voters
         assert [found.problem for found in backup.replay(folder)] == [""]
         assert backup.check(folder).problems == ()

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.service.commands import operating
 from fairduel.service.events import backup
 from fairduel.service.events.database import read_events
@@ -57,7 +58,7 @@ def test_a_replay_learns_the_same_state_bit_by_bit(trial, new_booth, agent):
     again = folded(booth.state.about, events(booth))
     assert np.array_equal(live.agent.information.matrix, again.agent.information.matrix)
     assert np.array_equal(live.agent.estimate, again.agent.estimate)
-    assert backup.same(live.state(), again.state())
+    assert same_state(live.state(), again.state())
     assert [each.problem for each in backup.replay(booth.folder)] == [""]
     trial.found = f"{live.agent.title}: Σ, θ and all other state equal bit by bit"
 
@@ -81,7 +82,7 @@ def test_a_save_and_the_rest_of_the_log_are_the_whole_log(trial, new_booth, tmp_
     for cut in np.linspace(1, len(log), trial.size).astype(int):
         place, path = max(save for save in saves if save[0] <= cut)
         restarted = folded(study, log[place:cut], None if path is None else learner.read_learner(path, study))
-        assert backup.same(restarted.state(), folded(study, log[:cut]).state())
+        assert same_state(restarted.state(), folded(study, log[:cut]).state())
     trial.found = f"in a log of {len(log):,} events with {len(saves) - 1} saves, always the state of a full replay"
 
 
@@ -99,7 +100,7 @@ def test_a_pair_that_someone_else_chose_is_asked_and_replayed(new_booth):
     assert {proposal.first, proposal.second} == {2, 4}
     booth.answer("d" * 32)
     booth.vote(5)
-    assert backup.same(folded(booth.state.about, events(booth)).state(), booth.state.learner.state())
+    assert same_state(folded(booth.state.about, events(booth)).state(), booth.state.learner.state())
 
 
 @torture(11, "restart with open duels", small=60, full=1000, unit="open duels")
@@ -116,7 +117,7 @@ def test_a_restart_with_open_duels_goes_on_as_if_nothing_had_happened(trial, new
     booth.restart()
     states = [each.state.learner.state() for each in (booth, twin)]
     for name in ("random", "belief"):
-        assert backup.same(states[0]["agent"][name], states[1]["agent"][name])
+        assert same_state(states[0]["agent"][name], states[1]["agent"][name])
     for voter, duel in enumerate(opened[0], start=4):
         assert booth.answer(duel["duel"], voter=voter)["counted"]
     assert len(opened[0]) >= trial.size
@@ -144,7 +145,7 @@ def test_a_voter_set_aside_is_forgotten_by_the_learner(new_booth):
     booth.vote(20, seed=1)
     live = booth.state.learner.state()
     booth.restart()
-    assert backup.same(booth.state.learner.state(), live)
+    assert same_state(booth.state.learner.state(), live)
     assert booth.state.refolded_without == {liar}
 
 
@@ -160,7 +161,7 @@ def test_a_learner_that_diverges_is_refolded(booth, monkeypatch):
     booth.vote(5, seed=1)
     live = booth.state.learner.state()
     booth.restart()
-    assert backup.same(booth.state.learner.state(), live)
+    assert same_state(booth.state.learner.state(), live)
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
@@ -174,7 +175,7 @@ def test_a_missing_or_damaged_save_does_no_harm(new_booth, damage, monkeypatch):
     assert path.is_file()
     path.unlink() if damage is None else path.write_bytes(damage)
     booth.open()
-    assert backup.same(booth.state.learner.state(), live)
+    assert same_state(booth.state.learner.state(), live)
 
 
 @torture(
@@ -194,7 +195,7 @@ def test_the_clock_does_not_decide_the_order(trial, new_booth):
     assert [event.body.kind for event in log] == [event.body.kind for event in events(twin)]
     for name in ("random", "belief"):
         states = [each.state.learner.state()["agent"][name] for each in (booth, twin)]
-        assert backup.same(*states)
+        assert same_state(*states)
     assert backup.check(booth.folder).problems == ()
     trial.found = (
         f"{len(log):,} events in the order of their positions; the learner is that of a twin with a good clock"

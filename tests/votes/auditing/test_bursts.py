@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from fairduel.core.bursts import PARTS
+from fairduel.core.concluding import PARTS
 from fairduel.errors import BadInputError
 from fairduel.votes import Votes
 from fairduel.votes.auditing import burst_scores

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 
 from fairduel.action_sets import ActionSet, checked_actions
 from fairduel.action_sets.listed import Pair
-from fairduel.agents.parts.base import Actions, check_difference, like
+from fairduel.agents.parts.agent import Actions, check_difference, like
 from fairduel.agents.parts.belief import Belief, LinearBelief, Turn
 from fairduel.agents.parts.learned import LearnedBelief
 from fairduel.agents.parts.round import BelievedStanding, Known, Memory, Now, Plan, RunPlan, nothing, schedule_of
 from fairduel.agents.parts.rules import by_uncertainty, growing, symmetric
 from fairduel.agents.parts.settings import ContextualSettings
 from fairduel.checks import ensure, integer
-from fairduel.core.bursts import FEWEST_VOTES, Conclusion, can_scan, conclude
+from fairduel.core.concluding import FEWEST_VOTES, Conclusion, can_scan, conclude
 from fairduel.core.estimators import EstimatorArrays
 from fairduel.core.information import Information
 from fairduel.core.likelihood import Comparisons
@@ -51,9 +51,7 @@ class Recommending:
     def conclude(self, answered: int, pending: Collection[Duel]) -> Conclusion | None:
         """Estimate θ from the votes without bursts of lies; ``None`` if the belief's own estimate counts.
 
-        Args:
-            answered: How many duels were answered, self-duels included.
-            pending: Duels that were asked but not answered.
+        ``answered`` counts all duels, self-duels included; ``pending`` were asked but not answered.
         """
         return None if self._reason_for_own_estimate(answered, pending) else self._concluded()
 
@@ -149,6 +147,7 @@ class ContextualAgent(ContextualSettings):
     _trust_rule: ClassVar[Any] = staticmethod(by_uncertainty)
     _remember: ClassVar[Any] = staticmethod(nothing)
     _memory = ("_self_duel_streak", "_warned_of_lock_in")
+    _parts = ("_belief",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,7 +180,7 @@ class ContextualAgent(ContextualSettings):
                     f"{type(self).__name__} cannot learn its features; use another map, or RCDB, Sceptic, MaxPairUCB, "
                     "MaxInP or CoLSTIM."
                 )
-            return LearnedBelief(made, trust=self._resolved_trust, **settings)
+            return LearnedBelief(made, trust=self._trust, **settings)
         return self._belief_kind(self._size, **settings)
 
     # ------------------------------------------------------------------ public methods
@@ -383,7 +382,7 @@ class ContextualAgent(ContextualSettings):
     def state(self) -> dict[str, Any]:
         """Return the agent's complete state as nested dictionaries of JSON values and arrays."""
         remembered = {name: array.copy() for name, array in self._remembered._asdict().items()}
-        state = super().state() | {"belief": self._belief.state(), "remembered": remembered}
+        state = super().state() | {"remembered": remembered}
         if self._feature_map is not None:
             state["settings"]["map"] = self._feature_map.state()
         return state
@@ -395,7 +394,6 @@ class ContextualAgent(ContextualSettings):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._belief.restore(state["belief"], most=self._asked - len(self._pending))
         saved, new = state["remembered"], self._remembered._asdict()
         self._remembered = self._remembered._make(like(new[name], saved[name], name) for name in new)
 
@@ -426,7 +424,7 @@ class ContextualAgent(ContextualSettings):
         return self.warmup
 
     @property
-    def _resolved_trust(self) -> float:
+    def _trust(self) -> float:
         """α."""
         return math.inf
 
@@ -443,7 +441,7 @@ class ContextualAgent(ContextualSettings):
             rule=0,
             trust_rule=0,
             remembers=self._remember is not nothing,
-            trust=self._resolved_trust,
+            trust=self._trust,
             design_slope=self._design_slope,
             kappa=self._kappa,
             self_duels=self.self_duels,

@@ -3,12 +3,12 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple
 
 from fairduel.agents.parts.contextual import ContextualAgent
-from fairduel.checks import integer, positive
+from fairduel.checks import integer, literal, positive
 from fairduel.core.radius import confidence_radius, horizon_noise, practical_radius, rcdb_trust
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 
 Design = Literal["plain", "kappa"]
 _PRE_TUNED = "pre-tuned"
@@ -44,6 +44,8 @@ class FlipTolerant(ContextualAgent):
     pre_tuned: ClassVar[Constants | None] = None
     """The constants of ``radius="pre-tuned"``, for agents that have been searched."""
 
+    _resolved: ClassVar[tuple[str, ...]] = ("flip_budget", "trust")
+
     flip_budget: int | None = None
     trust: float | None = None
 
@@ -58,7 +60,7 @@ class FlipTolerant(ContextualAgent):
         return self.pre_tuned if self.radius == _PRE_TUNED else None
 
     @functools.cached_property
-    def _resolved_trust(self) -> float:
+    def _trust(self) -> float:
         if self.trust is not None:
             return self.trust
         return self._default_trust() * (self._constants.trust if self._constants else 1.0)
@@ -99,11 +101,6 @@ class FlipTolerant(ContextualAgent):
         root = math.sqrt(integer("horizon", self.horizon, least=1))
         return self._constants.tolerance * root if self._constants else math.ceil(root)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"flip_budget": self._flip_budget, "trust": self._resolved_trust}
-
 
 @dataclass(kw_only=True, eq=False)
 class DesignedAgent(FlipTolerant):
@@ -118,9 +115,11 @@ class DesignedAgent(FlipTolerant):
 
     design: Design | None = None
 
+    _resolved: ClassVar[tuple[str, ...]] = ("design",)
+
     def __post_init__(self) -> None:
-        if self.design is not None and self.design not in get_args(Design):
-            raise unknown_name("design", str(self.design), get_args(Design))
+        if self.design is not None:
+            literal("design", self.design, Design)
         self._design: Design = self.design or ("kappa" if self._by_theorem else "plain")
         super().__post_init__()
 
@@ -145,7 +144,7 @@ class DesignedAgent(FlipTolerant):
     @property
     def _theorem_trust(self) -> float:
         """α as the theorems mean it, on the κ design."""
-        return self._resolved_trust * self._stretch
+        return self._trust * self._stretch
 
     def _horizon_noise(self, horizon: int, failure: float) -> float:
         return horizon_noise(
@@ -162,8 +161,3 @@ class DesignedAgent(FlipTolerant):
             noise=noise,
         )
         return beta * self._stretch
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"design": self._design}

@@ -3,15 +3,15 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fairduel.agents.parts.base import DuelingAgent, Featured
-from fairduel.checks import boolean, fraction, integer, number_or_name, positive
+from fairduel.agents.parts.agent import DuelingAgent, Featured
+from fairduel.checks import boolean, fraction, integer, literal, number_or_name, positive
 from fairduel.core.estimators import EstimatorName
 from fairduel.core.links import LOGISTIC, Link, as_link
 from fairduel.core.radius import rcdb_ridge
 from fairduel.duel import Duel
-from fairduel.errors import BadInputError, unknown_name
+from fairduel.errors import BadInputError
 from fairduel.features import FeatureMap, as_map
 
 _MAPPED_RADIUS = 0.3  # β over its value without a map, for the same effective dimension; chosen on other worlds
@@ -51,6 +51,7 @@ class ContextualSettings(Featured, DuelingAgent[Duel]):
     """
 
     published_settings: ClassVar[dict[str, str]] = {"radius": "theory"}
+    _resolved: ClassVar[tuple[str, ...]] = ("link", "kappa", "ridge")
 
     if TYPE_CHECKING:  # what they are once an agent is made
         dimension: int = 0
@@ -133,11 +134,6 @@ class ContextualSettings(Featured, DuelingAgent[Duel]):
             return self.radius_scale * self._practical_scale * self._practical_radius(round_number)
         return self.radius_scale * self._theory_radius(round_number)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting as given, plus resolved values, ready for JSON."""
-        return super().settings | {"link": str(self._link), "kappa": self._kappa, "ridge": self._ridge}
-
     @abstractmethod
     def _theory_radius(self, round_number: int) -> float:
         """The theorem's radius in round t."""
@@ -167,10 +163,8 @@ class ContextualSettings(Featured, DuelingAgent[Duel]):
             raise BadInputError(
                 f"kappa must be in (0, {steepest:.4g}], the range of the {self._link} slope, not {self.kappa!r}."
             )
-        if self.estimator not in get_args(EstimatorName):
-            raise unknown_name("estimator", str(self.estimator), get_args(EstimatorName))
-        if self.recommend_by not in get_args(RecommendBy):
-            raise unknown_name("recommend_by", str(self.recommend_by), get_args(RecommendBy))
+        literal("estimator", self.estimator, EstimatorName)
+        literal("recommend_by", self.recommend_by, RecommendBy)
         if self.constrained and self.estimator == "one-pass":
             raise BadInputError("estimator='one-pass' always keeps ‖θ‖ ≤ B; omit constrained.")
         self.radius = number_or_name("radius", self.radius, self._radius_names())

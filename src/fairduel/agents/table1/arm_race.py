@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.parts.base import Actions, Guarantee, KArmed, RewardAgent
-from fairduel.agents.table1.epochs import Scaled
+from fairduel.agents.parts.agent import Actions, Guarantee, KArmed, RewardAgent
+from fairduel.agents.table1.shared import Scaled
 from fairduel.checks import ensure
 from fairduel.core.selection import draw_level
 from fairduel.duel import Pull
@@ -41,10 +41,8 @@ class ArmRace(KArmed, Scaled, RewardAgent[ArmRacePull]):
     not learned if its layer has dropped the arm in the meantime.
 
     Args:
-        arms: K, the number of arms.
         horizon: T; required.
         scale: Factor on L: ``"practical"`` is 1/32, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = ArmRace(arms=2, horizon=1000, seed=0)
     >>> for _ in range(1000):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, Guarantee, KArmed
-from fairduel.agents.table1.epochs import EpochAgent, EpochPull
+from fairduel.agents.parts.agent import Actions, Guarantee, KArmed
+from fairduel.agents.table1.shared import EpochAgent, EpochPull
 from fairduel.checks import ensure
 
 
@@ -27,10 +27,8 @@ class BARBAR(KArmed, EpochAgent[EpochPull]):
     rewards are told; later rewards of that epoch are not learned.
 
     Args:
-        arms: K, the number of arms.
         horizon: T; required, for λ only.
         scale: Factor on λ: ``"practical"`` is 1/2048, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = BARBAR(arms=2, horizon=1000, seed=0)
     >>> for _ in range(1000):

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, Guarantee, RewardAgent
+from fairduel.agents.parts.agent import Actions, Guarantee, RewardAgent
 from fairduel.agents.table1.cw_oful import CWOFUL
-from fairduel.agents.table1.linear_reward import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.table1.phased_elimination import PhasedElimination
+from fairduel.agents.table1.shared import FixedSetAgent, LinearRewardAgent
 from fairduel.agents.table1.weighted_oful import WeightedOFUL
 from fairduel.by_name import find, make
 from fairduel.checks import ensure, finite, integer, positive
@@ -63,9 +63,6 @@ class COBE(LinearRewardAgent[COBEPull]):
     Departures: k is at most ⌈log₂(c_max T)⌉. Rewards of pulls asked before a restart are not learned.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.
         base: The base agent: ``"cw-oful"``, ``"weighted-oful"``, ``"phased-elimination"``, or ``module:Name``.
         base_settings: Settings of the base agent, without its corruption budget.
@@ -74,7 +71,6 @@ class COBE(LinearRewardAgent[COBEPull]):
         regret_per_corruption: b₂; ``None`` uses d.
         regret_constant: b₃; ``None`` uses d.
         scale: Factor on the 21 and the 8: ``"practical"`` is 1/20, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = COBE(
     ...     base="cw-oful", dimension=2, norm_bound=1.0, noise=0.1, horizon=2000, scale="theory"

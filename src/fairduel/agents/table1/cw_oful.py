@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from fairduel.agents.parts.base import Guarantee
-from fairduel.agents.table1.linear_reward import OptimisticAgent, resolved_budget
+from fairduel.agents.parts.agent import Guarantee
+from fairduel.agents.table1.shared import OptimisticAgent, resolved_budget
 from fairduel.checks import positive
 from fairduel.core.selection import uncertainty_weight
 
@@ -27,15 +27,11 @@ class CWOFUL(OptimisticAgent):
     (λ + T)ᵈ, for d ≥ 2, and λ makes √λ B = R.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; ``None`` uses the current round, which needs ``corruption_budget``.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T.
         trust: α; ``None`` uses the theorem's.
         ridge: λ; ``None`` uses the theorem's R²/B².
         scale: Factor on β: ``"practical"`` is 1/4, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = CWOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -54,6 +50,7 @@ class CWOFUL(OptimisticAgent):
     _practical_scale = 1 / 4
 
     assumes_by_default: ClassVar[str] = "C = √T"
+    _resolved = ("corruption_budget", "trust")
 
     corruption_budget: float | None = None
     trust: float | None = None
@@ -79,8 +76,3 @@ class CWOFUL(OptimisticAgent):
         # With α = ∞ no αC bounds the effect of corruption, so β leaves it out.
         corruption = self._trust * self._corruption_budget if math.isfinite(self._trust) else 0.0
         return self.noise * noise + math.sqrt(self._ridge) * self.norm_bound + corruption
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"corruption_budget": self._corruption_budget, "trust": self._trust}

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairduel.agents.parts.base import Actions, Guarantee
-from fairduel.agents.table1.epochs import EpochAgent, EpochPull
-from fairduel.agents.table1.linear_reward import FixedSetAgent
+from fairduel.agents.parts.agent import Actions, Guarantee
+from fairduel.agents.table1.shared import EpochAgent, EpochPull, FixedSetAgent
 from fairduel.checks import at_least_zero, ensure
 from fairduel.core.optimal_design import near_optimal_design
 from fairduel.duel import Matrix, Vector
@@ -37,14 +36,10 @@ class PhasedElimination(EpochAgent[EpochPull], FixedSetAgent[EpochPull]):
     in m₀ and in the margin.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` uses the source's guess Ĉ.
         scale: Factor on m₀ and on the margin's corruption part: ``"practical"`` is 1/100, ``"theory"`` is 1, or a
             number.
-        failure_probability: δ.
 
     >>> agent = PhasedElimination(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]

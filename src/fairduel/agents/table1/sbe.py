@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, Guarantee
-from fairduel.agents.table1.epochs import EpochAgent, EpochPull
-from fairduel.agents.table1.linear_reward import FixedSetAgent
+from fairduel.agents.parts.agent import Actions, Guarantee
+from fairduel.agents.table1.shared import EpochAgent, EpochPull, FixedSetAgent
 from fairduel.checks import ensure
 from fairduel.core.optimal_design import barycentric_spanner
 from fairduel.duel import Matrix, Vector
@@ -38,12 +37,8 @@ class SBE(EpochAgent[SBEPull], FixedSetAgent[SBEPull]):
     barycentric spanner does the same for a finite set. λ is BARBAR's, for noise R and d errors that add up.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required, for λ only.
         scale: Factor on λ: ``"practical"`` is 1/1024, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = SBE(dimension=2, norm_bound=1.0, noise=0.1, horizon=1000, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]

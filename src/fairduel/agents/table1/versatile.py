@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, DuelingAgent, Guarantee, KArmed
-from fairduel.checks import ensure, positive
+from fairduel.agents.parts.agent import Actions, DuelingAgent, Guarantee, KArmed
+from fairduel.checks import ensure, literal, positive
 from fairduel.core.selection import draw
 from fairduel.duel import Duel, Outcome, Vector
-from fairduel.errors import ConvergenceError, unknown_name
+from fairduel.errors import ConvergenceError
 
 _TOLERANCE = 1e-13
 _MAX_STEPS = 200
@@ -72,7 +72,6 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
     asked.
 
     Args:
-        arms: K, the number of arms.
         form: ``"two-players"``, or ``"one-learner"`` as in Remark 2: one learner draws both arms and pays the average
             of their losses.
         rate: c of η_t = c/√t; 4 is that of the source's proof.
@@ -98,8 +97,7 @@ class VersatileDB(KArmed, DuelingAgent[VersatileDuel]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.form not in get_args(Form):
-            raise unknown_name("form", str(self.form), get_args(Form))
+        literal("form", self.form, Form)
         self.rate = positive("rate", self.rate)
         self._losses = np.zeros((2 if self.form == "two-players" else 1, self.arms))  # L̂, one row per learner
 

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, Guarantee
-from fairduel.agents.table1.linear_reward import LeastSquares, OptimisticAgent, resolved_budget
+from fairduel.agents.parts.agent import Actions, Guarantee
+from fairduel.agents.table1.shared import LeastSquares, OptimisticAgent, resolved_budget
 from fairduel.checks import ensure
 from fairduel.core.selection import draw_level, pick
 from fairduel.duel import Pull
@@ -59,13 +59,8 @@ class WeightedOFUL(_WeightedOFUL):
     need, and a factor of 0.6 on β. The source knows the variance of each reward; here it is R² for all.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         corruption_budget: C, a bound on the summed absolute corruptions; ``None`` tolerates √T and needs ``horizon``.
-        ridge: λ; ``None`` uses 1.
         scale: Factor on β: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = WeightedOFUL(dimension=2, norm_bound=1.0, noise=0.1, corruption_budget=5, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -81,6 +76,7 @@ class WeightedOFUL(_WeightedOFUL):
     guarantee = Guarantee("Zhao 2021", "linear contextual bandits", "weak", "Õ(dC√T)", needs="B, R, C", in_paper=True)
 
     assumes_by_default: ClassVar[str] = "C = √T"
+    _resolved = ("corruption_budget",)
 
     corruption_budget: float | None = None
 
@@ -90,11 +86,6 @@ class WeightedOFUL(_WeightedOFUL):
 
     def _radius(self, round_number: int) -> float:
         return self._radius_for(self._corruption_budget, round_number)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"corruption_budget": self._corruption_budget}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +112,8 @@ class MultiLevelOFUL(_WeightedOFUL):
     :class:`WeightedOFUL`.
 
     Args:
-        dimension: d, the number of features.
-        norm_bound: B, a bound on ‖θ*‖.
-        noise: R; the noise of a reward is R-sub-Gaussian.
         horizon: T; required.
-        ridge: λ; ``None`` uses 1.
         scale: Factor on β and γ: ``"practical"`` is 1/50, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = MultiLevelOFUL(dimension=2, norm_bound=1.0, noise=0.1, horizon=100, seed=0)
     >>> actions = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]]
@@ -143,6 +129,7 @@ class MultiLevelOFUL(_WeightedOFUL):
     guarantee = Guarantee("Zhao 2021", "linear contextual bandits", "weak", "Õ(dC²√T)", needs="B, R, T")
 
     _asks = MultiLevelPull
+    _parts = ("_regression", "_levels")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,16 +163,6 @@ class MultiLevelOFUL(_WeightedOFUL):
     def _tell(self, asked: MultiLevelPull, answer: float) -> None:  # type: ignore[override]  # it asks only these
         super()._tell(asked, answer)
         self._levels[asked.level - 1].add(asked.features, answer, asked.weight)
-
-    def state(self) -> dict[str, Any]:
-        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
-        return super().state() | {"levels": {str(i): level.state() for i, level in enumerate(self._levels)}}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._levels = [
-            LeastSquares.from_state(state["levels"][str(i)], self.dimension) for i in range(len(self._levels))
-        ]
 
     def _check_pending(self, asked: MultiLevelPull) -> None:  # type: ignore[override]
         super()._check_pending(asked)

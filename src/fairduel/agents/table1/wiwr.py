@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairduel.agents.parts.base import Actions, DuelingAgent, Guarantee, KArmed
-from fairduel.agents.table1.epochs import Scaled
+from fairduel.agents.parts.agent import Actions, DuelingAgent, Guarantee, KArmed
+from fairduel.agents.table1.shared import Scaled
 from fairduel.checks import ensure, integer
 from fairduel.core.selection import draw
 from fairduel.duel import Duel, Outcome, Vector
@@ -51,10 +51,8 @@ class WIWR(KArmed, Scaled, DuelingAgent[WIWRDuel]):
     unchanged.
 
     Args:
-        arms: K, the number of arms.
         horizon: T, for λ only; ``None`` uses the round in which the epoch began.
         scale: Factor on λ: ``"practical"`` is 0.3/2304, ``"theory"`` is 1, or a number.
-        failure_probability: δ.
 
     >>> agent = WIWR(arms=3, horizon=2000, seed=0)
     >>> for _ in range(2000):

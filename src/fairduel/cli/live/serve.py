@@ -128,7 +128,7 @@ def serve(
     """
     with needs_extra("serve"):
         from fairduel.cli.live.serving import Place, run  # noqa: PLC0415  # optional
-        from fairduel.service.commands.demo import Demo  # noqa: PLC0415
+        from fairduel.service.commands.simulated_voters import Demo  # noqa: PLC0415
 
     def simulate(service: "Service", _: str) -> str:
         return f"Simulated voters, a fifth of them liars, vote in study {Demo(service).study}."

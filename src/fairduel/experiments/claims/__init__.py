@@ -9,10 +9,10 @@ import joblib
 
 from fairduel.experiments.claims.beyond import beyond_claims
 from fairduel.experiments.claims.claim import BEYOND, OURS, Claim, Judgement, Status, StoredRuns
-from fairduel.experiments.claims.figures import figure_claims
 from fairduel.experiments.claims.inequalities import Inequalities, check_proof
 from fairduel.experiments.claims.lower_bound import lower_bound_claims
 from fairduel.experiments.claims.ours import our_claims
+from fairduel.experiments.claims.paper_figures import figure_claims
 from fairduel.experiments.claims.proofs import proof_claims
 from fairduel.experiments.claims.theorems import theorem_claims
 from fairduel.experiments.tuning import refuse_tuning_seeds
@@ -68,14 +68,7 @@ def all_claims() -> list[Claim]:
 def verify(
     store: Storage, seeds: Sequence[int], *, jobs: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> list[Judgement]:
-    """Run what is missing and judge every claim.
-
-    Args:
-        store: Where finished runs are kept.
-        seeds: The seeds, all below the tuning seeds; claims whose runs take long use only the first of them.
-        jobs: Number of runs at a time.
-        progress: Called with the number of runs just finished.
-    """
+    """Run what is missing and judge every claim; those whose runs take long use only the first seeds."""
     refuse_tuning_seeds(seeds)
     claims = all_claims()
     for count, cells in _by_count(claims, seeds).items():
@@ -136,14 +129,7 @@ def _check_proofs(
 
 
 def verify_conclusions(verdicts: Sequence[Judgement]) -> list[str]:
-    """State how many claims hold, and which do not.
-
-    Args:
-        verdicts: The verdicts of :func:`verify`.
-
-    Returns:
-        One or two sentences per item.
-    """
+    """State how many claims hold, and which do not, in one or two sentences per item."""
     found = []
     for group in GROUPS:
         chosen = group.chosen(verdicts)

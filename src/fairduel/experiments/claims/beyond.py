@@ -18,7 +18,7 @@ from fairduel.experiments.claims.claim import (
     judged,
     smallest_gap,
 )
-from fairduel.experiments.claims.figures import (
+from fairduel.experiments.claims.paper_figures import (
     attack_name,
     lowest,
     lowest_under_each_attack,

@@ -7,7 +7,7 @@ import numpy as np
 
 from fairduel.duel import Vector
 from fairduel.experiments.claims.claim import OURS, Claim, Judgement, StoredRuns, factor, judged, smallest
-from fairduel.experiments.claims.figures import tuned
+from fairduel.experiments.claims.paper_figures import tuned
 from fairduel.experiments.competition import SCENARIOS, Contender
 from fairduel.experiments.paper_setup import BASELINES, BUDGET_UNKNOWN, GREEDY, NO_ATTACK, paper_cell
 from fairduel.experiments.sentences import title_of

@@ -9,8 +9,8 @@ import numpy as np
 from fairduel.agents import RCDB
 from fairduel.duel import Vector
 from fairduel.experiments.claims.claim import Claim, Judgement, StoredRuns, interval, judged
-from fairduel.experiments.claims.figures import growth_in_flips
 from fairduel.experiments.claims.inequalities import regret_bound
+from fairduel.experiments.claims.paper_figures import growth_in_flips
 from fairduel.experiments.claims.proofs import LINEAR, theory_cell
 from fairduel.experiments.paper_setup import ADVERSARIAL, NO_ATTACK
 from fairduel.simulation import Cell

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
-from fairduel.core.bursts import PARTS
+from fairduel.core.concluding import PARTS
 from fairduel.report.figures import NARROW, STYLE
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable, tabulate

@@ -15,9 +15,10 @@ from sqlalchemy import Connection, exists, func, select
 from fairduel.errors import FairduelError
 from fairduel.service.analysis import language_models
 from fairduel.service.analysis.charts import beats, course
-from fairduel.service.analysis.inputs import Analysis, Subject
+from fairduel.service.analysis.inputs import NO_RESULTS, Analysis, Subject
 from fairduel.service.commands.imports import IMPORT_KEY
 from fairduel.service.events import schema
+from fairduel.service.events.log import Json
 from fairduel.service.study.gold import Compared, compared
 from fairduel.votes.auditing.audit import Audit, audit
 from fairduel.votes.auditing.known_answers import KnownAnswers, RightAnswers
@@ -37,7 +38,6 @@ _LATELY = 50  # duels
 _MOST_SHOWN, _MOST_NAMED = 8, 3  # pairs
 _FILES = re.compile(r" \([a-z-]+\.csv\)")  # that fairduel audit writes
 _RESULT = {"left": 1.0, "right": 0.0, "tie": 0.5}
-Json = dict[str, Any]
 
 
 def analyse(connection: Connection, subject: Subject, position: int) -> Analysis:
@@ -45,20 +45,9 @@ def analyse(connection: Connection, subject: Subject, position: int) -> Analysis
     votes = recorded_votes(connection, subject)
     by_models = recorded_votes(connection, subject, apart=True) if subject.is_apart else None
     needed = len(subject.items)
-    results: Json = {
+    results = NO_RESULTS | {
         "needs": None,
-        "details": [],
-        "advice": [],
-        "basis": "all votes",
-        "ranking": [],
         "table": shown_table(RANKING, []),
-        "everyone": [],
-        "notes": [],
-        "certificates": [],
-        "verdicts": [],
-        "models": None,
-        "course": [],
-        "beats": {"items": [], "wins": []},
         "activity": activity(np.zeros(0) if votes.time is None else votes.time),
         "balance": balance(int((votes.result == 1.0).sum()), int((votes.result == 0.0).sum())),
     }
@@ -110,11 +99,7 @@ def recorded_votes(
 ) -> Votes:
     """Return the votes that count; the first item is the one shown on the left.
 
-    Args:
-        connection: Where to read.
-        subject: The study.
-        others: Votes to add at the end, by voters whom the subject has labels for.
-        apart: Whether to return those of language models that are kept apart instead.
+    ``others`` are added at the end; with ``apart``, the votes are those of language models kept apart instead.
     """
     duels = schema.duels.c
     query = select(*(getattr(duels, name) for name in CountedVote._fields)).where(
@@ -245,12 +230,6 @@ def without_infinities(value: Any) -> Any:
 
 def last_asked(connection: Connection, study: str, items: Sequence[str], ranking: Ranking | None) -> Json:
     """Describe the pairs of the last duels that the agent chose.
-
-    Args:
-        connection: Where to read duels.
-        study: Id of the study.
-        items: Names of its items.
-        ranking: Its ranking, if there is one.
 
     Returns:
         JSON values: ``lately`` (how many duels), ``pairs`` (the most frequent, each with its ``duels`` and whether its

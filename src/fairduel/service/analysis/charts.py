@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairduel.duel import Vector
+from fairduel.service.events.log import Json
 from fairduel.votes.auditing.audit import Audit
 from fairduel.votes.deciding import decide
 from fairduel.votes.ranking.rank import Ranking, rank
@@ -16,7 +17,6 @@ from fairduel.votes.votes import Votes
 _MOST_POINTS, _MOST_LINES, _MOST_BEATEN = 16, 6, 12
 _MOST_FITTED = 60  # items; with more, a ranking takes a second, and the course only has its end
 _DRAWS = 2000  # of the points before the last, whose probabilities then have errors of about 1%
-Json = dict[str, Any]
 
 
 def course(found: Audit) -> list[Json]:

@@ -49,14 +49,7 @@ def export_study(
 ) -> Iterator[bytes]:
     """Yield a table as the bytes of a file; the log and all duels are never in memory at once, except for Parquet.
 
-    Args:
-        engine: Where to read.
-        table: Which table.
-        form: The file format.
-        subject: The study.
-        found: Its last analysis.
-        given: The rows of the voters' table or of the preferences, if these are wanted.
-        hidden: Columns to leave out.
+    ``given`` are the rows of the voters' table or of the preferences; columns in ``hidden`` are left out.
     """
     with engine.connect() as connection:
         if table in {"voters", "trl"}:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from fairduel.service.events.log import Json
 from fairduel.service.events.state import StudyState
 
-Json = dict[str, Any]
 MOST_ACCOUNTS, MOST_VOTES_EACH = 100, 64
 """What a campaign may use if the study sets no limit."""
 
@@ -60,6 +60,21 @@ class Subject:
     def from_json(cls, body: Json) -> Self:
         """Read it from JSON values."""
         return cls(**body | {"set_aside": frozenset(body["set_aside"]), "models": frozenset(body["models"])})
+
+
+NO_RESULTS: Json = {
+    "needs": "The votes are being analysed.",
+    "basis": "all votes",
+    "models": None,
+    "table": {"columns": [], "rows": []},
+    "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
+    "asking": {"lately": 0, "pairs": [], "sentences": []},
+    "beats": {"items": [], "wins": []},
+    "activity": [],
+    "course": [],
+    **{name: [] for name in ("details", "advice", "ranking", "everyone", "notes", "certificates", "verdicts")},
+}
+"""The results of a study before any analysis."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from fairduel.errors import FairduelError
+from fairduel.service.events.log import Json
 from fairduel.stats import exact_share
 from fairduel.votes.columns import shown_table
 from fairduel.votes.ranking.rank import rank
@@ -14,29 +15,16 @@ from fairduel.votes.verdict import headlines
 from fairduel.votes.votes import Votes
 from fairduel.words import counted_noun, listed
 
-Json = dict[str, Any]
-
 
 def counted_sentence(votes: Votes, models: Sequence[str]) -> str:
-    """Say how many of the votes came from language models.
-
-    Args:
-        votes: People's and models' votes.
-        models: What the models are called.
-    """
+    """Say how many of the votes came from these language models."""
     cast = np.isin(votes.cast_by, [votes.voters.index(model) for model in models])
     number = f"{int(cast.sum()):,} of {counted_noun(len(votes), 'vote')}"
     return f"{number} came from {counted_noun(len(models), 'language model')}: {listed(models)}."
 
 
 def apart(votes: Votes, people: Votes, standings: Sequence[Mapping[str, Any]]) -> Json:
-    """Rank by models' votes alone, and compare them with people's ranking.
-
-    Args:
-        votes: The models' votes.
-        people: People's votes.
-        standings: People's ranking; empty if there is none yet.
-    """
+    """Rank by models' votes alone, and compare them with people's ranking, whose standings may be empty."""
     try:
         ranking = rank(votes)
         sentence, rows = f"By language models alone: {' '.join(headlines(ranking.verdicts))}", ranking.records()

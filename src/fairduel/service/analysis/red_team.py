@@ -25,7 +25,7 @@ from fairduel.service.commands import voting
 from fairduel.service.events.database import Location, load_learner, load_state
 from fairduel.service.events.kinds import Answered, DuelIssued, VoterJoined
 from fairduel.service.events.ledger import Ledger
-from fairduel.service.events.log import Event, next_event
+from fairduel.service.events.log import Event, Json, next_event
 from fairduel.service.events.state import OpenDuel, State, StudyState
 from fairduel.service.keys import Holder
 from fairduel.votes.attacking.liars import TACTICS, Liar, TacticName, best_other, happens, lift_by_item
@@ -38,7 +38,6 @@ _LEAST_GAP, _MOST_GAP = 0.01, 600.0  # seconds between two votes of the fork
 _RECENT = 200  # votes, from which its pace is estimated
 _REPORT_EVERY = 50  # votes
 _TURNS, _ANSWERS, _SIDES = range(3)  # random streams
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,7 @@ class RedTeamPlan:
 
 
 class Fork(Ledger):
-    """A ledger in memory: commands run on it, and nothing is written.
-
-    Args:
-        state: Its state, which it changes.
-        seed: Decides the sides.
-        gap: Seconds between two votes.
-    """
+    """A ledger in memory: commands run on it, ``gap`` seconds lie between two votes, and nothing is written."""
 
     def __init__(self, state: State, seed: int, gap: float) -> None:
         self._state, self._gap, self._clock = state, gap, state.at
@@ -116,13 +109,6 @@ def red_team(
     connection: Connection, where: Location, study: str, plan: RedTeamPlan, progress: Progress = lambda _: None
 ) -> Json:
     """Let simulated liars vote in a fork of a study.
-
-    Args:
-        connection: Where to read the log.
-        where: Where the store is.
-        study: Id of the study.
-        plan: What they do.
-        progress: Called with the share that is done.
 
     Returns:
         JSON values: ``sentence``, ``details``, ``plan``, ``position`` (of the log), ``votes`` (recorded, liars',
@@ -166,13 +152,7 @@ def simulate_campaign(
 ) -> list[CountedVote]:
     """Let new voters vote in a fork, in random order; return their votes. Their ids are their names.
 
-    Args:
-        fork: Where they vote.
-        study: Id of the study.
-        plan: How many there are, and their votes.
-        liar: What those who lie do.
-        scores: θ of the items, by which honest voters answer, shape (K,).
-        progress: Called with the share that is done.
+    Honest voters answer by ``scores``, θ of the items, shape (K,).
     """
     found = fork.state.studies[study]
     turns, answers = (np.random.default_rng([plan.seed, stream]) for stream in (_TURNS, _ANSWERS))

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
 from fairduel.service.analysis.analyse import answered_gold, recorded_votes, without_infinities
 from fairduel.service.analysis.inputs import MOST_ACCOUNTS, MOST_VOTES_EACH, Subject
+from fairduel.service.events.log import Json
 from fairduel.service.events.state import StudyState
 from fairduel.votes.attacking.manipulation import CampaignLimits, cost_of_manipulation, searches
 from fairduel.votes.auditing.audit import Audit, audit
@@ -16,7 +16,6 @@ from fairduel.words import counted_noun, shortened
 
 _MANY_VOTES = 2000  # with more, a campaign is tried with one seed
 _SEEDS = 3
-Json = dict[str, Any]
 Progress = Callable[[float], None]
 
 
@@ -81,12 +80,6 @@ def _rank(rank: int | None) -> str:
 
 def effect(connection: Connection, subject: Subject, voter: str, progress: Progress = lambda _: None) -> Json:
     """Compare the rankings with and without the votes of a voter, whether or not they are set aside now.
-
-    Args:
-        connection: Where to read votes.
-        subject: The study.
-        voter: The voter's id.
-        progress: Called with the share that is done.
 
     Returns:
         JSON values: ``sentence``, ``details``, ``votes`` (the voter's), ``flagged``, and ``ranking``, the ranks with
@@ -175,12 +168,6 @@ def _pairs(study: StudyState) -> int:
 
 def cost(connection: Connection, subject: Subject, limits: Allowed, progress: Progress = lambda _: None) -> Json:
     """Search for the cheapest campaign that makes the runner-up first, within limits.
-
-    Args:
-        connection: Where to read votes.
-        subject: The study.
-        limits: What campaigns may use.
-        progress: Called with the share that is done.
 
     Returns:
         JSON values: ``sentence``, ``details``, ``limits``, ``searched`` (what was tried, in sentences), and those of

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fairduel.core import compiling
 from fairduel.errors import FairduelError
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.events.database import Location, location, reading, spelled
+from fairduel.service.events.log import Json
 
-Json = dict[str, Any]
 Tell = Callable[[Json], None]
 _NICE = 10
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
@@ -26,11 +26,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_
 
 
 class Worker:
-    """A process that answers requests about a store; it starts when needed and exits with the server.
-
-    Args:
-        where: Where the store is.
-    """
+    """A process that answers requests about a store; it starts when needed and exits with the server."""
 
     def __init__(self, where: Location) -> None:
         self._where = spelled(where)  # its password goes through a pipe that no one else reads
@@ -44,10 +40,7 @@ class Worker:
     ) -> Json | None:
         """Return the reply to a request, ``{"error": …}`` if that failed, or None if the process died or was killed.
 
-        Args:
-            request: What :func:`compute` gets, without ``where``.
-            tell: Called with the share that is done.
-            limit: Seconds after which the process is killed.
+        It calls ``tell`` with the share that is done, and kills the process after ``limit`` seconds.
         """
         process = self._started()
         if process is None:
@@ -127,12 +120,11 @@ class Worker:
 
 
 def compute(request: Json, tell: Tell) -> Json:
-    """Return ``result``, or why there is none: the ``problem``, in a sentence.
+    """Return the ``result`` of a request, or why there is none: the ``problem``, in a sentence.
 
-    Args:
-        request: ``where`` the store is, the ``kind`` of request and its settings: of an analysis its ``subject`` and
-            ``position``, of a :class:`~fairduel.service.analysis.jobs.Job` its ``study`` and what is ``wanted``.
-        tell: Called with the progress.
+    A request has ``where`` the store is, its ``kind`` and its settings: an analysis its ``subject`` and
+    ``position``, a :class:`~fairduel.service.analysis.background.Job` its ``study`` and what is ``wanted``.
+    Progress is told on the way.
     """
     try:
         return {"result": _result(request, lambda share: tell({"progress": share}))}
@@ -164,11 +156,7 @@ def _result(request: Json, progress: Callable[[float], None]) -> Json:
 
 
 def answer_requests(answer: Callable[[Json, Tell], Json]) -> NoReturn:
-    """Answer requests at low priority; ``{"error": …}`` if that fails. The process exits with the server.
-
-    Args:
-        answer: Returns the reply to a request; it may report progress first.
-    """
+    """Answer requests at low priority; ``{"error": …}`` if that fails. The process exits with the server."""
     os.nice(_NICE)
     compiling.skip_compile_notice()
     replies, sys.stdout = sys.stdout, sys.stderr

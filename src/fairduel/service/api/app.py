@@ -35,12 +35,7 @@ _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
 
 
 def create_app(service: Service, *, limits: Limits | None = None) -> FastAPI:
-    """Create the application for a running service.
-
-    Args:
-        service: The service; the caller closes it.
-        limits: The server's limits.
-    """
+    """Create the application for a running service."""
     limits = limits or Limits()
     app = FastAPI(
         title="fairduel",

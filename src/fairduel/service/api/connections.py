@@ -31,11 +31,7 @@ _REFUSED = b"HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\nRetry-Afte
 
 
 class Doorman:
-    """Admits connections, and closes those that wait for too long.
-
-    Args:
-        limits: The server's limits.
-    """
+    """Admits connections, and closes those that wait for too long."""
 
     def __init__(self, limits: Limits) -> None:
         self._proxies, self._per_address = limits.proxies, limits.connections
@@ -107,11 +103,7 @@ class Doorman:
 
 
 class Door(HttpToolsProtocol):
-    """One connection.
-
-    Args:
-        doorman: Admits it.
-    """
+    """One connection."""
 
     def __init__(self, *args: Any, doorman: Doorman, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -219,13 +211,7 @@ class Door(HttpToolsProtocol):
 
 
 def server_config(app: Any, limits: Limits, **settings: Any) -> uvicorn.Config:
-    """Return how to serve an application within limits.
-
-    Args:
-        app: The application.
-        limits: Its limits.
-        settings: Other settings of uvicorn.
-    """
+    """Return how to serve an application within limits."""
     http: Any = partial(Door, doorman=Doorman(limits))
     return uvicorn.Config(
         app, http=http, backlog=_BACKLOG, log_config=None, access_log=False, server_header=False, ws="none", **settings

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
-from fairduel.service.analysis import jobs
+from fairduel.service.analysis.background import Job
 from fairduel.service.analysis.inputs import MOST_ACCOUNTS, MOST_VOTES_EACH
 from fairduel.service.api import guard
 from fairduel.service.api.bodies import Empty
@@ -53,7 +53,7 @@ class CostLimits(Strict):
 class JobsReply(BaseModel):
     """The jobs of a study, newest first."""
 
-    jobs: list[jobs.Job]
+    jobs: list[Job]
 
 
 class TacticReply(BaseModel):
@@ -77,15 +77,15 @@ async def list_tactics(_: guard.Operator) -> dict[str, list[dict[str, Any]]]:
     return {"tactics": [{"name": name, "how": each.how, "needs_item": each.needs_item} for name, each in tactics]}
 
 
-@router.post("/studies/{study}/red-team", status_code=202, response_model=jobs.Job)
-async def start_red_team(service: guard.Running, _: guard.Operator, study: str, body: RedTeam) -> jobs.Job:
+@router.post("/studies/{study}/red-team", status_code=202)
+async def start_red_team(service: guard.Running, _: guard.Operator, study: str, body: RedTeam) -> Job:
     """Let simulated liars vote in a fork of the study; nothing is written to the log."""
     position = await call(service, lambda ledger: _check_plan(ledger, study, body))
     return service.jobs.start(study, "red-team", body.model_dump(), position)
 
 
-@router.post("/studies/{study}/cost", status_code=202, response_model=jobs.Job)
-async def start_cost(service: guard.Running, _: guard.Operator, study: str, body: CostLimits) -> jobs.Job:
+@router.post("/studies/{study}/cost", status_code=202)
+async def start_cost(service: guard.Running, _: guard.Operator, study: str, body: CostLimits) -> Job:
     """Search for the cheapest campaign that makes the runner-up first within the study's limits, or given ones."""
     return await _search_cost(service, study, body)
 
@@ -97,7 +97,7 @@ async def update_cost(service: Service, study: str) -> None:
             await _search_cost(service, study, CostLimits())
 
 
-async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.Job:
+async def _search_cost(service: Service, study: str, body: CostLimits) -> Job:
     from fairduel.service.analysis.what_if import allowed  # noqa: PLC0415  # slow: a server should be ready soon
 
     def limits(ledger: Ledger) -> tuple[dict[str, Any], int]:
@@ -108,14 +108,14 @@ async def _search_cost(service: Service, study: str, body: CostLimits) -> jobs.J
     return service.jobs.start(study, "cost", wanted, position)
 
 
-@router.post("/studies/{study}/voters/{voter}/effect", status_code=202, response_model=jobs.Job)
+@router.post("/studies/{study}/voters/{voter}/effect", status_code=202)
 async def start_effect(
     service: guard.Running,
     _: guard.Operator,
     study: str,
     voter: str,
     body: Empty,  # noqa: ARG001
-) -> jobs.Job:
+) -> Job:
     """Compare the rankings with and without a voter, whether or not they are set aside; changes nothing."""
 
     def check(ledger: Ledger) -> int:
@@ -126,14 +126,14 @@ async def start_effect(
 
 
 @router.get("/studies/{study}/jobs", response_model=JobsReply)
-async def list_jobs(service: guard.Running, _: guard.Operator, study: str) -> dict[str, list[jobs.Job]]:
+async def list_jobs(service: guard.Running, _: guard.Operator, study: str) -> dict[str, list[Job]]:
     """List the jobs of a study that are still known, newest first."""
     await call(service, lambda ledger: find_study(ledger, study))
     return {"jobs": service.jobs.of(study)}
 
 
-@router.get("/studies/{study}/jobs/{job}", response_model=jobs.Job)
-async def get_job(service: guard.Running, _: guard.Operator, study: str, job: str) -> jobs.Job:
+@router.get("/studies/{study}/jobs/{job}")
+async def get_job(service: guard.Running, _: guard.Operator, study: str, job: str) -> Job:
     """Return a job, with its result once it is done."""
     return service.jobs.find(study, job)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from fairduel.service.analysis.inputs import Subject
 from fairduel.service.api import bodies, guard, jobs, replies, result_bodies
 from fairduel.service.api.guard import call
-from fairduel.service.commands import deleting, operating
+from fairduel.service.commands import operating
 from fairduel.service.events.lifecycle import ItemAdded
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.service import Service
@@ -80,7 +80,7 @@ async def add_item(service: guard.Running, holder: guard.Operator, study: str, b
 @router.delete("/studies/{study}", status_code=204)
 async def delete_study(service: guard.Running, holder: guard.Owner, study: str) -> None:
     """Delete a study with its votes and voters for good; only the hashes of its events stay in the log."""
-    await call(service, lambda ledger: deleting.delete_study(ledger, study), holder)
+    await call(service, lambda ledger: operating.delete_study(ledger, study), holder)
     await asyncio.wrap_future(service.delete(study))
 
 

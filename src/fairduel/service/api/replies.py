@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from fairduel.service.analysis.inputs import Analysis
+from fairduel.service.analysis.inputs import NO_RESULTS, Analysis
 from fairduel.service.commands.operating import find_study, find_voter, links
 from fairduel.service.commands.team import name_of
 from fairduel.service.events import schema
@@ -112,30 +112,7 @@ def results_reply(ledger: Ledger, study: str, found: Analysis, *, stale: bool) -
     waiting, name = here.counts["open"], here.learner.agent.title
     given = sum(voter.votes for voter in here.voters.values() if voter.imported and not here.is_apart(voter))
     asked = sum(here.shown) // 2 - given
-    empty: Json = {
-        "needs": "The votes are being analysed.",
-        "basis": "all votes",
-        "models": None,
-        "table": {"columns": [], "rows": []},
-        "balance": {"left": 0, "right": 0, "p": None, "alarm": False, "sentence": "No votes yet."},
-        "asking": {"lately": 0, "pairs": [], "sentences": []},
-        "beats": {"items": [], "wins": []},
-        **{
-            name: []
-            for name in (
-                "details",
-                "advice",
-                "ranking",
-                "everyone",
-                "notes",
-                "certificates",
-                "verdicts",
-                "activity",
-                "course",
-            )
-        },
-    }
-    known = found.results or empty
+    known = found.results or NO_RESULTS
     return known | {
         "advice": [*known["advice"], *_saturated(here)] if known["advice"] else [],
         "position": ledger.state.position,

@@ -42,9 +42,6 @@ class Member:
     """One of the servers of a database.
 
     Args:
-        url: The database.
-        address: Address on which this server listens.
-        port: Its port.
         lead: Called with the service each time this server becomes the leader; returns the application.
 
     Raises:
@@ -121,11 +118,7 @@ class Member:
 
 
 class Standby:
-    """Serves requests as the leader, or passes them on.
-
-    Args:
-        member: Knows who leads.
-    """
+    """Serves requests as the leader, or passes them on."""
 
     def __init__(self, member: Member) -> None:
         self._member = member

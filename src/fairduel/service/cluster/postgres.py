@@ -78,7 +78,7 @@ class DatabaseSession:
             raise BadInputError(f"{name} cannot hold all texts; create the database with ENCODING 'UTF8'.")
         if found["transaction_read_only"] == "on":
             raise BadInputError(f"{name} is read-only; name the primary server.")
-        schema.known_version(self.connection)
+        schema.has_tables(self.connection)
         wanted = _KEEPALIVES | ({"synchronous_commit": "on"} if found["synchronous_commit"] == "off" else {})
         self._set(self.connection, wanted)
         self.connection.commit()
@@ -127,12 +127,7 @@ def _leader(row: Row[Any] | None) -> Leader | None:
 
 
 class PostgresStore(VoteStore):
-    """The store of the leader.
-
-    Args:
-        session: Holds the lock; closed with the store.
-        address: Where other servers reach this one.
-    """
+    """The store of the leader, whom other servers reach at an address; it closes its session."""
 
     def __init__(self, session: DatabaseSession, address: str) -> None:
         super().__init__(session.url, open_postgres(session.url, pool_pre_ping=True))
@@ -154,7 +149,7 @@ class PostgresStore(VoteStore):
 
     @staticmethod
     def _begin_term(connection: Connection, address: str) -> Leader:
-        schema.migrate(connection)
+        schema.create_tables(connection)
         before = _leader(connection.execute(select(schema.leader)).one_or_none())
         leader = Leader(1 if before is None else before.term + 1, address, secrets.token_bytes(32))
         connection.execute(delete(schema.leader))

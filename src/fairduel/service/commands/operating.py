@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import delete, exists, insert, select
+from sqlalchemy import bindparam, delete, exists, insert, select, update
 
 from fairduel.service.events import schema
 from fairduel.service.events.kinds import (
@@ -20,8 +20,8 @@ from fairduel.service.events.kinds import (
     read_event,
 )
 from fairduel.service.events.ledger import Ledger
-from fairduel.service.events.lifecycle import ItemAdded, with_item
-from fairduel.service.events.log import read_receipt
+from fairduel.service.events.lifecycle import ItemAdded, StudyDeleted, with_item
+from fairduel.service.events.log import body_hash, is_deleted, read_receipt
 from fairduel.service.events.state import StudyState, Voter
 from fairduel.service.keys import Holder, Scope, key_hash, new_id, new_key, pseudonym, signature, signing_key
 from fairduel.service.problems import Problem, not_found
@@ -29,6 +29,7 @@ from fairduel.service.study.media import MEDIA, Stored
 from fairduel.service.study.study import SIGN_INS, GoldDuels, Item, NewStudy, settings_to_record
 
 MOST_STUDIES, MOST_VOTERS = 1000, 200_000
+_AT_ONCE = 2000  # events, so that those who vote elsewhere do not wait
 
 
 def find_study(ledger: Ledger, study: str) -> StudyState:
@@ -197,15 +198,7 @@ def add_voter(
 ) -> tuple[str, str]:
     """Add a voter, a person or the language model of that name; return their id and key.
 
-    Args:
-        ledger: The ledger.
-        study: The study.
-        name: The voter's name.
-        participant: Their id at a crowd platform.
-        model: The name of a language model.
-        address: Where they come from.
-        key: Their key, by default a new one.
-        scope: ``invitation`` for a key that can only be exchanged for a voter's, once.
+    With the scope ``invitation``, their key can only be exchanged for a voter's, once.
     """
     if len(study.voters) >= MOST_VOTERS:
         raise Problem(409, "too-many", "This study is full; create another one.")
@@ -284,3 +277,55 @@ def check_receipt(ledger: Ledger, receipt: str) -> dict[str, Any]:
     row = None if found is None else ledger.connection().execute(query).one_or_none()
     valid = found is not None and row is not None and read_event(*row).hash == found[1]
     return {"valid": valid, "position": position}
+
+
+# ---------------------------------------------------------------------------- deleting
+# First a study's votes, voters and files go, then the bodies of its events, whose hashes stay.
+
+
+def delete_study(ledger: Ledger, study: str) -> None:
+    """Delete a study; :func:`scrub` has to follow. Deleting it again changes nothing."""
+    if study in ledger.state.deleted:
+        return
+    files = _files(find_study(ledger, study).about)
+    connection, duels = ledger.connection(), schema.duels
+    of_study = select(duels.c.duel).where(duels.c.study == study)
+    connection.execute(delete(schema.answers).where(schema.answers.c.duel.in_(of_study)))
+    for table in (duels, schema.personal):
+        connection.execute(delete(table).where(table.c.study == study))
+    ledger.append(study, StudyDeleted())
+    files -= {file for other in ledger.state.studies.values() for file in _files(other.about)}
+    connection.execute(delete(schema.media).where(schema.media.c.digest.in_(sorted(files))))
+
+
+def _files(about: NewStudy) -> set[str]:
+    """Return the files that a study shows."""
+    named = [getattr(item, kind) for item in about.items for kind in MEDIA]
+    return {file for file in (*named, about.page.logo) if file is not None}
+
+
+def scrub(ledger: Ledger, study: str, before: int) -> int:
+    """Replace the bodies of a deleted study's last events before a position by their hashes.
+
+    The last come first, so that what a restart reads is always the beginning of a log.
+
+    Returns:
+        Before which position to go on; 0 if all are done.
+    """
+    events = schema.events
+    query = select(events.c.position, events.c.body).where(events.c.study == study, events.c.position < before)
+    query = query.where(events.c.kind != StudyDeleted.kind).order_by(events.c.position.desc()).limit(_AT_ONCE)
+    connection = ledger.connection()
+    rows = connection.execute(query).all()
+    bodies = [{"_at": row.position, "body": body_hash(row.body)} for row in rows if not is_deleted(row.body)]
+    if bodies:
+        connection.execute(update(events).where(events.c.position == bindparam("_at")), bodies)
+    return rows[-1].position if len(rows) == _AT_ONCE else 0
+
+
+def half_deleted(ledger: Ledger) -> list[str]:
+    """Return the deleted studies that still have events with a body."""
+    events = schema.events
+    query = select(events.c.study, events.c.body).where(events.c.kind == StudyCreated.kind)
+    found = ledger.connection().execute(query)
+    return [row.study for row in found if row.study in ledger.state.deleted and not is_deleted(row.body)]

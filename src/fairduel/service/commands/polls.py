@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from fairduel.errors import BadInputError
 from fairduel.service.commands import imports, operating
+from fairduel.service.events.log import Json
 from fairduel.service.problems import Problem
 from fairduel.service.service import Service
 from fairduel.service.study import study_files
@@ -13,20 +13,15 @@ from fairduel.service.study.media import MEDIA, MOST_BYTES, Stored
 from fairduel.service.study.study import NewStudy
 
 _QUESTION = "Which is better?"
-Json = dict[str, Any]
 KeepMedia = Callable[[Stored, str], str]
 """Keeps a file of a kind (``image`` or ``audio``), and returns its id."""
 
 
 def create_poll(service: Service, words: Sequence[str], settings: Json | None = None, votes: Path | None = None) -> str:
-    """Create a study and return its id.
+    """Create a study, perhaps with a file of votes to begin with, and return its id.
 
-    Args:
-        service: Where to create it.
-        words: A study file (``.toml``), a table (``.csv``), paths of images, audio or text files with one item per
-            line, or texts.
-        settings: Fields of the study, before those of the file.
-        votes: A file of votes to begin with.
+    ``words`` are a study file (``.toml``), a table (``.csv``), paths of images, audio or text files with one item per
+    line, or texts. ``settings`` replace those of the file.
     """
 
     def store(stored: Stored, _: str) -> str:

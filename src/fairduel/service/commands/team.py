@@ -1,16 +1,14 @@
 """Who operates the server: owners, operators, and observers of all studies."""
 
-from typing import Any
-
 from fairduel.service.events.kinds import KeyAdded, KeysRevoked
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.events.lifecycle import OperatorAdded, OperatorRemoved
+from fairduel.service.events.log import Json
 from fairduel.service.events.state import Operator
 from fairduel.service.keys import Holder, Role, Scope, key_hash, new_id, new_key
 from fairduel.service.problems import Problem, not_found
 
 MOST_OPERATORS = 1000
-Json = dict[str, Any]
 
 
 def ensure_operator(ledger: Ledger) -> str | None:

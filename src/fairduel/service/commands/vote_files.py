@@ -28,10 +28,6 @@ _ANSWERS = {1.0: "left", 0.0: "right", 0.5: "tie"}
 def read_import(path: Path, about: NewStudy) -> Import:
     """Read the votes of a file for a study: an export of this server, or any file that ``fairduel rank`` reads.
 
-    Args:
-        path: The file.
-        about: The study, whose items and contexts the file must name.
-
     Raises:
         BadInputError: The file cannot be read, has other items, or has too many votes.
     """

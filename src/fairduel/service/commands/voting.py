@@ -2,7 +2,7 @@
 
 import hmac
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy import func, select
 
@@ -11,7 +11,7 @@ from fairduel.service.events import schema
 from fairduel.service.events.kinds import Answered, DuelIssued, Expired, Refused, Settled, Undone, read_event
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.events.lifecycle import Decided, StudyOpened, StudyStopped
-from fairduel.service.events.log import Event
+from fairduel.service.events.log import Event, Json
 from fairduel.service.events.state import OpenDuel, StudyState, Voter
 from fairduel.service.keys import Holder, derived_key, first_is_left, key_hash, new_id, signature
 from fairduel.service.problems import Problem, not_found
@@ -21,7 +21,6 @@ from fairduel.service.study.media import MEDIA, rendered
 from fairduel.service.study.study import SIGN_INS, Format
 
 _MOST_REFUSED = 10  # answers to one duel that are kept although it was answered
-Reply = dict[str, Any]
 
 
 class Newcomer(NamedTuple):
@@ -81,7 +80,7 @@ def _derived(ledger: Ledger, study: str, who: str, nonce: str | None) -> tuple[s
     return key, None if key is None else ledger.state.keys.get(key_hash(key))
 
 
-def ask(ledger: Ledger, holder: Holder, count: int) -> Reply:
+def ask(ledger: Ledger, holder: Holder, count: int) -> Json:
     """Return a voter's open duels, with new ones until there are ``count``."""
     study, voter = _place(ledger, holder)
     now = ledger.now()
@@ -104,7 +103,7 @@ class Given(NamedTuple):
     comment: str | None = None
 
 
-def answer(ledger: Ledger, holder: Holder, given: Given) -> Reply | Problem:
+def answer(ledger: Ledger, holder: Holder, given: Given) -> Json | Problem:
     """Record an answer to a duel, at most once."""
     study, voter = _place(ledger, holder)
     found = voter.open.get(given.duel)
@@ -148,7 +147,7 @@ def answer(ledger: Ledger, holder: Holder, given: Given) -> Reply | Problem:
     return _reply(study, recorded)
 
 
-def answer_and_ask(ledger: Ledger, holder: Holder, given: Given, count: int) -> Reply | Problem:
+def answer_and_ask(ledger: Ledger, holder: Holder, given: Given, count: int) -> Json | Problem:
     """Record an answer, and return the voter's open duels with it, with new ones until there are ``count``."""
     reply = answer(ledger, holder, given)
     if isinstance(reply, Problem):
@@ -156,7 +155,7 @@ def answer_and_ask(ledger: Ledger, holder: Holder, given: Given, count: int) -> 
     return reply | {"duels": ask(ledger, holder, count)["duels"] if count else []}
 
 
-def undo(ledger: Ledger, holder: Holder, duel: str) -> Reply:
+def undo(ledger: Ledger, holder: Holder, duel: str) -> Json:
     """Take back a voter's last answer and show the same pair again, as a new duel."""
     study, voter = _place(ledger, holder)
     last = voter.last
@@ -203,7 +202,7 @@ def sweep(ledger: Ledger) -> None:
                 ledger.append(study.study, Settled(last.duel.duel, voter.voter))
 
 
-def stop_decided(ledger: Ledger, study: str, verdicts: Sequence[Reply]) -> None:
+def stop_decided(ledger: Ledger, study: str, verdicts: Sequence[Json]) -> None:
     """Record the verdicts that changed, and close a study that is to stop once all are certain."""
     found = find_study(ledger, study)
     for each in verdicts:
@@ -226,7 +225,7 @@ def _keep_times(ledger: Ledger, study: StudyState, now: float) -> None:
         erase_all_personal(ledger, study.study)
 
 
-def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
+def shown_duel(study: StudyState, duel: OpenDuel) -> Json:
     """Return a duel as its voter sees it."""
     left, right = (duel.first, duel.second) if duel.first_is_left else (duel.second, duel.first)
     context = None if duel.context is None else study.about.contexts[duel.context]
@@ -241,7 +240,7 @@ def shown_duel(study: StudyState, duel: OpenDuel) -> Reply:
     }
 
 
-def _shown_item(study: StudyState, item: int, context: int | None) -> Reply:
+def _shown_item(study: StudyState, item: int, context: int | None) -> Json:
     about, found = study.about, study.about.items[item]
     name = found.name if about.show_names else None
     text = found.text if context is None else about.contexts[context].contents[found.name]
@@ -328,7 +327,7 @@ def ensure_results_shown(ledger: Ledger, holder: Holder) -> None:
         raise not_found("study")
 
 
-def _progress(study: StudyState, voter: Voter) -> Reply:
+def _progress(study: StudyState, voter: Voter) -> Json:
     done = _is_done(study, voter, voter.votes, len(voter.open))
     return {
         "answered": voter.votes + voter.skips,
@@ -339,7 +338,7 @@ def _progress(study: StudyState, voter: Voter) -> Reply:
     }
 
 
-def _after(study: StudyState, *, done: bool) -> Reply:
+def _after(study: StudyState, *, done: bool) -> Json:
     """Return what a voter gets in the end."""
     about = study.about
     return {
@@ -348,7 +347,7 @@ def _after(study: StudyState, *, done: bool) -> Reply:
     }
 
 
-def _reply(study: StudyState, event: Event[Answered] | Event[Refused]) -> Reply:
+def _reply(study: StudyState, event: Event[Answered] | Event[Refused]) -> Json:
     """Return the reply to an answer, which follows from its event, so that a retry gets the same."""
     body = event.body
     return {
@@ -361,8 +360,8 @@ def _reply(study: StudyState, event: Event[Answered] | Event[Refused]) -> Reply:
     }
 
 
-def _answered_before(ledger: Ledger, study: StudyState, voter: Voter, given: Given) -> Reply | Problem:
-    """Reply to an answer to a duel that is not open: a retry, a second answer, or a late one."""
+def _answered_before(ledger: Ledger, study: StudyState, voter: Voter, given: Given) -> Json | Problem:
+    """Json to an answer to a duel that is not open: a retry, a second answer, or a late one."""
     connection, events, answers, duels = ledger.connection(), schema.events, schema.answers, schema.duels.c
     found = select(duels.status).where(duels.duel == given.duel, duels.study == study.study, duels.voter == voter.voter)
     status = connection.execute(found).scalar()
@@ -391,7 +390,7 @@ def _already_answered() -> Problem:
 
 def _refused(
     ledger: Ledger, study: StudyState, voter: Voter, given: Given, reason: Literal["late", "repeated"]
-) -> Reply:
+) -> Json:
     """Keep an answer that does not count."""
     progress = _progress(study, voter)
     del progress["completion_code"], progress["completion_url"]  # not for the log

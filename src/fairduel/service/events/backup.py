@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Connection, exists, insert, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from fairduel.agents.parts.state_file import same_state
 from fairduel.core.blas import one_thread
 from fairduel.errors import BadInputError
 from fairduel.service.cluster.postgres import PostgresStore
@@ -225,20 +225,11 @@ def replay(where: Location) -> Iterator[Replayed]:
                 problem = ""
                 if saved is not None:
                     restarted = folded_learner(connection, study, saved, refolded)
-                    if not same(whole.state(), restarted.state()):
+                    if not same_state(whole.state(), restarted.state()):
                         problem = "The saved learner and the rest of the log lead to another state than the whole log."
             except DivergedError as error:
                 problem = f"On this machine {error}"
             yield Replayed(study.study, study.about.question, whole.folded if not problem else 0, problem)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two states, nested dictionaries and lists of JSON values and arrays, are equal bit by bit."""
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
-    if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and one.shape == other.shape and one.tobytes() == other.tobytes()
-    return bool(one == other or (one != one and other != other))  # noqa: PLR0124  # NaN
 
 
 def find_receipt(where: Location, receipt: str) -> Event[Any] | None:

@@ -20,7 +20,6 @@ from fairduel.errors import BadInputError
 from fairduel.service.events import schema
 from fairduel.service.events.kinds import Refolded, read_event
 from fairduel.service.events.log import KINDS, Event
-from fairduel.service.events.schema import known_version
 from fairduel.service.events.state import LastAnswer, OpenDuel, State, StudyState
 from fairduel.service.problems import Problem
 from fairduel.service.server_log import log_failure
@@ -128,7 +127,7 @@ def reading(where: Location) -> Iterator[Connection]:
         with engine.connect() if isinstance(where, Path) else connect(engine) as connection:
             if isinstance(where, Path):
                 connection.exec_driver_sql("BEGIN")
-            elif known_version(connection) is None:
+            elif not schema.has_tables(connection):
                 raise BadInputError(f"{described(where)} has no fairduel store; name the --database of a server.")
             yield connection
     finally:
@@ -140,12 +139,7 @@ _FORGET_SECONDS = 20.0  # that erasing may wait for readers
 
 
 class VoteStore(ABC):
-    """What a server stores.
-
-    Args:
-        where: Where it is.
-        engine: For reading.
-    """
+    """What a server stores."""
 
     def __init__(self, where: Location, engine: Engine) -> None:
         self.where, self.engine = where, engine
@@ -222,10 +216,7 @@ def load_learner(where: Location, connection: Connection, study: StudyState) -> 
 
 
 class FolderStore(VoteStore):
-    """The files of one folder.
-
-    Args:
-        folder: Created if need be, readable by its owner only.
+    """The files of one folder, which is created if need be, readable by its owner only.
 
     Raises:
         BadInputError: Another server uses the folder, or it holds another version's store.
@@ -251,7 +242,7 @@ class FolderStore(VoteStore):
         super().__init__(folder, open_sqlite(path))
         try:
             with self.engine.begin() as connection:
-                schema.migrate(connection)
+                schema.create_tables(connection)
         except BaseException:
             self.close()
             raise
@@ -334,14 +325,7 @@ def last_refold(connection: Connection, study: str) -> Event[Refolded] | None:
 def read_events(
     connection: Connection, *, study: str | None = None, after: int = 0, last: int | None = None
 ) -> Iterator[Event[Any]]:
-    """Yield the events of one study, or of all, in order, a thousand at a time.
-
-    Args:
-        connection: Where to read.
-        study: Id of the study; None for the whole log.
-        after: Position of the last event to leave out.
-        last: Position of the last event to return.
-    """
+    """Yield the events of one study, or of all, after a position up to a last one, a thousand at a time."""
     events = schema.events
     while True:
         query = select(events).where(events.c.position > after).order_by(events.c.position).limit(1000)

@@ -7,10 +7,20 @@ the learner. Whatever an event changes follows from the event and from those bef
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from fairduel.service.events.lifecycle import Deleted
-from fairduel.service.events.log import ABSENT, KINDS, Absent, Body, DamagedLogError, Event, Json, is_deleted
+from fairduel.service.events.log import (
+    ABSENT,
+    KINDS,
+    Absent,
+    Body,
+    DamagedLogError,
+    Event,
+    Json,
+    is_deleted,
+    recorded,
+)
 from fairduel.service.events.schema import Changes
 from fairduel.service.events.state import LastAnswer, OpenDuel, State, StudyState, Voter
 from fairduel.service.keys import Holder, Scope
@@ -36,23 +46,18 @@ class _Settings(Body):
         return self.settings
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("study created")
 class StudyCreated(_Settings):
     """A study began, with everything but its known answers."""
-
-    kind: ClassVar[str] = "study created"
 
     def apply(self, state: State, event: Event[Any]) -> None:
         about = NewStudy.model_validate(self.settings)
         state.studies[event.study] = StudyState(event.study, event.at, about, Learner(about))
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("study changed")
 class StudyChanged(_Settings):
     """Some settings changed."""
-
-    notifies = True
-    kind: ClassVar[str] = "study changed"
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
         valid = Settings.model_validate({"question": study.about.question} | self.settings)
@@ -64,11 +69,10 @@ class StudyChanged(_Settings):
         return f"{by} changed it to {self.settings['state']}." if "state" in self.settings else ""
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("item changed")
 class ItemChanged(Body):
     """An item appears in new duels, or does so no longer; or its priority or its minimum number of views changed."""
 
-    kind: ClassVar[str] = "item changed"
     item: int
     enabled: bool
     priority: bool | None = None
@@ -87,11 +91,10 @@ class ItemChanged(Body):
         learner.enabled[self.item] = self.enabled
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("known answers changed")
 class GoldChanged(Body):
     """Other answers are known, each a context, the winner and the loser; or voters get them more or less often."""
 
-    kind: ClassVar[str] = "known answers changed"
     answers: Sequence[Sequence[Any]]
     first: int
     every: int
@@ -114,11 +117,10 @@ class GoldChanged(Body):
         learner.know(known_answers(self.answers))
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("key added")
 class KeyAdded(Body):
     """A key exists, of which only the hash is known."""
 
-    kind: ClassVar[str] = "key added"
     scope: Scope
     key: str
     voter: str | None = None
@@ -131,11 +133,10 @@ class KeyAdded(Body):
             state.studies[event.study].voters[self.voter or ""].has_key = True
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("keys revoked")
 class KeysRevoked(Body):
     """The keys of an operator, or of the observers of a study, work no longer."""
 
-    kind: ClassVar[str] = "keys revoked"
     scope: Scope
     operator: str | None = None
 
@@ -144,11 +145,10 @@ class KeysRevoked(Body):
         state.keys = {key: holder for key, holder in state.keys.items() if holder != revoked}
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("voter joined")
 class VoterJoined(Body):
     """Someone votes in the study: a person, or the language model of that name; perhaps they voted elsewhere."""
 
-    kind: ClassVar[str] = "voter joined"
     voter: str
     model: str | None = None
     imported: bool = False
@@ -165,11 +165,10 @@ class VoterJoined(Body):
             study.models.append(voter)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("voter changed")
 class VoterChanged(Body):
     """A voter's votes count no longer, or again."""
 
-    kind: ClassVar[str] = "voter changed"
     voter: str
     set_aside: bool
 
@@ -181,11 +180,10 @@ class VoterChanged(Body):
         (learner.set_aside.add if self.set_aside else learner.set_aside.discard)(self.voter)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("personal data erased")
 class PersonalErased(Body):
     """Names, participant ids, addresses and comments are gone, of one voter or of all; they were never in the log."""
 
-    kind: ClassVar[str] = "personal data erased"
     voter: str | None = None
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
@@ -195,22 +193,20 @@ class PersonalErased(Body):
             study.erased_at = event.at
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("learner refolded")
 class Refolded(Body):
     """A new learner took over that got the recorded pairs, but not those of some voters."""
 
-    kind: ClassVar[str] = "learner refolded"
     without: Sequence[str]
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
         study.refolded_without = frozenset(self.without)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("votes imported")
 class Imported(Body):
     """Votes that were cast elsewhere have been recorded."""
 
-    kind: ClassVar[str] = "votes imported"
     digest: str
     votes: int
     voters: int
@@ -227,11 +223,10 @@ class _AboutDuel(Body):
     about_duel = True
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("duel issued")
 class DuelIssued(_AboutDuel):
     """A pair was shown to a voter."""
 
-    kind: ClassVar[str] = "duel issued"
     duel: str
     voter: str
     context: int | None
@@ -291,11 +286,10 @@ class DuelIssued(_AboutDuel):
         return self.voter in without and not self.gold
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("answered")
 class Answered(_AboutDuel):
     """A duel got the answer that counts."""
 
-    kind: ClassVar[str] = "answered"
     duel: str
     voter: str
     answer: str
@@ -347,11 +341,10 @@ class Answered(_AboutDuel):
             learner.settle(self.voter)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("answer refused")
 class Refused(_AboutDuel):
     """An answer came too late, or to a duel that had another one; it does not count."""
 
-    kind: ClassVar[str] = "answer refused"
     duel: str
     voter: str
     answer: str
@@ -370,11 +363,9 @@ class _DuelOf(_AboutDuel):
     voter: str
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("answer undone")
 class Undone(_DuelOf):
     """A voter took back the last answer."""
-
-    kind: ClassVar[str] = "answer undone"
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
         voter = study.voters[self.voter]
@@ -390,11 +381,9 @@ class Undone(_DuelOf):
         learner.forget_answer(self.voter)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("answer settled")
 class Settled(_DuelOf):
     """The time is over in which an answer can be undone."""
-
-    kind: ClassVar[str] = "answer settled"
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
         study.voters[self.voter].last = None
@@ -406,11 +395,9 @@ class Settled(_DuelOf):
         learner.settle(self.voter)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("duel expired")
 class Expired(_DuelOf):
     """A duel was not answered in time."""
-
-    kind: ClassVar[str] = "duel expired"
 
     def change(self, study: StudyState, event: Event[Any]) -> None:
         study.close(self.voter, self.duel, "expired")

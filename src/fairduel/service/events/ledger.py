@@ -52,9 +52,7 @@ class Ledger:
     """The log of one store, its state, and the thread that changes both.
 
     Args:
-        where: The store, or its folder, which is created if need be.
         sweep: Called about once per second, as a command, to append what is due, such as expired duels.
-        clock: Seconds since 1970.
     """
 
     def __init__(

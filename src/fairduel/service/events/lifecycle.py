@@ -1,9 +1,9 @@
 """Kinds of events about operators, and about the beginning, growth and end of studies."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from fairduel.service.events.log import Body, Event, Json
+from fairduel.service.events.log import Body, Event, Json, recorded
 from fairduel.service.events.state import Operator, State, Stopped, StudyState
 from fairduel.service.keys import Role
 from fairduel.service.study.study import NewStudy
@@ -11,12 +11,10 @@ from fairduel.service.study.study import NewStudy
 Reason = Literal["time", "votes", "verdict"]
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("operator added")
 class OperatorAdded(Body):
     """Someone may operate the server, or look at all its studies."""
 
-    kind: ClassVar[str] = "operator added"
-    notifies = True
     operator: str
     name: str
     role: Role
@@ -28,11 +26,10 @@ class OperatorAdded(Body):
         state.operators[self.operator] = Operator(self.operator, self.name, self.role, event.at)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("operator removed")
 class OperatorRemoved(Body):
     """An operator's keys work no longer; what they did stays under their name."""
 
-    kind: ClassVar[str] = "operator removed"
     operator: str
 
     def apply(self, state: State, event: Event[Any]) -> None:
@@ -40,12 +37,9 @@ class OperatorRemoved(Body):
         state.keys = {key: holder for key, holder in state.keys.items() if holder.operator != self.operator}
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("study opened")
 class StudyOpened(Body):
     """A study opened at the time that its settings gave."""
-
-    kind: ClassVar[str] = "study opened"
-    notifies = True
 
     def notice(self, study: StudyState | None, by: str) -> str:
         return "It opened at its time."
@@ -62,12 +56,10 @@ _STOPPED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("study stopped")
 class StudyStopped(Body):
     """A study closed by itself, as its settings said; that setting has had its effect."""
 
-    kind: ClassVar[str] = "study stopped"
-    notifies = True
     reason: Reason
 
     def notice(self, study: StudyState | None, by: str) -> str:
@@ -84,12 +76,10 @@ class StudyStopped(Body):
         study.stopped = Stopped(self.reason, event.at)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("verdict changed")
 class Decided(Body):
     """The verdict on a group of items changed to a tie or a winner, or back to neither."""
 
-    kind: ClassVar[str] = "verdict changed"
-    notifies = True
     group: str
     state: str
     leader: str | None
@@ -108,11 +98,10 @@ class Decided(Body):
         return self.headline
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("item added")
 class ItemAdded(Body):
     """A study has one more item; ``contents`` are its answers by the names of contexts."""
 
-    kind: ClassVar[str] = "item added"
     item: Json
     contents: dict[str, str]
     features: dict[str, list[float]]
@@ -137,12 +126,9 @@ def with_item(about: NewStudy, added: ItemAdded) -> NewStudy:
     return NewStudy.model_validate(values)
 
 
-@dataclass(frozen=True, slots=True)
+@recorded("study deleted")
 class StudyDeleted(Body):
     """A study is gone; of its events, the hashes stay."""
-
-    kind: ClassVar[str] = "study deleted"
-    notifies = True
 
     def notice(self, study: StudyState | None, by: str) -> str:
         return f"{by} deleted a study."

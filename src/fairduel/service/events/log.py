@@ -9,11 +9,11 @@ replace them, so the chain still verifies.
 import hashlib
 import json
 import secrets
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from fairduel.errors import FairduelError
 
@@ -46,22 +46,15 @@ KINDS: dict[str, type["Body"]] = {}
 
 
 class Body:
-    """What happened, and what that changes; its kinds are dataclasses in :mod:`~fairduel.service.events.kinds`.
+    """What happened, and what that changes; its kinds are :func:`recorded` in :mod:`~fairduel.service.events.kinds`.
 
     A field that has its default is not in the JSON.
     """
 
     __slots__ = ()
     kind: ClassVar[str]
-    notifies: ClassVar[bool] = False
-    """Whether some of them have a notice."""
     about_duel: ClassVar[bool] = False
     """Whether table ``duels`` has all that the state needs of it after a restart."""
-
-    def __init_subclass__(cls) -> None:
-        """Remember each kind; of a dataclass with slots the final class is created last."""
-        if isinstance(vars(cls).get("kind"), str):
-            KINDS[cls.kind] = cls
 
     @classmethod
     def read(cls, values: Json) -> Self:
@@ -96,13 +89,25 @@ class Body:
         return False
 
 
+Happened = TypeVar("Happened", bound=Body)
+
+
+@dataclass_transform(frozen_default=True)
+def recorded(kind: str) -> Callable[[type[Happened]], type[Happened]]:
+    """Make a body a frozen dataclass, known in the log by this name."""
+
+    def make(cls: type[Happened]) -> type[Happened]:
+        cls.kind = kind
+        KINDS[kind] = made = dataclass(frozen=True, slots=True)(cls)
+        return made
+
+    return make
+
+
 @cache
 def _defaults(kind: type[Any]) -> dict[str, Any]:
     """Return the fields of a body with their defaults, ``MISSING`` if they have none."""
     return {each.name: each.default for each in fields(kind)}
-
-
-Happened = TypeVar("Happened", bound=Body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -25,7 +24,7 @@ from sqlalchemy import (
     bindparam,
     insert,
     inspect,
-    text,
+    select,
     update,
 )
 
@@ -110,6 +109,7 @@ deliveries = Table(  # up to which event someone was notified
     Column("target", String(64), primary_key=True),  # SHA-256 of the address
     Column("position", BigInteger, nullable=False),
 )
+layout = Table("layout", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
 leader = Table(  # which of the servers of a database runs all commands; in one row
     "leader",
     metadata,
@@ -158,11 +158,7 @@ class Changes:
 
 
 class Writer:
-    """Writes rows by statements that are compiled once; to compile and bind them anew takes longer than writing them.
-
-    Args:
-        connection: Where to write.
-    """
+    """Writes rows by statements that are compiled once: compiling and binding them takes longer than writing."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -191,41 +187,29 @@ class Writer:
         self._connection.exec_driver_sql(text, [bound(row) for row in rows])
 
 
-# ---------------------------------------------------------------------------- migrations
+# ---------------------------------------------------------------------------- creation
 
-LATEST = "1"
-"""The newest migration."""
+LAYOUT = 1
+"""The version of the tables."""
 
 
-def migrate(connection: Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Create the tables, unless they exist; the caller commits."""
-    if known_version(connection) is not None:
-        return
-    from alembic import command  # noqa: PLC0415  # slow, and rarely needed
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN")  # else each table is committed by itself, and a crash leaves some
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    if not has_tables(connection):
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")  # else each table is committed by itself, and a crash leaves some
+        metadata.create_all(connection)
+        connection.execute(insert(layout), {"version": LAYOUT})
 
 
-def known_version(connection: Connection) -> str | None:
-    """Return the migration that the tables are at, or None if there are none; refuse those of another version."""
-    version = schema_version(connection)
-    if version not in {None, LATEST}:
+def has_tables(connection: Connection) -> bool:
+    """Whether there are tables; refuse those of another version."""
+    if not inspect(connection).has_table(layout.name):
+        return False
+    version = connection.execute(select(layout.c.version)).scalar()
+    if version != LAYOUT:
         raise BadInputError(
-            f"this version of fairduel reads stores with schema {LATEST}, not {version}; open this store with the "
+            f"this version of fairduel reads stores with schema {LAYOUT}, not {version}; open this store with the "
             "version that made it."
         )
-    return version
-
-
-def schema_version(connection: Connection) -> str | None:
-    """Return the migration that the tables are at, or None if there are none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
+    return True

@@ -60,15 +60,7 @@ def known_answers(answers: Iterable[Sequence[Any]]) -> dict[Compared, int]:
 
 
 def is_gold_turn(secret: bytes, voter: str, number: int, *, first: int, every: int) -> bool:
-    """Whether a voter's duel is to be gold: one of the first few, then one of each ``every``, by a keyed hash.
-
-    Args:
-        secret: The server's secret, so that nobody can predict it.
-        voter: The voter.
-        number: How many duels the voter got before.
-        first: Duels of the first block.
-        every: Duels of each later block.
-    """
+    """Whether a voter's duel is to be gold: one of the first few, then one of each ``every``, by a keyed hash."""
     block, place = (0, number) if number < first else divmod(number - first + every, every)
     return keyed_number(secret, f"gold\n{voter}\n{block}") % (every if block else first) == place
 

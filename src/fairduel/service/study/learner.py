@@ -111,13 +111,7 @@ class Learner:
     def propose_short(
         self, seen: Collection[Compared], shown: list[int], missing: Mapping[int, int]
     ) -> Proposal | None:
-        """Ask about the items that were shown least compared with what they need; None if that is not possible.
-
-        Args:
-            seen: What the voter has compared.
-            shown: How often each item was shown, shape (K,).
-            missing: How many more views items need, by item.
-        """
+        """Ask about the items that were shown least compared with the views they miss; None if that is not possible."""
         for context in self._contexts():
             rows = sorted(self._rows(context), key=lambda item: (-missing.get(item, 0), shown[item]))
             pair = _unseen(context, rows, seen)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fairduel.errors import BadInputError
+from fairduel.service.events.log import Json
 from fairduel.service.study.media import MEDIA
 from fairduel.service.study.study import Context, Item, NewStudy
 
@@ -20,7 +21,6 @@ _COLUMNS = ("name", "text", *MEDIA, "format")
 _FEATURE = re.compile("feature.*", re.IGNORECASE)
 PROMPT = "prompt"
 """The column that distinguishes a table of answers from a table of items."""
-Json = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -53,13 +53,7 @@ class Files:
 
 
 def read_study(name: str, text: str, files: Files, settings: Mapping[str, Any]) -> NewStudy:
-    r"""Return the study that a file describes.
-
-    Args:
-        name: The file's name, whose ending says what it is.
-        text: Its content.
-        files: What it may name.
-        settings: Fields of the study that replace those of the file.
+    r"""Return the study that a file of this name describes; ``settings`` replace its fields.
 
     Raises:
         BadInputError: The file cannot be read or describes no study; the sentence names the line or the field.

@@ -4,8 +4,8 @@ Votes are compared within *strata*: votes on the same pair of items, and in the 
 context, or if that leaves at least two votes per stratum on average. So the model need not hold, and an item that
 appears midway is no difference. With e the result of a vote minus the mean of its stratum, the score of item k in
 window W is s_Wk = Σ_{i∈W} φ_ik e_i, where φ_ik is 1 for the vote's first item, −1 for its second. One more direction,
-the margins of the ranking, asks whether votes agree less with it. Windows are those of :mod:`fairduel.core.bursts`: up
-to a quarter of the votes. The statistic is t = max_W,k |s_Wk|/√v_Wk.
+the margins of the ranking, asks whether votes agree less with it. Windows are those of :mod:`fairduel.core.concluding`:
+up to a quarter of the votes. The statistic is t = max_W,k |s_Wk|/√v_Wk.
 
 Two sets of draws of all s_Wk, each centred in its strata again, say what chance does:
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
-from fairduel.core.bursts import PARTS, WINDOWS
+from fairduel.core.concluding import PARTS, WINDOWS
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.timing import time_order
 from fairduel.votes.votes import Codes, Indices, Mask, Ties, Votes, distinct_duels, sums

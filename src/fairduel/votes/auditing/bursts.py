@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from fairduel.checks import fraction
-from fairduel.core.bursts import FEWEST_VOTES, WINDOWS
+from fairduel.core.concluding import FEWEST_VOTES, WINDOWS
 from fairduel.duel import Vector
 from fairduel.votes.auditing.burst_scores import Stratified, is_sorted_by, largest_difference, parts_of
 from fairduel.votes.ranking.rank import Ranking, rank

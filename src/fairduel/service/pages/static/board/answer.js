@@ -3,7 +3,7 @@ import { fileUrl } from "../client.js";
 import { draw, make } from "../elements.js";
 import { capital, icon, number, paragraphs, percent, rough } from "./parts.js";
 
-export const STATES = { "too early": "Too early to say", tie: "A tie", leads: "A leader", won: "A winner" };
+const STATES = { "too early": "Too early to say", tie: "A tie", leads: "A leader", won: "A winner" };
 const FIRST = 25; // items that are shown at once
 const FACES = 3; // of tied items
 
@@ -26,7 +26,7 @@ const byName = (study) => new Map(study.items.map((item) => [item.name, item]));
 export const progress = ({ evidence, bar, can_stop: won }) => (won ? 1 : Math.max(0, Math.min(evidence / bar, 0.99)));
 
 /** Votes still needed, in words. */
-export function needed({ can_stop: won, state, votes_low: low, votes_high: high, missing }, isClosed = false) {
+function needed({ can_stop: won, state, votes_low: low, votes_high: high, missing }, isClosed = false) {
   if (won) return isClosed ? "You can announce it." : "You can stop.";
   if (state === "tie")
     return low === null

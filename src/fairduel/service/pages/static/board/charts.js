@@ -7,7 +7,7 @@ const isNarrow = () => matchMedia("(max-width: 640px)").matches;
 /** The attributes of a chart that is shown in this size, or smaller where there is less space. */
 const sized = (width, height) => ({ class: "plot", width, height, viewBox: `0 0 ${width} ${height}` });
 
-export const COLOURS = 6; // as in the style sheet
+const COLOURS = 6; // as in the style sheet
 
 /** The tooltip that all charts share. */
 const tip = make("div", { class: "tip", role: "status", hidden: true });
@@ -180,7 +180,7 @@ export function lines({ series, most, say, line, mark, unit = "votes" }) {
   );
 }
 
-export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** Who beat whom: rows won against columns. */
 export function heatMap({ items, wins }) {

@@ -16,7 +16,7 @@ const LANGUAGES = [
  * `name` is that of the API, with a dot for what is inside another field; `fixed` settings cannot be changed later.
  * Kinds: text, area, list, number, time, check, choice, picture, colour, words, numbers (words with any values).
  */
-export const GROUPS = [
+const GROUPS = [
   {
     title: "Question",
     fields: [

@@ -175,7 +175,7 @@ function modelResults(study, { models }) {
 }
 
 /** The parts of the results that observers may publish too, without the answer card. */
-export function rankingSection(study, results) {
+function rankingSection(study, results) {
   const safety = results.certificates.filter(({ rank }) => rank !== 1).map(({ sentence }) => sentence);
   const basis = results.basis === "all votes" ? [] : ["Each vote counts as far as the audit trusts its voter."];
   return section(

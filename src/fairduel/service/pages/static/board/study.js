@@ -18,7 +18,6 @@ const TABS = {
   settings: "Settings",
   data: "Data",
 };
-export const STATE_WORDS = { open: "open", paused: "paused", closed: "closed", archived: "archived" };
 const MOVES = {
   open: [
     ["Pause", "paused", "Voting is paused. Voters’ pages continue when you resume it."],
@@ -31,7 +30,7 @@ const MOVES = {
   closed: [["Open again", "open", "Voting goes on."]],
 };
 
-export const stateChip = (name) => make("span", { class: `chip ${name}` }, STATE_WORDS[name]);
+export const stateChip = (name) => make("span", { class: `chip ${name}` }, name);
 
 /** A menu of buttons that opens below its button, and closes when it is left. */
 function menu(entries) {

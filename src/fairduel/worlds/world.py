@@ -99,7 +99,13 @@ class WorldPlan(NamedTuple):
 
 
 class DuelingWorld(World):
-    """A world that answers duels, by default with P(a beats b) = σ(r*_a − r*_b), eq. (preference)."""
+    """A world that answers duels, by default with P(a beats b) = σ(r*_a − r*_b), eq. (preference).
+
+    Args:
+        rng: Random stream of the world.
+        link: σ, or its name.
+        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
+    """
 
     link: Link
     """σ."""
@@ -166,10 +172,8 @@ class FixedWorld(DuelingWorld):
     Args:
         actions: Features, shape (K, d), with norms ≤ 1.
         rewards: True rewards, shape (K,).
-        link: σ.
         norm_bound: B, which agents are told.
         parameter: θ*, shape (d,), or ``None`` if rewards are not linear.
-        ties: Tie model: ``"none"``, ``"davidson(0.5)"`` or ``"rao-kupper(1.5)"``, with the size in brackets.
     """
 
     def __init__(

@@ -1,20 +1,111 @@
-"""What agents with linear rewards share: settings, weighted least squares, and optimism."""
+"""What the agents of Table 1 share: scaled constants, epochs, linear rewards, least squares, and optimism."""
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from fairduel.action_sets import checked_actions
-from fairduel.agents.parts.base import Actions, Featured, PullT, RewardAgent
-from fairduel.agents.table1.epochs import Scaled
-from fairduel.checks import at_least_zero, ensure, positive
+from fairduel.agents.parts.agent import Actions, Featured, PullT, RewardAgent
+from fairduel.checks import at_least_zero, ensure, fraction, integer, positive
 from fairduel.core.information import Information, checked_array
 from fairduel.core.selection import pick
-from fairduel.duel import Matrix, Pull, Vector
-from fairduel.errors import BadInputError
+from fairduel.duel import Asked, Matrix, Pull, Vector
+from fairduel.errors import BadInputError, unknown_name
+
+
+@dataclass(kw_only=True, eq=False)
+class Scaled:
+    """Mixin for agents whose published constants can be scaled down by one factor.
+
+    Args:
+        scale: Factor on the published constants: ``"theory"`` is 1, ``"practical"`` depends on the agent, or a number.
+        failure_probability: δ.
+    """
+
+    published_settings: ClassVar[Mapping[str, Any]] = {"scale": "theory"}
+
+    _practical_scale: ClassVar[float]
+    _resolved: ClassVar[tuple[str, ...]] = ("scale",)
+
+    scale: float | str = "practical"
+    failure_probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # the agent's, next in the MRO
+        self.failure_probability = fraction("failure_probability", self.failure_probability)
+        known = {"practical": self._practical_scale, "theory": 1.0}
+        if isinstance(self.scale, str):
+            if self.scale not in known:
+                raise unknown_name("scale", self.scale, [*known, "a number"])
+            self._scale = known[self.scale]
+        else:
+            self._scale = self.scale = positive("scale", self.scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochPull(Pull):
+    """A pull in one epoch."""
+
+    epoch: int
+    """The epoch in which it was asked, from 1."""
+
+
+EpochPullT = TypeVar("EpochPullT", bound=EpochPull)
+
+
+@dataclass(kw_only=True, eq=False)
+class EpochAgent(Scaled, RewardAgent[EpochPullT]):
+    """Base of agents that plan an epoch of N pulls, and the next one after N rewards.
+
+    With immediate feedback this is the published order. A reward that arrives after its epoch is not learned. A
+    subclass lists ``_epoch`` and ``_awaited`` in its ``_memory``.
+    """
+
+    _asks: ClassVar[type[Asked]] = EpochPull
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._epoch = 0
+        self._awaited = 0
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        integer("_epoch", self._epoch)
+        integer("_awaited", self._awaited, least=min(self._epoch, 1))
+
+    def _check_pending(self, asked: EpochPullT) -> None:
+        super()._check_pending(asked)
+        ensure(1 <= asked.epoch <= self._epoch, f"{asked} belongs to no epoch")
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, from 1; 0 before the first ask of an agent that needs the actions to start."""
+        return self._epoch
+
+    def _begin(self, length: int) -> None:
+        """Start the next epoch, which ends after ``length`` rewards."""
+        self._epoch += 1
+        self._awaited = length
+
+    def _tell(self, asked: EpochPullT, answer: float) -> None:
+        if asked.epoch != self._epoch:
+            return
+        self._learn(asked, answer)
+        self._awaited -= 1
+        if self._awaited == 0:
+            self._end_epoch()
+
+    @abstractmethod
+    def _learn(self, pull: EpochPullT, reward: float) -> None:
+        """Learn one reward of the current epoch."""
+
+    @abstractmethod
+    def _end_epoch(self) -> None:
+        """Evaluate the epoch, and begin the next one."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -102,17 +193,14 @@ class LeastSquares:
         return np.asarray(actions @ self.estimate + radius * np.sqrt(squares))
 
     def state(self) -> dict[str, Any]:
-        """Return everything that :meth:`from_state` needs."""
+        """Return everything that :meth:`restore` needs."""
         return {"information": self.information.state(), "moments": self._moments.copy()}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any], dimension: int) -> Self:
-        """Rebuild the regression from :meth:`state`."""
-        regression = cls(dimension, ridge=1.0)
-        regression.information = Information.from_state(state["information"], dimension)
-        regression._moments = checked_array("the moments", state["moments"], (dimension,))
-        regression.estimate = regression.information.inverse @ regression._moments
-        return regression
+    def restore(self, state: dict[str, Any], most: int) -> None:  # noqa: ARG002  # rewards are not counted
+        """Load what :meth:`state` returned, after checking it."""
+        self.information = Information.from_state(state["information"], len(self._moments))
+        self._moments = checked_array("the moments", state["moments"], self._moments.shape)
+        self.estimate = self.information.inverse @ self._moments
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,10 +211,13 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
     of a reward.
 
     Args:
-        ridge: λ; ``None`` uses the agent's default.
+        ridge: λ; ``None`` uses 1.
     """
 
     ridge: float | None = None
+
+    _parts: ClassVar[tuple[str, ...]] = ("_regression",)
+    _resolved: ClassVar[tuple[str, ...]] = ("ridge",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,11 +252,6 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
         return self._scale * self._radius(self._asked + 1)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, with defaults resolved."""
-        return super().settings | {"ridge": self._ridge}
-
-    @property
     def estimate(self) -> Vector:
         """θ from all rewards told, shape (d,)."""
         return self._regression.estimate.copy()
@@ -178,14 +264,6 @@ class OptimisticAgent(LinearRewardAgent[Pull]):
     def recommend(self, actions: Actions = None) -> int:
         """Return the action with the highest estimated reward; the lowest index among equals."""
         return int(np.argmax(self._listed(actions) @ self._regression.estimate))
-
-    def state(self) -> dict[str, Any]:
-        """Return the agent's whole state as nested dictionaries of JSON values and arrays."""
-        return super().state() | {"regression": self._regression.state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._regression = LeastSquares.from_state(state["regression"], self.dimension)
 
     def _check_pending(self, asked: Pull) -> None:
         super()._check_pending(asked)

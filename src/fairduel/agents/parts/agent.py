@@ -102,6 +102,11 @@ class Agent(ABC, Generic[AskedT, Answer]):
     A new agent has all of them. Loaded values must have the same types, and arrays the same shapes; an axis of length
     0 in a new agent may have any length, and ``None`` may become anything.
     """
+    _parts: ClassVar[tuple[str, ...]] = ()
+    """The learned attributes that save themselves, by ``state`` and ``restore``, and lists of such."""
+    _resolved: ClassVar[tuple[str, ...]] = ()
+    """Settings with a resolved value, which is the attribute with an underscore before the name; added to those of the
+    base classes."""
 
     horizon: int | None = None
     seed: int = 0
@@ -178,14 +183,13 @@ class Agent(ABC, Generic[AskedT, Answer]):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting as given, plus resolved values, ready for JSON."""
-        return self._given()
+        """Every setting, resolved, ready for JSON."""
+        names = [name for kind in type(self).__mro__ for name in vars(kind).get("_resolved", ())]
+        return self._given() | {name: _named(getattr(self, f"_{name}")) for name in names}
 
     def _given(self) -> dict[str, Any]:
         """Every setting as given, with links and maps by name."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        named = (Link, FeatureMap)
-        return {name: str(value) if isinstance(value, named) else value for name, value in values.items()}
+        return {field.name: _named(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -226,6 +230,7 @@ class Agent(ABC, Generic[AskedT, Answer]):
             "asked": self._asked,
             "pending": {str(number): asked.state() for number, asked in self._pending.items()},
             "memory": {name: _copied(getattr(self, name)) for name in self._memory},
+            **{name.removeprefix("_"): _state_of(getattr(self, name)) for name in self._parts},
         }
 
     @classmethod
@@ -258,6 +263,10 @@ class Agent(ABC, Generic[AskedT, Answer]):
             self._pending[kept.number] = kept
         for name in self._memory:
             setattr(self, name, like(getattr(self, name), state["memory"][name], name))
+        for name in self._parts:
+            parts, saved = getattr(self, name), state[name.removeprefix("_")]
+            for i, part in enumerate(parts if isinstance(parts, list) else [parts]):
+                part.restore(saved[str(i)] if isinstance(parts, list) else saved, self._asked - len(self._pending))
 
     def _check_restored(self) -> None:
         """Reject a state that an agent with these settings cannot have."""
@@ -331,7 +340,7 @@ class KArmed:
     """Mixin for an agent with K arms and no features; ``ask`` ignores what the actions are.
 
     Args:
-        arms: K.
+        arms: K, the number of arms.
     """
 
     arms: int
@@ -420,6 +429,15 @@ def _checked_stream(state: dict[str, Any]) -> dict[str, Any]:
         "its random stream is not a valid PCG64 state",
     )
     return state
+
+
+def _state_of(part: Any) -> dict[str, Any]:
+    """The state of a part, or of each in a list."""
+    return {str(i): each.state() for i, each in enumerate(part)} if isinstance(part, list) else part.state()
+
+
+def _named(value: Any) -> Any:
+    return str(value) if isinstance(value, (Link, FeatureMap)) else value
 
 
 def _copied(value: Any) -> Any:

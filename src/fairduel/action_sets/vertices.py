@@ -43,7 +43,7 @@ def sign_score(signs: Vector, matrix: Matrix, cost: Vector, radius: float) -> fl
 
 
 @compiled
-def climb(signs: Vector, matrix: Matrix, cost: Vector, radius: float) -> float:  # noqa: C901  # two nested moves
+def climb_signs(signs: Vector, matrix: Matrix, cost: Vector, radius: float) -> float:  # noqa: C901  # two nested moves
     """Change one or two coordinates of ε at a time, in place, as long as f grows; return f."""
     value = sign_score(signs, matrix, cost, radius)
     while True:
@@ -278,7 +278,7 @@ class HypercubeSet(ActionSet):
         starts = [np.where(v < 0.0, -1.0, 1.0) for v in np.linalg.eigh(matrix)[1].T[::-1][:STARTS]]
         starts += [np.where(rng.random(self.dimension) < 0.5, -1.0, 1.0) for _ in range(STARTS)]
         starts += [np.zeros(self.dimension)]
-        values = [climb(signs, matrix, cost, radius) for signs in starts]
+        values = [climb_signs(signs, matrix, cost, radius) for signs in starts]
         ranked = [starts[i] for i in np.argsort(values)[::-1] if self_duels or starts[i].any()]
         signs = ranked[0] if ranked else np.eye(1, self.dimension)[0]
         found, highest = prove(signs, matrix, cost, radius, self_duels, self.nodes)

@@ -14,8 +14,9 @@ from typing import Literal
 
 from fairduel.errors import FairduelError
 from fairduel.service.analysis.inputs import Analysis, Subject
-from fairduel.service.analysis.workers import Json, Worker
+from fairduel.service.analysis.workers import Worker
 from fairduel.service.events.database import Location, VoteStore
+from fairduel.service.events.log import Json
 from fairduel.service.keys import new_id
 from fairduel.service.problems import Problem, not_found
 from fairduel.service.server_log import log, log_failure
@@ -58,12 +59,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a server.
-
-    Args:
-        where: Where the log is.
-        announce: Called with a study when one of its jobs ends.
-    """
+    """The jobs of a server; ``announce`` is called with a study when one of its jobs ends."""
 
     def __init__(self, where: Location, announce: Callable[[str], None]) -> None:
         self._worker, self._announce = Worker(where), announce
@@ -171,7 +167,6 @@ class Analyst:
     """A thread that keeps the analyses of changing studies up to date, each at most a quarter of the time.
 
     Args:
-        store: Where to read votes.
         describe: Returns what an analysis of a study needs, the position of the log, and the number of votes.
         announce: Called with a study when its analysis is new.
     """

@@ -21,12 +21,7 @@ _PAUSE = 0.2  # seconds between two votes
 
 
 class Demo:
-    """Simulated people who join, vote and leave: honest ones by taste and chance, liars for the worst item.
-
-    Args:
-        service: Where they vote, in a new study.
-        seed: Seed of what they say.
-    """
+    """Simulated people who join, vote and leave: honest ones by taste and chance, liars for the worst item."""
 
     def __init__(self, service: Service, seed: int = 0) -> None:
         self._service, self._rng = service, random.Random(seed)  # noqa: S311  # no secret
