@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fairduel
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 
 
 def test_importing_the_library_brings_no_plotting_and_no_command():
