@@ -38,12 +38,11 @@ class Place:
         ),
     ] = None
     address: Annotated[
-        str, typer.Option("--address", metavar="IP", help="Address to listen on; 0.0.0.0 for all of this machine's.")
+        str, typer.Option(metavar="IP", help="Address to listen on; 0.0.0.0 for all of this machine's.")
     ] = "127.0.0.1"
-    host_names: Annotated[
+    host_name: Annotated[
         list[str] | None,
         typer.Option(
-            "--host-name",
             metavar="NAME",
             help="Name under which people reach the server. Repeatable.",
             show_default="localhost",
@@ -52,10 +51,9 @@ class Place:
     root_path: Annotated[
         str, typer.Option(metavar="PATH", help="Subpath under which a proxy offers the server, and which it strips.")
     ] = ""
-    proxies: Annotated[
+    proxy: Annotated[
         list[str] | None,
         typer.Option(
-            "--proxy",
             metavar="IP",
             help="Trusted proxy: believe its X-Forwarded headers. Repeatable.",
             show_default="none",
@@ -75,19 +73,17 @@ class Place:
             "60, hall 1,000 and 1,200 (a lecture hall behind one address), or none.",
         ),
     ] = "public"
-    webhooks: Annotated[
+    webhook: Annotated[
         list[str] | None,
         typer.Option(
-            "--webhook",
             metavar="URL",
             help="Post what happens to this https address, signed. Repeatable.",
             show_default="none",
         ),
     ] = None
-    mails: Annotated[
+    mail: Annotated[
         list[str] | None,
         typer.Option(
-            "--mail",
             metavar="ADDRESS",
             help="Tell this e-mail address what happens; FAIRDUEL_SMTP is smtp://user:password@host:587. Repeatable.",
             show_default="none",

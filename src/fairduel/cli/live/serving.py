@@ -47,7 +47,7 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         prepare: What to do first, for which the server must lead.
         new_key: Whether to replace the operator's key.
     """
-    limits, told = _limits(place), targets(place.webhooks or [], place.mails or [])
+    limits, told = _limits(place), targets(place.webhook or [], place.mail or [])
     raise_descriptor_limit()
     log_to(sys.stderr, logging.INFO if place.log_requests else logging.WARNING)
     with _listen(place.address, place.port) as listener:
@@ -177,22 +177,22 @@ def _limits(place: Place) -> Limits:
     if place.limits not in PRESETS:
         raise unknown_name("preset of limits", place.limits, PRESETS)
     limits = PRESETS[place.limits]()
-    hosts = limits.hosts | {place.address, *(name.lower() for name in place.host_names or ())}
-    return replace(limits, hosts=hosts, proxies=frozenset(place.proxies or ()))
+    hosts = limits.hosts | {place.address, *(name.lower() for name in place.host_name or ())}
+    return replace(limits, hosts=hosts, proxies=frozenset(place.proxy or ()))
 
 
 def _origin(place: Place, port: int) -> str:
     """Where people reach the server: a proxy is taken to offer https on its usual port."""
-    name = place.host_names[0] if place.host_names else "127.0.0.1"
-    return f"https://{name}" if place.proxies else f"http://{name}:{port}"
+    name = place.host_name[0] if place.host_name else "127.0.0.1"
+    return f"https://{name}" if place.proxy else f"http://{name}:{port}"
 
 
 def _serve(app: Any, listener: socket.socket, place: Place, limits: Limits) -> None:
     config = server_config(
         app,
         limits,
-        proxy_headers=bool(place.proxies),
-        forwarded_allow_ips=place.proxies or [],
+        proxy_headers=bool(place.proxy),
+        forwarded_allow_ips=place.proxy or [],
         root_path=place.root_path,
         timeout_graceful_shutdown=3,
     )
