@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel.core.information import (
+    GRAM_UPDATES,
     HIGH_DIMENSION,
     SMALL_SET,
+    UPDATES,
     WAITING,
     Information,
     add_difference,
@@ -287,3 +289,47 @@ def test_the_effective_dimension_is_the_trace_of_its_definition(seed):
     expected = np.trace(gram @ np.linalg.inv(gram + ridge * np.eye(5)))
     assert effective_dimension(rows, ridge) == pytest.approx(expected, rel=1e-9)
     assert effective_dimension(rows, ridge) <= min(rows.shape)
+
+
+def test_withdrawn_duels_and_rounds_about_two_items_keep_the_gram_matrix():
+    """And so cost K², not K³: no update is applied to Σ, and the Gram matrix is never computed again."""
+    actions, rng = np.eye(HIGH_DIMENSION + 6)[:-4], np.random.default_rng(3)
+    information = Information(HIGH_DIMENSION + 6, 0.25)
+    information.set_actions(actions)
+    information.set_actions(actions)
+    expected, asked = 0.25 * np.eye(HIGH_DIMENSION + 6), []
+    for turn in range(300):
+        a, b = rng.choice(len(actions), 2, replace=False).tolist()
+        difference, weight = actions[a] - actions[b], float(rng.uniform(0.1, 1.0))
+        if turn % 3 == 0:
+            information.set_actions(actions[[a, b]])
+            assert information.gram.shape == (2, 2)
+            add_difference(information.arrays, difference, weight, 0, 1)
+        else:
+            information.set_actions(actions)
+            add_difference(information.arrays, difference, weight, a, b)
+        asked.append((difference, weight))
+        expected += weight * np.outer(difference, difference)
+        if turn % 4:
+            difference, weight = asked.pop(int(rng.integers(len(asked))))
+            information.add(difference, -weight)
+            expected -= weight * np.outer(difference, difference)
+    information.set_actions(actions)
+    assert information.arrays.marks[UPDATES] == 0
+    assert information.arrays.marks[GRAM_UPDATES] == 300 + 225
+    np.testing.assert_allclose(information.gram, actions @ np.linalg.inv(expected) @ actions.T, rtol=1e-9, atol=1e-11)
+    assert information.log_determinant == pytest.approx(np.linalg.slogdet(expected)[1], rel=1e-11)
+    np.testing.assert_allclose(information.matrix, expected, atol=1e-12)
+    np.testing.assert_allclose(information.inverse, np.linalg.inv(expected), rtol=1e-9, atol=1e-11)
+
+
+def test_two_items_from_elsewhere_and_nearly_all_of_a_direction_are_not_deferred():
+    information, actions = looked_at()
+    information.set_actions(2.0 * actions[:2])
+    np.testing.assert_allclose(information.gram, 4.0 * actions[:2] @ information.inverse @ actions[:2].T, rtol=1e-9)
+    information, actions = looked_at()
+    difference = actions[0] - actions[1]
+    add_difference(information.arrays, difference, 1e6, 0, 1)
+    information.add(difference, -1e6)
+    assert information.gram is None
+    assert information.log_determinant == pytest.approx(HIGH_DIMENSION * math.log(0.25), rel=1e-6)

@@ -10,6 +10,7 @@ from fairduel.core.compiling import compiled, inlined
 from fairduel.duel import Matrix, Vector, same_array
 
 _SMALLEST_PIVOT = 1e-6
+_LEAST_DEFERRED = 1e-3  # pivot of a withdrawn duel; below it, rounding in the Gram matrix would be magnified
 REFRESH_EVERY = 1024
 """An inverse or a Gram matrix is recomputed after this many updates, so that rounding errors cannot accumulate."""
 HIGH_DIMENSION = 64
@@ -204,7 +205,8 @@ class Information:
     """Σ of all duels asked so far, with Σ⁻¹ and log det Σ.
 
     If the same actions are asked about repeatedly, their Gram matrix XΣ⁻¹Xᵀ is kept up to date. In high dimension,
-    updates of Σ itself are then deferred until it is needed, so that a round does not cost d².
+    updates of Σ itself are then deferred until it is needed, so that a round does not cost d³; also if a duel of these
+    actions is withdrawn, or a round is about two of them only.
 
     >>> information = Information(dimension=2, ridge=1.0)
     >>> information.add(np.array([1.0, 0.0]), 3.0)
@@ -221,6 +223,9 @@ class Information:
             marks=np.array([dimension * math.log(ridge), 0.0, 0.0, 0.0]),
         )
         self._actions: Matrix | None = None
+        self._whole: tuple[Matrix, int, int, int] | None = None
+        """If the last round is about two of the actions: the Gram matrix of all without it, the two, and how many
+        updates were deferred before it."""
 
     @property
     def matrix(self) -> Matrix:
@@ -255,8 +260,11 @@ class Information:
         consecutive call on, or immediately, and in single precision, if the actions are in single precision; widths
         below a thousandth of the actions' own are then lost in rounding.
         """
+        self._look_at_all()
         if actions is None:
             self._forget_actions()
+            return
+        if self._look_at_two(actions):
             return
         count, dimension = actions.shape
         is_single = actions.dtype == np.float32
@@ -274,6 +282,54 @@ class Information:
             self.arrays.gram[:] = half @ actions.T
             self.arrays.marks[GRAM_UPDATES] = 0
 
+    def _look_at_two(self, actions: Matrix) -> bool:
+        """Look at two of the current actions only, if their Gram matrix is kept and updates are deferred."""
+        if not (self._may_defer and len(actions) == 2 < len(self.arrays.gram)):
+            return False
+        assert self._actions is not None
+        found = [np.flatnonzero((self._actions == row).all(axis=1)) for row in actions]
+        if not all(places.size for places in found):
+            return False
+        first, second = (int(places[0]) for places in found)
+        self._make_room()
+        whole = self.arrays.gram
+        self._whole = whole, first, second, int(self.arrays.marks[WAITING])
+        self.arrays = self.arrays._replace(gram=whole[np.ix_((first, second), (first, second))])
+        return True
+
+    def _look_at_all(self) -> None:
+        """Look at all current actions again after a round about two of them."""
+        if self._whole is None:
+            return
+        whole, first, second, before = self._whole
+        self._whole = None
+        _, _, _, waiting, marks = self.arrays
+        for coefficient in waiting[before : int(marks[WAITING]), -1].tolist():
+            gram_rank_one(whole, first, second, coefficient)
+        self.arrays = self.arrays._replace(gram=whole)
+
+    @property
+    def _may_defer(self) -> bool:
+        """Whether updates by differences of the current actions can be deferred."""
+        gram, marks = self.arrays.gram, self.arrays.marks
+        is_fresh = gram.size > 0 and marks[GRAM_UPDATES] < REFRESH_EVERY
+        return bool(is_fresh and may_keep_gram(len(gram), len(self.arrays.matrix)))
+
+    def _defer(self, direction: Vector, coefficient: float) -> bool:
+        """Update the Gram matrix only, if φ is a difference of two current actions and enough of it is left."""
+        if not self._may_defer:
+            return False
+        assert self._actions is not None
+        along = self._actions @ direction
+        first, second = int(along.argmax()), int(along.argmin())
+        if not np.array_equal(np.subtract(self._actions[first], self._actions[second], dtype=np.float64), direction):
+            return False
+        if 1.0 + coefficient * width_between(self.arrays, direction, first, second) ** 2 < _LEAST_DEFERRED:
+            return False
+        self._make_room()
+        add_difference(self.arrays, direction, coefficient, first, second)
+        return True
+
     def _forget_actions(self) -> None:
         self._settle()
         if self._actions is not None:
@@ -287,6 +343,7 @@ class Information:
 
     def _settle(self) -> None:
         """Apply the deferred updates to Σ and its inverse."""
+        self._look_at_all()
         matrix, inverse, _, waiting, marks = self.arrays
         count = int(marks[WAITING])
         if count == 0:
@@ -312,7 +369,10 @@ class Information:
             self.arrays = self.arrays._replace(waiting=np.concatenate([self.arrays.waiting, more]))
 
     def add(self, direction: Vector, coefficient: float) -> None:
-        """Add ``coefficient`` · φφᵀ, and drop the Gram matrix."""
+        """Add ``coefficient`` · φφᵀ; drop the Gram matrix unless updates by differences of its actions are deferred."""
+        self._look_at_all()
+        if self._defer(direction, coefficient):
+            return
         self._forget_actions()
         matrix, inverse, _, _, marks = self.arrays
         add_direction(matrix, inverse, marks, direction, coefficient)

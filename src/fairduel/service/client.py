@@ -269,6 +269,10 @@ class Client:
         """Say whether the answer of a receipt is in the log."""
         return self._send(bodies.ReceiptCheck, "GET", f"api/receipts/{receipt}")
 
+    def send_link(self, study: str, email: str, language: str = "en") -> None:
+        """Send someone a link by which they can vote, of a study whose voters sign in by e-mail."""
+        self._send(bodies.SignInReply, "POST", f"api/studies/{study}/sign-in", {"email": email, "language": language})
+
     def redeem(self, study: str, invitation: str) -> "VoterClient":
         """Exchange an invitation that works once; the client that it returns keeps the voter's key in a cookie."""
         voter = self.voter(study, "")

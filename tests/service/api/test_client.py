@@ -200,6 +200,8 @@ def test_the_client_covers_the_interface(tmp_path):  # noqa: PLR0915  # one call
             assert voter.undo(first.duel).progress.votes == 0
             assert voter.receipts().head == client.head().receipt
             assert client.check_receipt(first.receipt).valid
+        with pytest.raises(Problem, match="do not sign in"):
+            client.send_link(study, "ann@example.org")
         (invited,) = client.invite(study, ["Eve"], one_time=True)
         with client.redeem(study, invited.key) as guest:
             assert guest.ask().duels
@@ -231,8 +233,25 @@ def test_the_client_covers_the_interface(tmp_path):  # noqa: PLR0915  # one call
             if not is_called and "machines" not in operation["tags"] and not path.endswith("/events"):
                 missing.append((method, path))
             needs_key = {"operators", "voters"} & set(operation["tags"]) and "security" not in operation
-            free = ("session", "ballot", "voters", "head", "{receipt}", "{digest}", "small", "healthz", "readyz")
+            free = (
+                "session",
+                "ballot",
+                "voters",
+                "head",
+                "sign-in",
+                "{receipt}",
+                "{digest}",
+                "small",
+                "healthz",
+                "readyz",
+            )
             assert not needs_key or path.endswith(free), (method, path)
             assert "application/problem+json" in operation["responses"]["4XX"]["content"]
     assert missing == []
+    assert {"key": []} in schema["paths"]["/api/session"]["get"]["security"]
+    assert schema["paths"]["/metrics"]["get"]["security"] == [
+        {"key": []},
+        {"fairduel_session": []},
+        {},
+    ]  # {}: from here
     assert schema["components"]["securitySchemes"]["key"]["scheme"] == "bearer"

@@ -177,6 +177,9 @@ def test_a_thousand_voters_can_be_searched_sorted_and_selected(server, browser):
     assert results["sentence"] == (
         "Sceptic has asked 0 duels; 0 are waiting for an answer. It also learned from 1,999 imported votes."
     )
+    for encoding, fits in (("gzip", True), ("identity", False)):
+        with operator.stream("GET", f"studies/{name}/voters", headers={"Accept-Encoding": encoding}) as reply:
+            assert (sum(map(len, reply.iter_raw())) < 150_000) == fits
     with tab(browser, viewport={"width": 1280, "height": 800}) as page:
         open_study(page, address, operator, name, "voters")
         page.get_by_text("1,000 voters", exact=True).wait_for()

@@ -1,6 +1,7 @@
 """The voters' page in a real Chromium: its beginning, the reader's language, long texts, and how a choice looks."""
 
 import json
+import re
 
 import pytest
 
@@ -149,6 +150,40 @@ def test_the_keys_are_those_that_the_study_allows(server, browser):  # noqa: F81
             ready(page)
             assert page.locator(".keys:visible").all_inner_texts() == [said]
             assert page.locator("#tie").is_visible() == ties
+
+
+@pytest.mark.parametrize(("language", "direction"), [("ar", "rtl"), ("fr", "ltr")])
+def test_voters_see_the_results_in_their_language(server, browser, language, direction):  # noqa: F811
+    address, operator = server
+    name = study(operator, votes_per_voter=1, page={"show_results": True, "words": {"chance": "C"}}, title="١٢٣")
+    words = catalogue(language)
+    cast = ["left,right,winner,voter"] + [
+        f"tea,{other},tea,v{n}" for n in range(4) for other in ("milk", "juice", "water")
+    ]
+    kind = {"Content-Type": "application/octet-stream"}
+    operator.post(f"studies/{name}/import?name=votes.csv", content="\n".join(cast), headers=kind).raise_for_status()
+    with tab(browser, locale=language, viewport={"width": 390, "height": 844}) as page:
+        page.goto(f"{address}vote/{name}")
+        page.locator("#start").click()
+        press(page, "ArrowLeft")
+        page.get_by_role("link", name=words["results"]).click()
+        page.locator(".brief > li").first.wait_for(timeout=120_000)
+        assert page.locator("html").get_attribute("dir") == direction
+        assert page.locator("html").get_attribute("lang") == language
+        results = operator.get(f"studies/{name}/results").json()
+        found, (verdict,) = results["ranking"], results["verdicts"]
+        texts = {"too early": "too_early", "won": "won", "leads": "leads", "tie": "tie"}
+        headline = words[texts[verdict["state"]]].replace("{item}", verdict["leader"] or "")
+        assert page.locator(".headline").inner_text().startswith(headline)
+        assert page.locator(".brief .name").all_inner_texts() == [each["item"] for each in found]
+        bars = page.locator(".brief progress").evaluate_all("(all) => all.map((each) => each.value)")
+        assert bars == pytest.approx([each["best"] for each in found], abs=1e-6)
+        assert page.locator(".brief progress").first.get_attribute("aria-label") == "C"  # the study's own word
+        said = page.inner_text("body")
+        for text in [each["item"] for each in found]:
+            said = said.replace(text, "")
+        assert re.findall("score|rank|best|early", said) == []  # nothing is left in English
+        assert_accessible(page)
 
 
 @pytest.fixture(scope="module")

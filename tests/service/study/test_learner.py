@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from fairduel.agents.parts.state_file import same_state
+from fairduel.core.information import UPDATES, Information
 from fairduel.service.commands import operating
 from fairduel.service.events import backup
 from fairduel.service.events.database import read_events
 from fairduel.service.events.kinds import DuelIssued, Refolded, VoterJoined
 from fairduel.service.study import learner
+from fairduel.service.study.gold import compared
 from fairduel.service.study.learner import DivergedError, Learner
 from fairduel.service.study.study import new_agent
 from helpers.booth import about
@@ -200,3 +202,28 @@ def test_the_clock_does_not_decide_the_order(trial, new_booth):
     trial.found = (
         f"{len(log):,} events in the order of their positions; the learner is that of a twin with a good clock"
     )
+
+
+def test_a_skip_computes_no_matrix_again(monkeypatch):
+    """So that a stranger who skips on and on keeps nobody waiting, however many items there are."""
+    found, seen, shown = Learner(about(100)), set(), [0] * 100
+    computed = []
+    keep, determinant = Information._keep_gram, np.linalg.slogdet
+    monkeypatch.setattr(Information, "_keep_gram", lambda *given: (computed.append("Gram matrix"), keep(*given)))
+    monkeypatch.setattr(np.linalg, "slogdet", lambda *given: (computed.append("det Σ"), determinant(*given))[1])
+    declined = 0
+    for number in range(60):
+        proposal = found.propose(seen, shown, lead=number % 100 if number % 2 else None)
+        found.ask(f"{number}", proposal)
+        declined += proposal.declined
+        for item in (proposal.first, proposal.second):
+            shown[item] += 1
+        seen.add(compared(None, proposal.first, proposal.second))
+        found.cancel(f"{number}")
+        if number == 1:
+            updates = found.agent.information.arrays.marks[UPDATES]
+            computed.clear()
+    assert declined > 10  # the agent wanted another pair
+    assert computed == []
+    assert found.agent.information.arrays.marks[UPDATES] == updates
+    assert np.allclose(found.agent.information.matrix, Learner(about(100)).agent.information.matrix)

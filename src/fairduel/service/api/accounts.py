@@ -40,12 +40,9 @@ async def open_session(request: Request, response: Response, service: guard.Runn
 
 
 @router.get("/session", response_model=bodies.Session)
-async def get_session(request: Request, service: guard.Running) -> Json:
+async def get_session(service: guard.Running, holder: guard.Known) -> Json:
     """Say whose key the request came with."""
-    found = guard.holders(request)
-    if not found:
-        raise guard.no_key()
-    return _session(service, found[0])
+    return _session(service, holder)
 
 
 @router.delete("/session", status_code=204)

@@ -7,7 +7,7 @@ from collections import Counter as Counts
 from functools import lru_cache
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.routing import APIRoute
@@ -73,11 +73,12 @@ def _described(app: FastAPI) -> dict[str, Any]:
         }
         refusal = TypeAdapter(bodies.Refusal).json_schema(ref_template="#/components/schemas/{model}")
         parts["schemas"] |= refusal.pop("$defs") | {"Problem": refusal}
-        for route in (route for router in _ROUTERS for route in router.routes):
+        for route in (route for each in (app, *_ROUTERS) for route in each.routes):
             if isinstance(route, APIRoute) and (cookie := _cookie_for(route)):
+                is_free_here = any(each.call is guard.machine for each in route.dependant.dependencies)
                 for method in route.methods or ():
                     operation = found["paths"][route.path_format][method.lower()]
-                    operation["security"] = [{"key": []}, {cookie: []}]
+                    operation["security"] = [{"key": []}, {cookie: []}, *([{}] if is_free_here else [])]
     assert app.openapi_schema is not None
     return app.openapi_schema
 
@@ -119,11 +120,9 @@ def _add_machine_routes(app: FastAPI, service: Service) -> None:
             raise Problem(503, "storage", f"{service.damage[0].upper()}{service.damage[1:]}", 60)
         return {"status": "ready"}
 
-    @app.get("/metrics", response_class=PlainTextResponse, tags=["machines"])
-    async def metrics(request: Request) -> PlainTextResponse:
+    @app.get("/metrics", response_class=PlainTextResponse, tags=["machines"], dependencies=[Depends(guard.machine)])
+    async def metrics() -> PlainTextResponse:
         """Return counters for Prometheus, to operators and to programs on this machine."""
-        if not guard.is_local(request):
-            await guard.operator(request)
         state = service.ledger.state
         position.set(state.position)
         verified.set(service.verified)

@@ -65,7 +65,7 @@ async def sign_in(
     return {"location": location, "minutes": MINUTES}
 
 
-@router.get("/sign-in", response_class=RedirectResponse, status_code=303)
+@router.get("/sign-in", include_in_schema=False)
 async def signed_in(
     request: Request, service: guard.Running, state: str = "", code: str = "", iss: str | None = None
 ) -> RedirectResponse:

@@ -70,6 +70,20 @@ def _allowed(request: Request, scopes: tuple[Scope, ...], study: str | None) -> 
     raise not_found("page" if study is None else "study")
 
 
+async def known(request: Request) -> Holder:
+    """Admit everyone with a key."""
+    found = holders(request)
+    if not found:
+        raise no_key()
+    return found[0]
+
+
+async def machine(request: Request) -> None:
+    """Admit programs on this machine, and operators."""
+    if not is_local(request):
+        _allowed(request, ("operator",), None)
+
+
 async def operator(request: Request) -> Holder:
     """Admit operators."""
     return _allowed(request, ("operator",), None)
@@ -107,12 +121,13 @@ def voter(request: Request, study: str) -> Holder:
     return _allowed(request, ("voter",), study)
 
 
+Known = Annotated[Holder, Depends(known)]
 Owner = Annotated[Holder, Depends(owner)]
 Operator = Annotated[Holder, Depends(operator)]
 Watcher = Annotated[Holder, Depends(watcher)]
 Reader = Annotated[Holder, Depends(reader)]
 Viewer = Annotated[Holder, Depends(viewer)]
-ADMIT = {owner, operator, watcher, reader, viewer}
+ADMIT = {known, machine, owner, operator, watcher, reader, viewer}
 """The dependencies that ask for a key."""
 Running = Annotated[Service, Depends(service_of)]
 

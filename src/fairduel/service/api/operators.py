@@ -1,12 +1,13 @@
 """Routes for operators and observers."""
 
 import asyncio
+import gzip
 import io
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -143,13 +144,22 @@ async def get_results(service: guard.Running, _: guard.Viewer, study: str) -> Js
 
 
 @router.get("/studies/{study}/voters", response_model=bodies.VotersReply)
-async def get_voters(request: Request, service: guard.Running, _: guard.Operator, study: str) -> Json:
+async def get_voters(request: Request, service: guard.Running, _: guard.Operator, study: str) -> Response:
     """Return all voters with the evidence on them, most evidence first."""
     found = service.analyst.latest(study)
     rows = await call(service, lambda ledger: replies.voters(ledger, study, found))
     joined = {"votes": found.votes, "joins": replies.joins(rows), "opened": request.app.state.opened[study]}
     limit = (await call(service, lambda ledger: operating.find_study(ledger, study))).about.votes_per_voter
-    return {"voters": rows, **joined, "funnel": replies.funnel(rows, limit)}
+    reply = {"voters": rows, **joined, "funnel": replies.funnel(rows, limit)}
+    return await asyncio.to_thread(_packed, request, bodies.VotersReply, reply)
+
+
+def _packed(request: Request, body: type[BaseModel], reply: Json) -> Response:
+    """Return a long reply, compressed if the caller can read that."""
+    content, headers = body.model_validate(reply).model_dump_json().encode(), {"Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers = gzip.compress(content, 5, mtime=0), headers | {"Content-Encoding": "gzip"}
+    return Response(content, headers=headers, media_type="application/json")
 
 
 @router.patch("/studies/{study}/voters/{voter}", response_model=bodies.VoterRow)

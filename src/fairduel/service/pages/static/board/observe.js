@@ -4,6 +4,7 @@ import { byId, make } from "../elements.js";
 import { answerCard, rankingList, thumb } from "./answer.js";
 import { downloads } from "./data.js";
 import { courseCharts } from "./overview.js";
+import { chooseLanguage, language, speak, word } from "../voter/words.js";
 import { fetchResults, folded, follow, number, paragraphs, redraw, when } from "./parts.js";
 
 const study = location.pathname.split("/").pop();
@@ -43,19 +44,64 @@ function method(results) {
   );
 }
 
+const STATE_WORDS = { "too early": "too_early", tie: "tie", leads: "leads", won: "won" };
+
+/** What voters see, in their language: the verdict, the order, and how sure it is. */
+function forVoters(about, { verdicts, ranking, counts }) {
+  const count = new Intl.NumberFormat(language()),
+    share = new Intl.NumberFormat(language(), { style: "percent" });
+  const items = new Map(about.items.map((item) => [item.name, item]));
+  const headline = ({ state, leader, items: tied }) =>
+    make(
+      "h2",
+      { class: "headline", dir: "auto" },
+      word(STATE_WORDS[state], { item: leader ?? "" }) + (state === "tie" ? `: ${tied.join(" = ")}` : ""),
+    );
+  const row = ({ rank, item, best }) =>
+    make(
+      "li",
+      {},
+      make("span", { class: "rank" }, count.format(rank)),
+      thumb(items.get(item)),
+      make("span", { class: "item-name" }, make("span", { class: "name", dir: "auto" }, item)),
+      make(
+        "span",
+        { class: "best" },
+        make("progress", { max: "1", value: `${best}`, "aria-label": word("chance") }),
+        make("span", { class: "value" }, best > 0 && best < 0.005 ? `< ${share.format(0.01)}` : share.format(best)),
+      ),
+    );
+  const group = (verdict) => {
+    const own = verdicts.length > 1 ? ranking.filter((each) => each.group === verdict.group) : ranking;
+    return make(
+      "section",
+      { class: "card" },
+      headline(verdict),
+      own.length > 0 && make("p", { class: "soft" }, word("about_chance")),
+      make("ol", { class: "ranking brief", "aria-label": word("ranking") }, ...own.map(row)),
+    );
+  };
+  const [votes, voters] = [counts.votes, counts.voters].map((number_) => ({ count: number_ }));
+  return [
+    ...(verdicts.length ? verdicts : [{ state: "too early" }]).map(group),
+    make("p", { class: "soft" }, word("votes_of", { votes: word("votes", votes), voters: word("voters", voters) })),
+  ];
+}
+
 async function open() {
   await login();
   const about = await call("GET", `studies/${study}`);
   const isVoter = about.gold === null && !(await call("GET", "session").catch(() => null));
   const name = about.title || about.question;
   document.title = name;
+  if (isVoter) await speak(chooseLanguage(about.page.language), about.page.words);
   const results = make("div", { class: "result" });
   view.replaceChildren(
     make(
       "header",
       { class: "result-head" },
-      make("h1", { id: "title" }, name),
-      about.title && about.title !== about.question && make("p", { class: "soft" }, about.question),
+      make("h1", { id: "title", dir: "auto" }, name),
+      about.title && about.title !== about.question && make("p", { class: "soft", dir: "auto" }, about.question),
     ),
     results,
     ...(isVoter ? [] : [downloads(study, ["votes", "duels", "ranking"])]),
@@ -66,6 +112,10 @@ async function open() {
       const found = await fetchResults(study);
       notice?.remove();
       notice = null;
+      if (isVoter) {
+        redraw(results, ...forVoters(about, found));
+        return true;
+      }
       redraw(
         results,
         answerCard(about, found, true),
