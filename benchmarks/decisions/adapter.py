@@ -28,15 +28,15 @@ def ranked(votes: Votes) -> Ranking:
     return fairduel.votes.rank(votes, draws=DRAWS)
 
 
-def decided(votes: Votes, ranking: Ranking, votes_per_voter: float | None = None) -> Sequence[Said]:
-    """Return the verdict on each group of at least two items, by default settings."""
-    found = fairduel.votes.decide(votes, ranking, votes_per_voter=votes_per_voter)
+def decided(votes: Votes, ranking: Ranking, *, forecasts: bool = False) -> Sequence[Said]:
+    """Return the verdict on each group of at least two items, by default settings; forecasts only if asked for."""
+    found = fairduel.votes.decide(votes, ranking)
     return [
         Said(
             verdict.state,
             verdict.leader,
             tuple(verdict.items),
-            None if verdict.forecast is None else (float(verdict.forecast.low), float(verdict.forecast.high)),
+            (float(verdict.forecast.low), float(verdict.forecast.high)) if forecasts and verdict.forecast else None,
         )
         for verdict in found
     ]

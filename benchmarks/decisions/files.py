@@ -102,7 +102,7 @@ def compare(ranking: Ranking, drawn: Population) -> Row:
                 claims += 1
                 wrong_claims += not is_best(place[standing.item], at, drawn.truth)
         said = np.array([standing.best for standing in group])
-        ours = -np.array([standing.rank for standing in group], dtype=np.float64)
+        ours = np.array([standing.score for standing in group])
         plain = np.array([standing.plain_score for standing in group])
         top = plain == plain.max()
         orders.append(np.array([concordance(above, ours), concordance(above, plain), above.sum()]))
@@ -146,8 +146,8 @@ def is_best(item: int, among: Sequence[int], truth: Vector) -> bool:
 
 def concordance(above: Matrix, scores: Vector) -> float:
     """Return over all pairs of which one is better: those in the right order minus those in the wrong one."""
-    better_first = (scores[:, None] > scores) & above
-    worse_first = (scores[:, None] < scores) & above
+    better_first = (scores[:, None] > scores + _SAME) & above
+    worse_first = (scores[:, None] < scores - _SAME) & above
     return float(better_first.sum() - worse_first.sum())
 
 

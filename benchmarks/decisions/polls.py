@@ -136,12 +136,11 @@ def looks(votes: int) -> list[int]:
 
 def study(poll: Poll, seed: int, ranker: Ranker = ranked, decider: Decider | None = None) -> list[Row]:
     """Look at a poll until it can stop, and at :data:`LOOKS` also after that; one row per look (see :data:`SCHEMA`)."""
-    decider = decider or partial(decided, votes_per_voter=_QUOTA)
     population, rows, has_stopped = drawn(poll, seed), list[Row](), False
     for look in looks(poll.votes):
         if has_stopped and look not in LOOKS:
             continue
-        row = at(population, look, ranker, decider)
+        row = at(population, look, ranker, decider or partial(decided, forecasts=look in LOOKS))
         has_stopped |= row["state"] == "won" and row["whole"]
         rows.append({"seed": seed, **row})
     return rows

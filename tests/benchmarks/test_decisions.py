@@ -194,8 +194,11 @@ def test_flattering_probabilities_are_found_out():
 def test_a_worse_order_is_found_out():
     def swapped(votes):
         ranked = rank(votes, draws=100)
-        number = {1: 3, 3: 1}
-        standings = [replace(s, rank=number.get(s.rank, s.rank)) for s in ranked.standings]
+        number, score = {1: 3, 3: 1}, [s.score for s in ranked.standings]
+        standings = [
+            replace(s, rank=number.get(s.rank, s.rank), score=score[number.get(s.rank, s.rank) - 1])
+            for s in ranked.standings
+        ]
         return replace(ranked, standings=tuple(sorted(standings, key=lambda s: s.rank)))
 
     found = summary(measure([CLEAN], range(20), swapped, None))

@@ -117,7 +117,7 @@ def test_a_few_items_tie_once_the_others_are_ruled_out():
 
 
 def test_a_leader_is_the_best_as_often_as_is_said():
-    """Few votes on items that are drawn at random; an item leads with a probability of 95% or more, or alone."""
+    """Few votes on items that are drawn at random."""
     said, right = [], []
     for seed in range(200):
         scores = np.random.default_rng(1000 + seed).normal(size=6)
@@ -125,15 +125,25 @@ def test_a_leader_is_the_best_as_often_as_is_said():
         if verdict.state == "leads":
             said.append(verdict.best)
             right.append(verdict.leader == f"i{np.argmax(scores)}")
-    assert min(said) >= 0.9
-    assert len(said) > 30
-    assert abs(np.mean(said) - np.mean(right)) < 0.08
+    assert min(said) >= 0.94
+    assert len(said) >= 25
+    assert abs(np.mean(said) - np.mean(right)) < 0.05
 
 
 def test_one_of_two_equal_items_is_seldom_named_at_a_look():
-    """No prior on scores expects items that are exactly equal; at 90% instead of 95%, one in five would be named."""
+    """If items were ruled out at 95% confidence at one look alone, one in ten would be named."""
     named = [rank(poll(seed, [0.5, 0.5, -1.0, -1.0], 400), draws=1000).verdicts[0].leader for seed in range(150)]
-    assert 0 < sum(each is not None for each in named) <= stats.binom.ppf(0.95, 150, 0.1)
+    assert sum(each is not None for each in named) <= 4
+
+
+def test_one_of_two_equal_items_is_seldom_named_however_often_one_looks():
+    """Twenty looks: three of five studies named one before items had to be told apart at many looks."""
+    named = 0
+    for seed in range(40):
+        votes, places = poll(seed, [0.0, 0.0], 2000), np.arange(2000)
+        looks = (rank(votes.select(places < n), draws=100) for n in np.geomspace(40, 2000, 20).astype(int))
+        named += any(ranking.verdicts[0].leader is not None for ranking in looks)
+    assert named <= stats.binom.ppf(0.95, 40, 0.2)
 
 
 def test_nobody_leads_while_a_newcomer_may_be_the_best():
@@ -322,7 +332,9 @@ def test_every_place_says_the_same(scores, count, change, tmp_path):
         "review": (reviewed.summary(), review_sections(reviewed)),
     }
     for name, (summary, sections) in pages.items():
-        page = write_votes_report(tmp_path, title=name, summary=summary, sections=sections, settings={}, command=name)
+        page = tmp_path / name / "report.html"
+        page.parent.mkdir()
+        write_votes_report(page, title=name, summary=summary, sections=sections, settings={}, command=name)
         text = html.unescape(page.read_text())
         assert all(sentence in text for sentence in said)
         if verdict.leader is None:

@@ -9,6 +9,9 @@ Without lies, twice the gain is about Σ a_k χ²₁ with a_k = v_k/(v_k + λ), 
 V = H_in − H_in H⁻¹ H_in, the information about δ. Since a_k ≤ 1, the moments of that sum are at most those of χ² with
 ν = Σ a_k degrees of freedom. So the *bar* is half the quantile of χ²_ν at 1 − ``LEVEL``/number of windows (Bonferroni).
 All of this is conditional on the duels asked, which may depend on earlier votes.
+
+If lies come first, the honest votes right after them may be the window that contradicts the rest. So where a quarter of
+the votes came after the last window, an estimate from these alone is made, too: what they prefer cannot be due to that.
 """
 
 from typing import NamedTuple
@@ -57,6 +60,8 @@ class Conclusion(NamedTuple):
     """The windows set aside, in the order in which they were found."""
     votes: int
     """The number of votes, including those set aside."""
+    since: Vector | None = None
+    """The estimate from the votes after the last window, shape (d,), if these are a quarter of all."""
 
 
 class Ordered(NamedTuple):
@@ -164,20 +169,28 @@ def conclude(told: Comparisons, *, ridge: float, link: Link) -> Conclusion:
     bursts: list[Burst] = []
     theta = np.zeros(told.differences.shape[1])
     while True:
-        codes = told.votes[kept]
-        edges = np.linspace(0, len(kept), PARTS + 1).round().astype(np.int64)
-        votes = Ordered(codes // 3, codes % 3 / 2.0, edges)
-        weights = np.bincount(votes.rows, minlength=len(told)).astype(np.float64)
-        wins = np.bincount(votes.rows, votes.shares, len(told)).astype(np.float64)
-        whole = problem_of(told.differences, weights, wins, ridge, link)
+        votes, whole = _problem(told, told.votes[kept], ridge, link)
         theta = solved(theta, whole).theta
         found = _clearest(theta, whole, votes) if len(bursts) < _MOST_BURSTS else None
         if found is None:
-            return Conclusion(theta, tuple(bursts), len(told.votes))
+            break
         (first, last), *evidence = found
-        begin, end = edges[first], edges[last]
+        begin, end = votes.edges[first], votes.edges[last]
         bursts.append(Burst(int(kept[begin]), int(kept[end - 1]) + 1, *evidence))
         kept = np.delete(kept, slice(begin, end))
+    over, since = max((burst.end for burst in bursts), default=0), None
+    if over and PARTS * (len(told.votes) - over) >= _LONGEST * len(told.votes):
+        since = solved(theta, _problem(told, told.votes[over:], ridge, link)[1]).theta
+    return Conclusion(theta, tuple(bursts), len(told.votes), since)
+
+
+def _problem(told: Comparisons, codes: NDArray[np.int64], ridge: float, link: Link) -> tuple[Ordered, FitProblem]:
+    """Return the votes ``codes`` in order, and the problem whose solution is their estimate."""
+    edges = np.linspace(0, len(codes), PARTS + 1).round().astype(np.int64)
+    votes = Ordered(codes // 3, codes % 3 / 2.0, edges)
+    weights = np.bincount(votes.rows, minlength=len(told)).astype(np.float64)
+    wins = np.bincount(votes.rows, votes.shares, len(told)).astype(np.float64)
+    return votes, problem_of(told.differences, weights, wins, ridge, link)
 
 
 def _clearest(theta: Vector, whole: FitProblem, votes: Ordered) -> tuple[NDArray[np.int64], float, float] | None:

@@ -22,8 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError, DamageWarning, FairduelError, LockInWarning
-from fairduel.files import versions
-from fairduel.simulation.cell import Cell, Run
+from fairduel.simulation.cell import Cell, Run, versions
 from fairduel.simulation.storage import MAX_ROUNDS_PER_PART, Storage, missing_seeds
 
 _SAVE_INTERVAL = 0.5

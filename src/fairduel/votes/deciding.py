@@ -1,29 +1,22 @@
 r"""How a verdict is reached: evidence that one may look at often, false votes, and the votes still needed.
 
-*Won.* Let the leader a be ahead of b by ĝ, with error variance v, which shrinks as votes come in. If the true gap is
-g ≤ 0 and ĝ/v is a Gaussian process with independent increments of variance 1/v (as the information grows), then, for
-any δ > 0, exp(δĝ/v − δ²/2v) is a supermartingale that starts at 1. So is its average over δ with the density
-2N(δ; 0, s²),
-
-    E = 2 √(v/(v + s²)) exp(u²/2) Φ(u),  with u = ĝ/√v · √(s²/(v + s²)).
-
-By Ville's inequality the probability that E ever reaches 1/ε is at most ε, however often one looks. If a is not best,
-some b* is, and a must have E ≥ 1/ε against b* to win. There are K − 1 such a, so ε = 5%/(K − 1). The Gaussian process
-is an approximation, as in the ranking's ranges, and its variance is theirs: it allows for voters and contexts that
-differ. If fewer than five voters cast the votes, they may agree by chance and tell little of others: it is too early.
+*Won.* If a is not best, some b* is, and a must have evidence E ≥ 1/ε against b* to win
+(:mod:`fairduel.votes.ranking.intervals`). There are K − 1 such a, so ε = 5%/(K − 1). If fewer than five voters cast the
+votes, they may agree by chance and tell little of others: it is too early.
 
 *False votes.* If C votes are false, whatever the true answers, the fit of the true votes has a gap of at least ĝ minus
 a proven bound (:mod:`fairduel.votes.certifying.proof`), which takes the place of ĝ.
 
-*Leads, a tie, too early.* Otherwise an item leads if it is the best with probability 95%, and no item with few votes
-may be the best: how likely that is depends on the prior. A tie is between the few items that may be best once others
-are ruled out, or between items that are practically equal. Anything else is too early to say, and then no item is named
-first.
+*Leads, a tie, too early.* Otherwise an item leads if no other item may be the best
+(:mod:`fairduel.votes.ranking.answers`). A tie is between the few items that may be best once others are ruled out, or
+between items that are practically equal. Anything else is too early to say, and then no item is named first.
 
-*Votes still needed.* The true scores are drawn from their posterior. Then the estimate θ̂_t after t times the
-information is drawn as it grows, (θ̂ + (t − 1)θ + W_{t−1})/t with W a Brownian motion with the covariance of the errors,
-until an item wins. Information grows with the votes, as fast as it lately has for the items in question, which an agent
-asks for more often.
+*Votes still needed.* The true scores θ are drawn. Then the estimate θ̂_t after t times the information is drawn as it
+grows, (θ̂ + (t − 1)θ + W_{t−1})/t with W a Brownian motion with the covariance of the errors, until an item wins. The
+lower end is a quantile of that time for θ drawn around θ̂ with its errors: the prior expects fewer large gaps than polls
+that people start have. The upper end is one for θ drawn from its posterior, and is left out if it is far above the
+lower one. Information grows with the votes, as fast as it lately has for the items in question, which an agent asks for
+more often, or as on average: the range includes both.
 """
 
 import functools
@@ -35,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, special
-from scipy.special import log_ndtr
 
 from fairduel.checks import integer
 from fairduel.core.blas import one_thread
@@ -44,7 +36,7 @@ from fairduel.errors import BadInputError
 from fairduel.votes.certifying.search import Fitting, Group
 from fairduel.votes.given import takes_votes
 from fairduel.votes.ranking.design_matrix import Pairs
-from fairduel.votes.ranking.intervals import MOST_UNDERSTATED
+from fairduel.votes.ranking.intervals import MOST_UNDERSTATED, log_evidence
 from fairduel.votes.ranking.many_items import MOST_DENSE
 from fairduel.votes.ranking.uncertainty import half
 from fairduel.votes.reviewing.position import OneOrder, one_order
@@ -57,16 +49,13 @@ if TYPE_CHECKING:
 
 LEAST_VOTERS = 5
 """How many voters with equally many votes must say as much as those of a group for an item to lead or win."""
-_FEW = 0.5  # of the median number of votes on an item, as for newcomers in the prior
 _MOST_TIED = 5  # items; more are not a tie
-_SCALE = 1.0  # s: most sensitive to gaps of about one log-odd; the choice matters little
 _MOST_CLOSE = 100  # items whose likelihood is compared with the first one's
 _MOST_RACING = 8  # items of a forecast
-_WALKS = 10  # of a forecast, for each draw of the true scores
-_TIMES = np.concatenate([[0.0], np.geomspace(0.02, 1000.0, 70)])  # further votes of a forecast, per vote so far
-# quantiles of a forecast; a clear best is rarer in the prior than in polls people start, and above the higher quantile
-# are mostly worlds in which two items are all but equal
-_LOW, _HIGH = 0.0025, 0.85
+_WALKS = 5  # of each end of a forecast, for each draw of the true scores
+_TIMES = np.geomspace(0.02, 1000.0, 70)  # further votes of a forecast, per vote so far
+_LOW, _HIGH = 0.025, 0.85  # quantiles of a forecast
+_WIDEST = 30.0  # ratio of its ends
 _SLOWEST, _FASTEST = 0.5, 4.0  # growth of information about the items in question, per vote, against that until now
 _MOST_SPLIT = 300  # items; with more, information is taken to grow as it did
 
@@ -79,20 +68,9 @@ class _Race(NamedTuple):
     covariance: Matrix
     """Of their errors, shape (m, m)."""
     draws: Matrix
-    """True scores, drawn from their posterior, shape (p, m)."""
+    """True scores, shape (p, m)."""
     lost: float
     """How much of a gap the false votes can be."""
-
-
-def log_evidence(gap: float | Vector, variance: float | Vector) -> Vector:
-    """Return log E for a ``gap`` ĝ with error ``variance`` v > 0; see the module's docstring.
-
-    >>> float(log_evidence(0.5, 0.01).round(2))
-    10.76
-    """
-    share = _SCALE**2 / (variance + _SCALE**2)
-    u = gap / np.sqrt(variance) * np.sqrt(share)
-    return np.asarray(math.log(2.0) + 0.5 * np.log1p(-share) + 0.5 * u**2 + log_ndtr(u))
 
 
 @takes_votes
@@ -178,16 +156,14 @@ class _Group(NamedTuple):
         few_voters = [] if voters is None or per_voter is None else _few_voters(voters, round(total / per_voter))
         unheard = [*few_voters, *reservations]
         enough = total >= LEAST_VOTES * len(self.standings) and not unheard
-        few = _FEW * float(np.median([each.games for each in self.standings]))
-        is_clear = first.best >= CONFIDENCE and all(each.games >= few for each in contenders[1:])
-        named = enough and (is_clear or len(contenders) == 1)
+        named = enough and len(contenders) == 1
         possible = [] if named else [each.item for each in contenders]  # then nobody is ahead of them anyway
         instead, doubted = self._doubts({item: why for item, why in doubts.items() if item not in possible})
         items = tuple(dict.fromkeys([*(each.item for each in contenders), *instead]))
         equal = self._are_equal(contenders) and not instead
         state: State = "too early"
         if enough:
-            if evidence >= bar and len(contenders) == 1 and not doubted:
+            if evidence >= bar and named and not doubted:
                 state = "won"
             elif named:
                 if instead:
@@ -288,11 +264,16 @@ class _Group(NamedTuple):
         racing = list(contenders) if len(contenders) > 1 else [*contenders, others[0]]
         racing = [racing[0], *sorted(racing[1:], key=lambda each: -each.best)[: _MOST_RACING - 1]]
         scores, covariance = self._estimate(racing)
-        draws = np.repeat(self.ranking.draws[:, self._places(racing)], _WALKS, axis=0)
+        drawn = np.repeat(self.ranking.draws[:, self._places(racing)], _WALKS, axis=0)
         with one_thread():
-            low, high = _more_information(_Race(scores, covariance, draws, lost), bar)
+            around = scores + np.random.default_rng(1).normal(size=drawn.shape) @ half(covariance)
             growth = self._growth(racing, counts)
-        return low / growth, high / growth
+            low, high = (
+                float(np.quantile(_more_information(_Race(scores, covariance, truth, lost), bar), at, method="nearest"))
+                for truth, at in ((around, _LOW), (drawn, _HIGH))
+            )
+        low, high = low / max(growth, 1.0), high / min(growth, 1.0)
+        return low, high if high <= _WIDEST * low else math.inf
 
     def _growth(self, racing: "Sequence[Standing]", counts: Vector) -> float:
         """Return how fast information about the items grew in the later half of the votes, against that in all."""
@@ -351,8 +332,8 @@ def _gap_variances(covariance: Matrix) -> Matrix:
     return np.asarray(np.maximum(own[:, None] + own - 2.0 * covariance, 1e-12))
 
 
-def _more_information(race: _Race, bar: float) -> tuple[float, float]:
-    """Return quantiles of how much more information it takes, as a multiple of that so far, until an item wins."""
+def _more_information(race: _Race, bar: float) -> Vector:
+    """Draw how much more information it takes, as a multiple of that so far, until an item wins, shape (p,)."""
     rng = np.random.default_rng(0)
     count, items = race.draws.shape
     spread = half(race.covariance)
@@ -371,5 +352,4 @@ def _more_information(race: _Race, bar: float) -> tuple[float, float]:
         racing = racing[~done]
         if not len(racing):
             break
-    low, high = np.quantile(needed, [_LOW, _HIGH], method="nearest")
-    return float(low), float(high)
+    return needed

@@ -26,7 +26,7 @@ class Forecast:
 
     low: float
     high: float
-    """Infinite if more than 1,000 times the votes so far, as may be ``low``."""
+    """Infinite if it is too early to tell. ``low`` is infinite if above 1,000 times the votes so far."""
     per_voter: float | None
     """Votes per voter; None if unknown."""
 
@@ -37,14 +37,14 @@ class Forecast:
         >>> print(Forecast(120, 900.0, 10.0).sentence)
         A winner takes 120 to 900 more votes like these (12 to 90 voters with 10 votes each).
         >>> print(Forecast(120, math.inf, None).sentence)
-        A winner takes at least 120 more votes like these, and maybe more than anybody casts.
+        A winner takes at least 120 more votes like these; it is too early to tell how many at most.
         """
         if math.isinf(self.low):
             return "No realistic number of votes like these makes a winner."
         if math.isinf(self.high):
             voters = f" ({self._voters(self.low)})" if self.per_voter else ""
-            most = "and maybe more than anybody casts"
-            return f"A winner takes at least {rough(self.low)} more votes like these{voters}, {most}."
+            most = "it is too early to tell how many at most"
+            return f"A winner takes at least {rough(self.low)} more votes like these{voters}; {most}."
         voters = f" ({self._voters(self.low, self.high)})" if self.per_voter else ""
         return f"A winner takes {_span(self.low, self.high)} more votes like these{voters}."
 
@@ -137,11 +137,14 @@ class Verdict:
         if self.state == "won":
             return f"{self.items[0]} has won against {counted_noun(self.of - 1, 'other item')}, so you can stop."
         if self.state == "leads":
-            chance = "above 99%" if self.best >= 0.995 else f"of {self.best:.0%}"
-            return f"{self.items[0]} leads, the best of {self.of:,} items with a probability {chance}."
+            return f"{self.items[0]} leads, the best of {self.of:,} items with a probability {self._chance}."
         if self.state == "tie":
             return f"{shortened(self.items)} are tied for first of {self.of:,} items."
         return f"It is too early to say which of {self.of:,} items is the best."
+
+    @property
+    def _chance(self) -> str:
+        return "above 99%" if self.best >= 0.995 else f"of {self.best:.0%}"
 
     @property
     def reasons(self) -> list[str]:
@@ -156,21 +159,21 @@ class Verdict:
         elif self.equal:
             share = 1.0 / (1.0 + math.exp(-EQUAL))
             found.append(f"They are practically equal: the better of two would win at most {share:.0%} of their duels.")
+        elif self.state == "tie" and not self.doubts and self.best >= CONFIDENCE:
+            found.append(
+                f"{self.items[0]} is the best with a probability {self._chance}, but equal items, too, show such a gap "
+                "at some looks."
+            )
         elif self.state == "tie" and not self.doubts:
             found.append("The votes do not show which of them is the best.")
         elif self.state == "too early" and not self.doubts:
             every = "each of them" if len(self.items) == self.of else shortened(self.items)
             found.append(f"By these votes, {every} may still be the best.")
-        elif self.state == "leads" and len(self.items) == 1:
+        elif self.state == "leads":
             lies = f", even if {counted_noun(self.lies, 'vote')} {'is' if self.lies == 1 else 'are'} false"
             found.append(
                 "By these votes no other item may be the best, but a winner takes more: that must hold no matter how "
                 f"often you look{lies if self.lies else ''}."
-            )
-        elif self.state == "leads":
-            found.append(
-                f"{shortened(self.items[1:])} may still be the best, too: the probability weighs all that the votes "
-                "show, but an item is ruled out only if such a lead were luck in fewer than 5% of polls."
             )
         return found
 
@@ -227,7 +230,7 @@ class Verdict:
 
     @property
     def votes_high(self) -> int | None:
-        """Votes still needed, at most; None if nobody can say, or if it may take more than anybody casts."""
+        """Votes still needed, at most; None if it is too early to tell."""
         return None if self.forecast is None or math.isinf(self.forecast.high) else int(self.forecast.high)
 
     def record(self) -> dict[str, Any]:

@@ -35,11 +35,29 @@ def test_liars_change_the_advice_to_the_ranking_without_them():
     assert without == f"Without the 8 flagged voters: {found.trusted.verdicts[0].headline}"
     assert with_all == f"With all votes: {found.everyone.verdicts[0].headline}"
     assert found.everyone.verdicts[0].headline != found.trusted.verdicts[0].headline
-    assert found.summary()[:2] == [without, with_all]
+    assert found.summary()[: len(found.verdicts[0].sentences) + 1] == [without, *found.verdicts[0].details, with_all]
     assert found.verdicts[0].leader is None
     tie = "Announce a tie between Rowan, Birch, Elm, Hazel and Fir, or collect more votes on them."
     assert found.advice()[-1] == tie
     assert {result.loses for result in found.trusted_fragility} == {"Rowan"}
+
+
+def test_no_tie_is_announced_with_an_item_that_a_stretch_of_votes_puts_first():
+    """The last voters are asked about one item only, and vote for it."""
+    rng = np.random.default_rng(0)
+    scores = np.array([0.9, 0.5, 0.3, 0.0, 0.0, -0.3, -0.6, -0.9])
+    first = rng.integers(8, size=800)
+    second = (first + rng.integers(1, 8, size=800)) % 8
+    late = np.arange(800) >= 640
+    first[late], second[late & (second == 2)] = 2, 0
+    won = np.where(late, 1.0, rng.random(800) < 1.0 / (1.0 + np.exp(scores[second] - scores[first])))
+    voter = np.arange(800) // 12
+    names = [f"i{k}" for k in range(8)]
+    found = audit(Votes.from_arrays(names, first, second, won, voter=voter, voters=[f"v{k}" for k in range(67)]), top=1)
+    assert found.burst.changes_leader
+    assert found.verdicts[0].state == "tie"
+    assert "Announce nothing yet." in found.advice()
+    assert not any("Announce a tie" in each for each in found.advice())
 
 
 def test_the_advice_asks_who_chose_the_duels_if_a_flag_rests_on_that():

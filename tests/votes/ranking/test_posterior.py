@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import linalg, special
+from scipy import linalg, optimize, special, stats
 
 from fairduel.votes import Votes, rank
 from fairduel.votes.ranking import posterior as module
@@ -92,3 +92,20 @@ def test_rarity_is_relative_to_the_component():
     games = np.array([8.0, 8.0, 1.0, 800.0, 800.0, 100.0])
     x = rarity(games, np.array([1, 1, 1, 0, 0, 0], np.int32))
     np.testing.assert_allclose(x, np.log([1, 1, 4, 1, 1, 4]))
+
+
+def test_no_chance_of_being_best_is_right_at_every_gap():
+    """For two items and f(|z|), z = ĝ/√v: equal items need a mean of ½, others Φ(g/√v); no f is near enough to both."""
+    z, gaps = np.linspace(0.0, 8.0, 161), np.concatenate([[0.0], np.linspace(0.05, 5.0, 60)])
+    density = stats.norm.pdf(z - gaps[:, None]) + stats.norm.pdf(z + gaps[:, None])
+    density /= density.sum(axis=1, keepdims=True)
+    right = np.concatenate([[0.5], stats.norm.cdf(gaps[1:])])
+    error = np.ones((len(gaps), 1))
+    limits = np.block([[density, -error], [-density, -error]])
+    found = optimize.linprog(
+        np.append(np.zeros(len(z)), 1.0),
+        limits,
+        np.concatenate([right, -right]),
+        bounds=[(0.5, 1.0)] * len(z) + [(0, 1)],
+    )
+    assert 0.12 < found.fun < 0.13

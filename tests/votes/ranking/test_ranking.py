@@ -136,12 +136,23 @@ def test_errors_are_those_of_centred_scores():
         np.testing.assert_allclose(ranking.covariance[:, members].sum(axis=1), 0.0, atol=1e-12)
 
 
-def test_two_items_are_told_apart_at_the_normal_quantile():
+def test_two_items_are_told_apart_at_the_normal_quantile(monkeypatch):
+    monkeypatch.setattr("fairduel.votes.ranking.intervals._LASTING", -math.inf)  # at one look
     covariance = np.array([[0.25, -0.25], [-0.25, 0.25]])  # the difference has standard error 1
     for gap, high in ((1.9, 2), (2.02, 1)):
         places = intervals(np.array([gap, 0.0]), covariance, draws=100_000, rng=np.random.default_rng(0))
         assert (places.low[0], places.high[0]) == (1, high)
         assert places.apart[0, 1] == (high == 1)
+
+
+def test_two_items_are_told_apart_only_if_that_lasts():
+    """A gap of 2.295 standard errors of size 1, or of 2.554 of size 0.1, is evidence of E = 5."""
+    for error, least in ((1.0, 2.295), (0.1, 2.554)):
+        covariance = 0.25 * error**2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        for times, apart in ((0.98, False), (1.02, True)):
+            gap = np.array([times * least * error, 0.0])
+            found = intervals(gap, covariance, draws=1000, rng=np.random.default_rng(0))
+            assert found.apart[0, 1] == apart
 
 
 def test_equal_items_are_told_apart_in_5_percent_of_rankings():

@@ -71,9 +71,10 @@ class Recommending:
             f"{burst.bar:.1f})"
             for burst in conclusion.bursts
         )
+        after = "" if conclusion.since is None else " (between its action and the agent's, the votes since then decide)"
         return (
             f"Of {conclusion.votes:,} votes, the recommendation sets aside {windows}, because they contradict the "
-            "rest; lies are one possible reason, a release or a new audience another."
+            f"rest{after}; lies are one possible reason, a release or a new audience another."
         )
 
     def _concluded(self) -> Conclusion:
@@ -276,18 +277,29 @@ class ContextualAgent(ContextualSettings):
     def recommend(self, actions: Actions = None) -> int:
         """Return the index of the action with the highest estimated reward, the lowest among ties.
 
-        The estimate is that of :meth:`conclude`, or the agent's own where that is ``None``.
+        The estimate is that of :meth:`conclude`, or the agent's own where that is ``None``. If votes are set aside and
+        both lead to different actions, the votes after these decide between them.
         """
         conclusion = self.conclude()
         if isinstance(actions, ActionSet):
             self._check_dimension(actions)
-            theta = self.estimate if conclusion is None else conclusion.theta
-            return actions.index(actions.best(theta))
+            if conclusion is None:
+                return actions.index(actions.best(self.estimate))
+            found = actions.best(conclusion.theta)
+            if conclusion.since is not None:
+                believed = actions.best(self.estimate)
+                found = believed if (believed - found) @ conclusion.since > 0.0 else found
+            return actions.index(found)
         table = self._table(actions)
-        if conclusion is not None:
+        if conclusion is not None and conclusion.since is None:
             return int(np.argmax(self._belief.features_of(table) @ conclusion.theta))
         with self._belief.looked_at(self._pending.values()) as belief:
-            return int(np.argmax(belief.rewards(table)))
+            believed = int(np.argmax(belief.rewards(table)))
+        if conclusion is None:
+            return believed
+        features = self._belief.features_of(table)
+        leader = int(np.argmax(features @ conclusion.theta))
+        return believed if (features[believed] - features[leader]) @ conclusion.since > 0.0 else leader
 
     def conclude(self) -> Conclusion | None:
         """Estimate θ from the recorded votes, without those in a burst of lies.

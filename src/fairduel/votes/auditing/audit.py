@@ -14,7 +14,7 @@ from fairduel.votes.auditing.bursts import BurstScan
 from fairduel.votes.auditing.camps import Camps
 from fairduel.votes.auditing.known_answers import KnownAnswers
 from fairduel.votes.auditing.voters import LEAST_OF_OTHERS, Evidence, crowd_sentence
-from fairduel.votes.certifying.certificates import searchable_groups
+from fairduel.votes.certifying.certificates import groups_of
 from fairduel.votes.certifying.search import Fragility, Group
 from fairduel.votes.given import takes_votes
 from fairduel.votes.judging import judge, ranking_to_show
@@ -65,7 +65,9 @@ class Audit(Result):
         details = self.verdicts[0].details if len(self.verdicts) == 1 else []
         voters, burst = _voter_summary(self), self.burst_summary()
         left_out = [_TOO_MANY] if len(next(self.everyone.components())) > MOST_DENSE else []
-        return [*self.headlines(), *details, *_rank_changes(self), *voters, *burst, *fragile, *left_out]
+        shown = len(headlines(self.verdicts))
+        after, before = self.headlines()[:shown], self.headlines()[shown:]
+        return [*after, *details, *before, *_rank_changes(self), *voters, *burst, *fragile, *left_out]
 
     def in_short(self) -> list[str]:
         """Return the sentences of the summary that come first on a page: who wins, who is flagged, what it survives."""
@@ -239,7 +241,7 @@ def audit(
         progress=done,
     )
     everyone, trusted = judged.everyone, judged.trusted
-    by_all, results = searchable_groups(votes, everyone), list[Fragility]()
+    by_all, results = groups_of(votes, everyone), list[Fragility]()
     without = list[Fragility]()
     if judged.shown is everyone:
         by_all = judged.groups
@@ -434,7 +436,12 @@ def _counts_exposure(evidence: Evidence) -> bool:
 def _leader_advice(found: Audit) -> list[str]:
     """Say which winners can be announced, as the verdicts say."""
     if len(found.verdicts) == 1:
-        return [_winner_advice(found.verdicts[0])]
+        [verdict] = found.verdicts
+        return [
+            "Announce nothing yet."
+            if verdict.state == "tie" and found.burst.changes_leader
+            else _winner_advice(verdict)
+        ]
     won = [f"{each.items[0]} (group {each.group})" for each in found.verdicts if each.can_stop]
     unclear = len(found.verdicts) - len(won)
     announce = [f"{len(won)} of {len(found.verdicts)} winners can be announced: {shortened(won)}."] if won else []

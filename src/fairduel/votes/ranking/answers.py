@@ -4,7 +4,8 @@ The simultaneous ranges of :mod:`fairduel.votes.ranking.intervals` are right abo
 needs less. Let e be the errors of the scores, s_ij the standard error of the gap θ_i − θ_j, and t_ij the estimated gap
 divided by it. True ranks count the items with a higher true score.
 
-**Who may be best?** Item i is ruled out if some t_ji is larger than c_i. If i is the best, all gaps θ_j − θ_i are at
+**Who may be best?** Item i is ruled out if some t_ji that lasts (:func:`~fairduel.votes.ranking.intervals.lasts`) is
+larger than c_i. If i is the best, all gaps θ_j − θ_i are at
 most 0, and then t_ji > c_i for some j with a probability of at most 5% (Gupta 1965; Hsu 1981). c_i is found in two
 steps (Romano, Shaikh and Wolf 2014). First, with a probability of 99.5%, no gap θ_j − θ_i is above its upper bound
 (t_ji + d_i) s_ji, d_i being the 99.5% quantile of the largest (e_i − e_j)/s_ij. Where such a bound is below 0, j trails
@@ -37,6 +38,7 @@ import numpy as np
 from scipy import optimize, special
 
 from fairduel.duel import Matrix, Vector
+from fairduel.votes.ranking.intervals import lasts
 from fairduel.votes.ranking.uncertainty import Uncertainty
 from fairduel.votes.verdict import CONFIDENCE
 from fairduel.votes.votes import Codes, Indices, Mask
@@ -144,7 +146,9 @@ def answers(gaps: Gaps, stretches: Vector, joint: float = math.inf) -> Answers:
         for ends, quantile in (((low, high), reach), ((joint_low, joint_high), joint)):
             ends[0][rows] += (ratios < -quantile).sum(axis=1)
             ends[1][rows] -= (ratios > quantile).sum(axis=1)
-        unclear = ((scales > 0.0) & (ratios <= cut[rows, None]))[:, order] & (np.arange(count) > places[:, None])
+        clear = (scales > 0.0) & (ratios > cut[rows, None])
+        clear[clear] = lasts(ratios[clear], scales[clear])
+        unclear = ((scales > 0.0) & ~clear)[:, order] & (np.arange(count) > places[:, None])
         alike[places] = np.where(unclear.any(axis=1), count - 1 - unclear[:, ::-1].argmax(axis=1), places)
         for item, ratio, scale in zip(rows.tolist(), ratios, scales, strict=True):
             rivals = np.flatnonzero(scale)
@@ -172,7 +176,8 @@ class _Bonferroni:
 
 def _may_be_best(gaps: Gaps, item: int, leads: Vector, scale: Vector, rivals: Indices, bonferroni: _Bonferroni) -> bool:
     """Whether an item may be the best, given the ratios t_ji of its ``rivals`` (m,)."""
-    largest = leads.max()
+    ahead = leads > 0.0
+    largest = leads[ahead][lasts(leads[ahead], scale[rivals[ahead]])].max(initial=0.0)
     if largest <= 0.0 or np.isposinf(largest):
         return bool(largest <= 0.0)
     if len(rivals) >= _MOST_DRAWN:

@@ -1,8 +1,24 @@
-"""Intervals of ranks and scores, and the probability of being best."""
+r"""Intervals of ranks and scores, the probability of being best, and evidence that one may look at often.
 
+*Evidence.* Let a be ahead of b by ĝ, with error variance v, which shrinks as votes come in. If the true gap is g ≤ 0
+and ĝ/v is a Gaussian process with independent increments of variance 1/v (as the information grows), then, for any
+δ > 0, exp(δĝ/v − δ²/2v) is a supermartingale that starts at 1. So is its average over δ with the density 2N(δ; 0, s²),
+
+    E = 2 √(v/(v + s²)) exp(u²/2) Φ(u),  with u = ĝ/√v · √(s²/(v + s²)).
+
+By Ville's inequality the probability that E ever reaches 1/ε is at most ε, however often one looks. The Gaussian
+process is an approximation, as in the ranges, and its variance is theirs: it allows for voters and contexts that
+differ.
+
+Items are told apart only if E ≥ 1/ε with ε = 20%, besides what ranges that hold at one look require. Otherwise each of
+two equal items would be ahead "with 95% confidence" at one look in twenty.
+"""
+
+import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from fairduel.duel import Matrix, Vector
 from fairduel.votes.ranking.uncertainty import Likelihood, Uncertainty
@@ -11,10 +27,32 @@ from fairduel.votes.votes import Codes, Indices, Mask
 
 MOST_UNDERSTATED = 3.0
 """Factor by which Wald's statistic may understate a difference, at most."""
+_SCALE = 1.0  # s: most sensitive to gaps of about one log-odd; the choice matters little
+_LASTING = math.log(1.0 / 0.2)  # least log E of items that are told apart
 _MOST_NUMBERS = 2e7  # draws × pairs for the quantile; more are slow and no more accurate
 _MOST_COMPARED = 2e6  # pairs × items², or × rows of the design, for which the fall of the likelihood is computed
 _MOST_STEPS = 10  # of the step-down procedure, which usually ends after two or three
 _MOST_STEPPED = 300  # items; with more, further steps take long and gain little
+
+
+def log_evidence(gap: float | Vector, variance: float | Vector) -> Vector:
+    """Return log E for a ``gap`` ĝ with error ``variance`` v > 0; see the module's docstring.
+
+    >>> float(log_evidence(0.5, 0.01).round(2))
+    10.76
+    """
+    share = _SCALE**2 / (variance + _SCALE**2)
+    u = gap / np.sqrt(variance) * np.sqrt(share)
+    return np.asarray(math.log(2.0) + 0.5 * np.log1p(-share) + 0.5 * u**2 + log_ndtr(u))
+
+
+def lasts(ratios: Vector, scales: Vector) -> Mask:
+    """Return whether gaps are told from 0 however often one looks, given t = ĝ/√v and 1/√v > 0, both (n,).
+
+    >>> lasts(np.array([2.0, 3.0]), np.array([10.0, 10.0])).tolist()
+    [False, True]
+    """
+    return np.asarray(log_evidence(ratios / scales, scales**-2.0) >= _LASTING)
 
 
 class RankIntervals(NamedTuple):
@@ -47,6 +85,7 @@ def rank_intervals(
     for _ in range(_MOST_STEPS if count <= _MOST_STEPPED else 1):
         quantile = _quantile(used, scales, left)
         found = compared & (ratios > quantile)
+        found[found] = lasts(ratios[found], scales[found])
         close = compared & ~found & (ratios > quantile / MOST_UNDERSTATED)
         if likelihood is not None and close.any():
             pairs = np.argwhere(close)
@@ -55,7 +94,8 @@ def rank_intervals(
             one, other = pairs[nearest].T
             units = np.eye(count, len(likelihood.theta))  # features per vote come after the scores
             factors = likelihood.steepness(units[one] - units[other], quantile / ratios[one, other])
-            found[one, other] = factors * ratios[one, other] > quantile
+            told = factors * ratios[one, other]
+            found[one, other] = (told > quantile) & lasts(told, scales[one, other])
         if (found == above).all():
             break
         above, left = found, compared & ~found

@@ -361,7 +361,7 @@ def _details(group: Sequence[Standing], ranking: Ranking) -> list[str]:
     alike = [
         f"{ordinal(one.rank)} ({one.item}) and {ordinal(other.rank)} ({other.item}) cannot be told apart."
         for one, other in pairwise(group[1:_LAST_COMPARED])
-        if ranking.verdicts[0].can_stop and not ranking.tells_apart(one.item, other.item)
+        if ranking.verdicts[0].can_stop and one.own_high >= other.own_low
     ]
     return alike + _moved(group)
 

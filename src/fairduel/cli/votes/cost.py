@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
-from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.report.votes.votes_tables import cost_table
@@ -17,7 +16,7 @@ Item = Annotated[
 _LEAST_USEFUL = ("false votes", "doubted", "seeds", "accounts without audit")
 
 
-@grouped()
+@recorded.reads_votes()
 def cost_command(
     file: recorded.VoteFile,
     item: Item = None,
@@ -38,7 +37,7 @@ def cost_command(
     is found is an upper bound: a cleverer campaign may be cheaper. The
     audit may still warn that the winner is in doubt.
 
-    Writes report.html, cost.csv and cost.json.
+    Writes report.html, cost.csv, cost.json and the figure.
     """
     from fairduel.report.votes.cost_page import cost_section  # noqa: PLC0415  # plotting is slow
 
