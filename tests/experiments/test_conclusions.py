@@ -31,6 +31,7 @@ def made_up(experiment, regret, runs=10, noise=1.0, seconds=lambda _: 1.0, is_be
             "locked_in": False,
             "seconds": seconds(entry),
             "recommended_best": float(is_best(entry)),
+            "recommendation_regret": 0.1,
         }
         for index, entry in enumerate(experiment.entries)
         for seed in range(runs)

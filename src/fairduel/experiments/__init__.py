@@ -11,7 +11,16 @@ from fairduel.experiments.ablations import (
     unknown_budget,
 )
 from fairduel.experiments.experiment import Declaration
-from fairduel.experiments.other_papers import ginop_world, late_features, late_outcomes, nonlinear_rewards
+from fairduel.experiments.other_papers import (
+    ginop_world,
+    kernels_by_flips,
+    kernels_by_horizon,
+    late_features,
+    late_outcomes,
+    networks,
+    nonlinear_rewards,
+    other_attacks_on_kernels,
+)
 from fairduel.experiments.paper import figure1, figure2
 from fairduel.experiments.sceptic_parts import parts_of_sceptic
 
@@ -28,6 +37,10 @@ EXPERIMENTS: dict[str, Declaration] = {
     "recommendation": recommendations,
     "sceptic": parts_of_sceptic,
     "nonlinear": nonlinear_rewards,
+    "kernel-attacks": other_attacks_on_kernels,
+    "kernel-horizon": kernels_by_horizon,
+    "kernel-flips": kernels_by_flips,
+    "networks": networks,
     "ginop": ginop_world,
     "rcdp": late_outcomes,
     "post-serving": late_features,

@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fairduel.experiments.comparing import gap, in_each_panel, lowest_in_each_panel, lowest_text, ratio_of
-from fairduel.experiments.experiment import Conclude, Curves, Entry, Experiment, Results
+from fairduel.experiments.comparing import gap, growth, in_each_panel, lowest_in_each_panel, lowest_text, ratio_of
+from fairduel.experiments.experiment import Conclude, Curves, Entry, Experiment, Lines, Results
 from fairduel.experiments.paper_setup import (
     ADVERSARIAL,
     BUDGET,
     BUDGET_UNKNOWN,
     GREEDY,
     HORIZON,
+    MISLEADING,
     NO_ATTACK,
     Attack,
     paper_cell,
@@ -239,18 +240,31 @@ def _kernel_agents(world: str) -> list[tuple[str, str, Mapping[str, Any]]]:
     return [*_OWN, *tuned]
 
 
+def _in_curved_world(
+    name: str, attack: Attack, agent: tuple[str, str, Mapping[str, Any]], horizon: int = HORIZON, x: float | None = None
+) -> Entry:
+    """An agent, its setting in words and its settings, in the world of this name; RCDB with a kernel is compared with.
+
+    With an ``x`` the attack is the same in the whole panel, whatever its budget.
+    """
+    (kind, words, settings), (world, place) = agent, (NONLINEAR_WORLDS | DRAWN)[name]
+    flips = f"{attack.budget} {attack.name} flips" if x is None else f"{attack.name} flips"
+    return Entry(
+        Cell(kind, attack.name, attack.budget, horizon, world, settings, attack.settings, place),
+        words,
+        f"{name}, {'no attack' if attack.name == 'none' else flips}",
+        x=x,
+        is_reference=(kind, words) == ("rcdb", "kernel"),
+    )
+
+
 def nonlinear_rewards() -> Experiment:
     """Kernel features for robust agents and rivals: seven test functions, two curved worlds, a linear one (slow)."""
     entries = [
-        Entry(
-            Cell(agent, attack.name, BUDGET, HORIZON, world, settings, world_settings=place),
-            words,
-            f"{name}, {'no attack' if attack is NO_ATTACK else f'{BUDGET} adversarial flips'}",
-            is_reference=(agent, words) == ("rcdb", "kernel"),
-        )
-        for name, (world, place) in NONLINEAR_WORLDS.items()
-        for attack in (NO_ATTACK, ADVERSARIAL)
-        for agent, words, settings in _kernel_agents(name)
+        _in_curved_world(name, attack, agent)
+        for name in NONLINEAR_WORLDS
+        for attack in (Attack("no attack", "none"), ADVERSARIAL)
+        for agent in _kernel_agents(name)
     ]
     return Experiment(
         name="nonlinear",
@@ -275,11 +289,123 @@ def nonlinear_rewards() -> Experiment:
     )
 
 
+DRAWN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "RBF draw, fresh": ("curved", {"shape": "rbf"}),
+    "Matérn-5/2 draw, fresh": ("curved", {"shape": "matern52"}),
+}
+"""Worlds whose rewards are drawn from a kernel's own prior."""
+_UNTUNED: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    *_OWN[:2],
+    ("sceptic", "kernel, robust, C unknown", {**_MAP, **BUDGET_UNKNOWN, "robust": True}),
+    ("hcw", "kernel", _MAP),
+    ("ginop", "kernel, radius 2", {**_MAP, "radius": 2.0}),
+    ("maxminlcb", "kernel", _MAP),
+)
+_NETWORK: Mapping[str, Any] = {"map": "neural"}
+_NETWORKS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    _OWN[0],
+    ("rcdb", "network", _NETWORK),
+    ("sceptic", "network, C unknown", {**_NETWORK, **BUDGET_UNKNOWN}),
+    ("maxpairucb", "network, radius 1", {**_NETWORK, "radius": 1.0}),
+    ("ndb-ucb", "as published", {}),
+    ("ndb-ts", "as published", {}),
+)
+
+
+def other_attacks_on_kernels() -> Experiment:
+    """Kernel features under six attacks: two test functions, a curved world and random ones (slow)."""
+    seen = (GREEDY, ADVERSARIAL, MISLEADING, Attack("hiding", "hiding"), Attack("watching", "watching"))
+    return Experiment(
+        name="kernel-attacks",
+        title="Nonlinear rewards under other attacks",
+        question="Which agents with kernel features are robust to which attack?",
+        entries=[
+            _in_curved_world(name, attack, agent)
+            for name in ("branin", "michalewicz", "3cos(3⟨x,θ⟩), fresh", *DRAWN)
+            for attack in (NO_ATTACK, *seen)
+            for agent in _UNTUNED
+        ],
+        conclude=lowest_in_each_panel,
+        views=[Curves("Cumulative regret (mean ± one standard error).")],
+        notes=[
+            "Nobody is tuned. Where nobody attacks, RCDB and HCW are told C = 0. Random functions have scale 0.7 "
+            "and standard deviation 1."
+        ],
+        runs=20,
+        is_slow=True,
+    )
+
+
+def kernels_by_horizon() -> Experiment:
+    """Growth of regret in T with kernel features (slow)."""
+    horizons = (500, 1000, 2000, 4000, 8000)
+    return _kernels_growing(
+        "kernel-horizon", "T", 0.5, "√T", {float(rounds): (rounds, math.ceil(math.sqrt(rounds))) for rounds in horizons}
+    )
+
+
+def kernels_by_flips() -> Experiment:
+    """Growth of regret in C with kernel features (slow)."""
+    return _kernels_growing(
+        "kernel-flips", "C", 1.0, "linear", {float(flips): (HORIZON, flips) for flips in (15, 30, 60, 120, 240)}
+    )
+
+
+def _kernels_growing(
+    name: str, symbol: str, rate: float, rate_name: str, sizes: Mapping[float, tuple[int, int]]
+) -> Experiment:
+    """Regret in three worlds under the adversarial attack, for T and C by x."""
+    return Experiment(
+        name=name,
+        title=f"Nonlinear rewards: growth with {symbol}",
+        question=f"Does the regret of agents with kernel features grow like {symbol}^{rate:g} under attack?",
+        entries=[
+            _in_curved_world(world, Attack("adversarial", "adversarial", budget=flips), agent, horizon, x)
+            for world in ("branin", "3cos(3⟨x,θ⟩), fresh", "RBF draw, fresh")
+            for x, (horizon, flips) in sizes.items()
+            for agent in _UNTUNED
+        ],
+        conclude=growth(symbol, rate, rate_name),
+        views=[Lines(f"Final regret against {symbol} (log-log).", symbol, scale="log", fit="power")],
+        notes=["Nobody is tuned; C = ⌈√T⌉ where T grows, and T = 2,000 where C does."],
+        runs=20,
+        is_slow=True,
+    )
+
+
+def networks() -> Experiment:
+    """Networks and published neural agents beside kernel features (slow; needs the neural extra)."""
+    worlds = ("branin", "hoelder", "10⟨x,θ⟩², fresh", "3cos(3⟨x,θ⟩), fresh", *DRAWN)
+    return Experiment(
+        name="networks",
+        title="Networks",
+        question="Are agents that learn their features robust, and do they beat kernel features?",
+        entries=[
+            _in_curved_world(name, attack, agent)
+            for name in worlds
+            for attack in (Attack("no attack", "none"), ADVERSARIAL)
+            for agent in _NETWORKS
+        ],
+        conclude=lowest_in_each_panel,
+        views=[Curves("Cumulative regret (mean ± one standard error).")],
+        notes=[
+            f"Nobody is tuned; RCDB is told C = {BUDGET} also where nobody attacks. NDB-UCB and NDB-TS are our ports."
+        ],
+        is_slow=True,
+    )
+
+
 def _ours_against_rivals(results: Results, entries: list[Entry]) -> list[str]:
-    """Say who is lowest, and compare the best robust agent with the best rival."""
+    """Say who is lowest, compare the best robust agent with the best rival, and say how good its advice is."""
     mapped = [entry for entry in entries if "map" in entry.cell.agent_settings]
     robust = [entry for entry in mapped if entry.cell.agent in _ROBUST]
     rivals = [entry for entry in mapped if entry.cell.agent not in _ROBUST]
     best, rival = (min(group, key=lambda entry: results.regret(entry).mean()) for group in (robust, rivals))
     ratio = with_interval(ratio_of(results, best, rival))
-    return [lowest_text(results, entries), f"{best.label} has {ratio} times the regret of {rival.label}."]
+    losses = mean(results.of(best)["recommendation_regret"].to_numpy())
+    found = results.recommended_best(best).mean()
+    return [
+        lowest_text(results, entries),
+        f"{best.label} has {ratio} times the regret of {rival.label}.",
+        f"it recommends the best action in {found:.0%} of cases; its advice loses {with_interval(losses)} on average.",
+    ]

@@ -89,7 +89,7 @@ def _described(name: str, text: str) -> str:
 _OTHERS = {
     TABLE1: "Every algorithm's bound beside its measured growth (paper)",
     REPLAY: "Agents on recorded votes (--data), some flipped",
-    "all": "All but table1, replay, post-serving",
+    "all": "All but table1, replay and slow ones",
 }
 _LINES = {name: (declare.__doc__ or "").splitlines()[0].rstrip(".") for name, declare in EXPERIMENTS.items()} | _OTHERS
 _LISTED = "\n".join(_described(name, text) for name, text in _LINES.items())
