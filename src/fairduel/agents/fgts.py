@@ -166,7 +166,9 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
     def _ask(self, actions: Actions) -> FGTSDuel:
         table = self._listed(actions)
         self._keep(table)
-        self._move_chains()
+        self._chains = langevin(
+            self.posterior(), self._chains, self._root(), step_size=self.step_size, steps=self.steps, rng=self._rng
+        )
         chosen = [pick(table @ theta, self._rng.random()) for theta in self._chains]
         if chosen[0] == chosen[1] and not self.self_duels:
             others = table @ self._chains[1]
@@ -182,11 +184,6 @@ class FGTS(Featured, DuelingAgent[FGTSDuel]):
         self._opponents[asked.chain] += asked.first_features - asked.difference
         self._rounds += 1
         self._estimator.tell((asked.first, asked.second), asked.difference, weight=1.0, share=answer.first_share)
-
-    def _move_chains(self) -> None:
-        self._chains = langevin(
-            self.posterior(), self._chains, self._root(), step_size=self.step_size, steps=self.steps, rng=self._rng
-        )
 
     def _root(self) -> Matrix:
         """Return R with RRᵀ the inverse Hessian at the MAP estimate, shape (d, d)."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from fairduel.errors import FairduelError
@@ -84,7 +85,7 @@ class Jobs:
             self._jobs[job.job] = job
             while len(self._jobs) > _MOST_KEPT:
                 del self._jobs[next(name for name, old in self._jobs.items() if old.state in {"done", "failed"})]
-            running = self._running()
+            running = next((job for job in self._jobs.values() if job.state == "running"), None)
             if running is not None and running.kind == _PATIENT != kind:
                 running.state = "waiting"
                 self._worker.kill()
@@ -113,9 +114,6 @@ class Jobs:
 
     def _of(self, study: str) -> list[Job]:
         return [job for job in self._jobs.values() if job.study == study]
-
-    def _running(self) -> Job | None:
-        return next((job for job in self._jobs.values() if job.state == "running"), None)
 
     # ------------------------------------------------------------------ the thread
 
@@ -147,10 +145,8 @@ class Jobs:
             return None
 
     def _compute(self, job: Job) -> Json | None:
-        def tell(share: float) -> None:
-            job.progress = share
-
-        return self._worker.ask({"study": job.study, "kind": job.kind, "wanted": job.wanted}, tell, _LONGEST)
+        request = {"study": job.study, "kind": job.kind, "wanted": job.wanted}
+        return self._worker.ask(request, partial(setattr, job, "progress"), _LONGEST)
 
 
 _FAILED: Json = {"problem": "This could not be computed; the server's log says why."}
