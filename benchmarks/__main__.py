@@ -24,7 +24,8 @@ from fairduel import RCDB, LockInWarning, Outcome, Sceptic
 from fairduel.action_sets import BallSet, HypercubeSet, hypercube
 from fairduel.core.selection import symmetric_pair, view_by
 from fairduel.experiments.paper_setup import ADVERSARIAL, BUDGET, GREEDY, HORIZON, RANDOM, RARE_RANDOM, paper_cell
-from fairduel.simulation import Cell, Store, run_cells, versions
+from fairduel.files import versions
+from fairduel.simulation import Cell, Store, run_cells
 from fairduel.stats import line
 from fairduel.worlds.world import random_parameter
 

@@ -32,7 +32,7 @@ from fairduel.experiments.competition import CONTENDERS, ROBUST, Contender
 from fairduel.experiments.paper_setup import NO_ATTACK, paper_cell
 from fairduel.experiments.sentences import with_error, with_interval
 from fairduel.files import write_atomically
-from fairduel.report.figures import image
+from fairduel.report.drawing import image
 from fairduel.report.research.attack_page import growth_figure
 from fairduel.simulation import Cell
 from fairduel.stats import mean

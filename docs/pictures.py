@@ -20,7 +20,7 @@ import fairduel
 from fairduel import RCDB, Outcome
 from fairduel.agents import DuelingAgent
 from fairduel.duel import Matrix, Vector
-from fairduel.report.figures import STYLE, image
+from fairduel.report.drawing import STYLE, image
 from fairduel.votes.attacking.liars import arena
 from fairduel.votes.auditing.audit import Audit, audit
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from fairduel.cli import main
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.experiments import claims, competition, replayed_votes, table1_growth, tuning
 from helpers.clusters import new_database
 from helpers.documents import DOCUMENTS, ROOT, commands, inline_commands, page_name, write_files

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fairduel
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 
 
 def test_importing_the_library_brings_no_plotting_and_no_command():
@@ -57,16 +57,27 @@ def test_no_line_of_a_page_is_longer_than_120_characters(ending):
     assert found == []
 
 
-def test_no_two_classes_have_the_same_name():
-    files = Path(fairduel.__file__).parent.rglob("*.py")
-    names = Counter(
-        name for file in files for name in re.findall(r"^class ([A-Z]\w+)", file.read_text("utf-8"), re.MULTILINE)
-    )
+PACKAGE = Path(fairduel.__file__).parent
+
+
+@pytest.mark.parametrize("kind", ["class", "def"])
+def test_no_two_classes_or_functions_of_modules_have_the_same_name(kind):
+    """Names with an underscore belong to their module."""
+    defined = re.compile(rf"^{kind} ([A-Za-z]\w*)", re.MULTILINE)
+    names = Counter(name for file in PACKAGE.rglob("*.py") for name in defined.findall(file.read_text("utf-8")))
+    assert len(names) > 300
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_two_modules_have_the_same_name():
+    """Modules of routes may be named after what they serve."""
+    files = [file for file in PACKAGE.rglob("*.py") if file.parent.name != "api" and not file.name.startswith("__")]
+    names = Counter(file.name for file in files)
     assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_a_folder_has_at_most_15_files():
-    folders = Counter(file.parent for file in Path(fairduel.__file__).parent.rglob("*.py"))
+    folders = Counter(file.parent for file in PACKAGE.rglob("*.py"))
     assert {folder.name: count for folder, count in folders.items() if count > 15} == {}
 
 

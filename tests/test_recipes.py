@@ -88,7 +88,7 @@ print("played")
 """
 CHECK_TACTIC = """
 import numpy as np
-from fairduel.cli.votes.stress import AttackOption, stress_command
+from fairduel.cli.votes.stress_command import AttackOption, stress_command
 from fairduel.service.api.jobs import RedTeam
 from fairduel.votes.attacking.liars import ITEMS, arena
 from fairduel.votes.attacking.injection import Campaign, Campaigner, inject

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.experiments import EXPERIMENTS, ablations
 
 CONTRIBUTING = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_the_recipe_touches_two_files():
 
 def test_the_new_experiment_runs_and_states_its_own_conclusion(name, tmp_path):
     done = CliRunner().invoke(
-        app_for(), ["reproduce", name, "--runs", "3", "--jobs", "1", "--json", "--out", str(tmp_path)]
+        app_for(), ["reproduce", name, "--runs", "3", "--jobs", "1", "--json", "--figures", "--out", str(tmp_path)]
     )
     [found] = json.loads(done.stdout)["experiments"]
     regret = {(row["panel"], row["is_reference"]): row["regret"]["value"] for row in found["rows"]}

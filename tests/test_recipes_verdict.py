@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.experiments import claims
 from fairduel.experiments.claims import beyond
 from fairduel.simulation import Store

@@ -9,7 +9,7 @@ import yaml
 from hatchling.build import build_wheel
 
 import fairduel
-from fairduel.cli.votes.audit import FailReason
+from fairduel.cli.votes.audit_command import FailReason
 from helpers.documents import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

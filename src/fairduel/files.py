@@ -1,12 +1,14 @@
-"""Atomic file writes."""
+"""Files: written completely or not at all, with the versions that made them."""
 
 import contextlib
 import functools
 import os
+import platform
 import secrets
 import stat
 from pathlib import Path
 
+import fairduel
 from fairduel.errors import BadInputError
 
 
@@ -38,3 +40,17 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
             raise
     except OSError as error:
         raise BadInputError(f"cannot write {path}: {error.strerror}.") from error
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    import numba  # noqa: PLC0415  # slow, as is NumPy
+    import numpy as np  # noqa: PLC0415
+
+    return {
+        "fairduel": fairduel.__version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+    }

@@ -33,7 +33,8 @@ def assert_one_sentence(done, *words):
 
 
 def test_simulate_writes_report_figures_and_tables(tmp_path):
-    done = fairduel("simulate", "--agent", "rcdb", "--agent", "maxinp", "--attack", "misleading", *SMALL, cwd=tmp_path)
+    agents = ("--agent", "rcdb", "--agent", "maxinp")
+    done = fairduel("simulate", *agents, "--attack", "misleading", *SMALL, "--figures", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "results" / "simulate"
     assert done.stdout.endswith("Report: results/simulate/report.html\n")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairduel.cli import main, output
-from fairduel.report import figures
-from fairduel.report.figures import image
+from fairduel.report import drawing
+from fairduel.report.drawing import image
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes.ranking_page import draw_win_matrix
 from fairduel.votes.reading.read import read_votes
@@ -128,7 +128,7 @@ def safe_cells(path):
     ],
 )
 def test_names_cannot_leave_their_place(fairduel, tmp_path, command):
-    code, shown, error = fairduel(command[0], "votes.csv", *command[1:], "--out", "out")
+    code, shown, error = fairduel(command[0], "votes.csv", *command[1:], "--figures", "--out", "out")
     assert code == 0, error
     assert not UNSAFE.search(shown + error)
     assert "tea\\x1b[2J" in shown
@@ -210,7 +210,7 @@ def test_any_path_can_be_read_and_written(fairduel, tmp_path):
 
 
 def test_characters_without_a_font_are_drawn_by_the_browser(monkeypatch):
-    monkeypatch.setattr(figures, "_glyphs", lambda: frozenset(range(0x2100)))
+    monkeypatch.setattr(drawing, "_glyphs", lambda: frozenset(range(0x2100)))
     names = ["\U0001f9ea\u4e2d", "\u4e2d\U0001f9ea", "plain & <b>"]
     figure = draw_win_matrix(names, np.ones((3, 3)) - np.eye(3))
     svg = image(figure, "svg")

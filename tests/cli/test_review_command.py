@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
 
 
 def test_review_answers_first_and_writes_everything(folder, here):
-    done = here("review", "votes.csv", cwd=folder)
+    done = here("review", "votes.csv", "--figures", cwd=folder)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "It is too early to say which of 12 items is the best."

@@ -66,8 +66,8 @@ def test_an_operator_of_a_live_poll():
 def test_a_researcher_with_an_agent(here, tmp_path):
     (tmp_path / "my_agents.py").write_text(page_files(ROOT / "docs/benchmarks/index.md")["my_agents.py"])
     agents = ("--agent", "rcdb", "--agent", "my_agents:TopTwo")
-    command = ("simulate", *agents, "--attack", "greedy", "--horizon", "300", "--runs", "4", "--jobs", "1", "--json")
-    found = here(*command, cwd=tmp_path)
+    command = ("simulate", *agents, "--attack", "greedy", "--horizon", "300", "--runs", "4", "--jobs", "1")
+    found = here(*command, "--json", "--figures", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     said = json.loads(found.stdout)
     assert any("TopTwo" in sentence for sentence in said["experiments"][0]["conclusions"])

@@ -9,7 +9,7 @@ import pytest
 import typer
 from scipy import special
 
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 
 SKILL, WORDS = np.array([1.0, 0.0, -1.0]), np.array([100, 300, 900])
 

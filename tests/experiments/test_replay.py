@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from typer.testing import CliRunner
 
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.errors import BadInputError
 from fairduel.experiments import replayed_votes as declared
 from fairduel.experiments.replayed_votes import (
@@ -154,7 +154,7 @@ def test_the_command_writes_its_report(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(declared, "CONTENDERS", CONTENDERS[:1] + CONTENDERS[4:5])
     monkeypatch.setattr(declared, "RADII", (1.0, 3.0))
     out = tmp_path / "out"
-    command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", "--out", str(out)]
+    command = ["reproduce", "replay", "--data", str(folder), "--runs", "2", "--jobs", "1", f"--out={out}", "--figures"]
     done = CliRunner().invoke(app_for(command), command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import fairduel.experiments
 from fairduel import BadInputError
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.cli.research.reproduce import REPLAY, TABLE1
 from fairduel.experiments import EXPERIMENTS
 from fairduel.experiments.paper_setup import GREEDY, paper_cell

@@ -10,6 +10,7 @@ import pytest
 
 from fairduel.adversaries import ATTACKS, StrongAdversary, StrongRewardAdversary, WeakAdversary, WeakRewardAdversary
 from fairduel.experiments import table1_growth
+from fairduel.report.page import with_files
 from fairduel.report.research import table1_page
 from fairduel.simulation import Store, Streams, count_missing, play
 from fairduel.stats import Mean
@@ -286,7 +287,8 @@ def test_words_of_a_row():
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_page_has_every_row_and_the_record_is_json(tiny, tmp_path, runs):
     rows = table1_growth.measure(Store(tmp_path), range(runs))
-    page = table1_page.write_table1(tmp_path, rows, range(runs), "fairduel reproduce table1").read_text()
+    with with_files():
+        page = table1_page.write_table1(tmp_path, rows, range(runs), "fairduel reproduce table1").read_text()
     record = strict_json((tmp_path / "table1.json").read_text())
     for row, written in zip(rows, record["rows"], strict=True):
         assert row.algorithm.title in page

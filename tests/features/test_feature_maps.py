@@ -10,7 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from fairduel import BadInputError
 from fairduel.core.links import LOGISTIC
 from fairduel.features import MAPS, Chain, Custom, FeatureMap, Kernel, Quadratic, TrainingVotes, Whitened, as_map
-from fairduel.features.kernels import kernel_matrix, log_evidence
+from fairduel.features.kernels import evidence_of_map, kernel_matrix
 from fairduel.testing import check_map
 
 
@@ -246,7 +246,7 @@ def test_the_evidence_of_a_scale_is_the_integral_of_the_likelihood():
         leads = differences * grid
         logs = (weights[:, None] * (shares[:, None] * leads - np.logaddexp(0.0, leads))).sum(axis=0)
         slow.append(np.log((np.exp(logs - ridge * grid**2 / 2) * math.sqrt(ridge)).sum()))
-    found = [log_evidence(differences, ballots, LOGISTIC, ridge) for ridge in ridges]
+    found = [evidence_of_map(differences, ballots, LOGISTIC, ridge) for ridge in ridges]
     np.testing.assert_allclose(np.diff(found), np.diff(slow), atol=0.03)
 
 

@@ -9,7 +9,7 @@ import pytest
 from fairduel import BadInputError
 from fairduel.core import links
 from fairduel.features import Chain, Network, Quadratic, TrainingVotes, as_map
-from fairduel.features.network import potential
+from fairduel.features.network import tensor_potential
 from fairduel.testing import check_map
 
 pytestmark = pytest.mark.torch
@@ -77,7 +77,7 @@ def test_the_loss_is_that_of_the_estimate(link):
     leads = np.linspace(-2.0, 2.0, 41)
     kind = sigma.numbers
     expected = [links.potential(kind.kind, kind.scale, lead) for lead in leads]
-    np.testing.assert_allclose(potential(sigma)(torch.as_tensor(leads)).numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(tensor_potential(sigma)(torch.as_tensor(leads)).numpy(), expected, atol=1e-9)
 
 
 def test_a_strong_pull_holds_the_weights_at_the_start_and_a_weight_of_0_silences_a_vote():

@@ -15,6 +15,7 @@ from fairduel.experiments.comparing import comparison
 from fairduel.experiments.competition import Best, Board
 from fairduel.experiments.experiment import Results
 from fairduel.experiments.tuning import Trial, Tuned
+from fairduel.report.page import with_files
 from fairduel.report.research.attack_page import write_attack
 from fairduel.report.research.experiment_page import write_experiments
 from fairduel.report.research.leaderboard_page import write_leaderboard
@@ -165,56 +166,52 @@ def ranked(folder):
     file.write_text("first,second,winner\n" + "\n".join(lines) + "\n")
     votes = read_votes(file).votes
     ranking = with_certificates(votes, rank(votes))
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Ranking of votes.csv",
         summary=summarise(ranking),
         sections=ranking_sections(ranking, votes),
         settings={"file": "a/rather/long/path/" * 8 + "votes.csv", **ranking.settings},
         command="fairduel rank " + "a/rather/long/path/" * 8 + "votes.csv",
     )
-    return folder / "report.html"
 
 
 def audited(folder, **people):
     votes, _ = arena(**{"seed": 4, "voters": 60, "votes_each": 20} | people)
     found = audit(replace(votes, voter=None, voters=()) if people.get("voters") == 1 else votes, top=2)
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Audit of votes.csv",
         summary=found.summary(),
         sections=audit_sections(found),
         settings=found.settings,
         command="fairduel audit votes.csv",
     )
-    return folder / "report.html"
 
 
 def explained(folder):
     found = explain(arena(seed=4, voters=60, votes_each=20)[0])
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Why one item is above another",
         summary=found.summary(),
         sections=explain_sections(found),
         settings=found.settings,
         command="fairduel explain votes.csv",
     )
-    return folder / "report.html"
 
 
 def stressed(folder):
     votes, _ = arena(voters=40, votes_each=15, seed=4)
     frame = stress(votes, "promote", "Oak", sizes=[0, 40, 80], voters=2)
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Stress test of votes.csv",
         summary=summarise_stress(frame, "promote"),
         sections=stress_sections(frame, attack="promote"),
         settings={"attack": "promote", "seed": 0},
         command="fairduel stress votes.csv",
     )
-    return folder / "report.html"
 
 
 def reviewed(folder):
@@ -224,15 +221,14 @@ def reviewed(folder):
     votes = board(rng, np.linspace(0.8, -0.8, 40), voters=60, each=30, lean=0.5, taste=0.5, model="davidson", tie=0.0)
     apart = (votes.first < 35) == (votes.second < 35)
     found = review(replace(votes.select(apart), items=(long, *votes.items[1:])))
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Review of votes.csv",
         summary=found.summary(),
         sections=review_sections(found),
         settings=found.settings,
         command="fairduel review votes.csv",
     )
-    return folder / "report.html"
 
 
 def priced(folder):
@@ -246,15 +242,14 @@ def priced(folder):
         voters_known=True,
         settings={"seeds": [0, 1, 2], "seeds_needed": 2, "votes_each_tried": [1, 2, 4, 8, 17, 32, 64]},
     )
-    write_votes_report(
-        folder / "report.html",
+    return write_votes_report(
+        folder,
         title="Cost of manipulating votes.csv",
         summary=cost.summary(),
         sections=[cost_section(cost)],
         settings=cost.settings,
         command="fairduel cost votes.csv",
     )
-    return folder / "report.html"
 
 
 REPORTS = {
@@ -275,4 +270,5 @@ REPORTS = {
     "cost": priced,
     "explain": explained,
 }
+REPORTS = {name: with_files()(write) for name, write in REPORTS.items()}
 """What writes a report of each kind to a folder and returns its page."""

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from fairduel.report.page import Page, Section, _commit, provenance, write_page
+from fairduel.report.page import Page, Section, _commit, provenance, with_files, write_page
 from fairduel.report.text_table import TextTable
 from helpers.reports import REPORTS
 
@@ -22,7 +22,8 @@ def test_figures_of_the_same_results_are_the_same_files(tmp_path):
 
 def test_tables_are_files_named_after_them_and_old_ones_go(tmp_path):
     table = TextTable(["item", "won"], [["a, b", "50 %"], ["c_d", "± 1"]], "Who won?")
-    write_page(tmp_path, Page("T", ["One."], [Section("S", tables=[table, table], name="x")], "fairduel"))
+    with with_files():
+        write_page(tmp_path, Page("T", ["One."], [Section("S", tables=[table, table], name="x")], "fairduel"))
     names = {"table-x-who-won", "table-x-who-won-2"}
     assert {path.stem for path in tmp_path.glob("table-*")} == names
     assert (tmp_path / "table-x-who-won.csv").read_text() == 'item,won\n"a, b",50 %\nc_d,± 1\n'

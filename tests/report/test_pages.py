@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairduel import __version__
-from fairduel.report import figures
-from fairduel.report.figures import image
+from fairduel.report import drawing
+from fairduel.report.drawing import image
 from fairduel.report.research.curves import Point, SweepMeans, draw_means
 from fairduel.report.votes.ranking_page import draw_win_matrix
 from helpers.reports import REPORTS
@@ -79,7 +79,7 @@ def test_a_figure_of_a_sweep_is_not_clipped(tab):
 
 
 def test_characters_without_a_font_are_not_clipped(tab, monkeypatch):
-    monkeypatch.setattr(figures, "_glyphs", lambda: frozenset(range(0x2100)))
+    monkeypatch.setattr(drawing, "_glyphs", lambda: frozenset(range(0x2100)))
     names = ["\u4e2d" * 12, "\U0001f9ea\u6587" * 5, "plain"]
     svg = image(draw_win_matrix(names, np.ones((3, 3)) - np.eye(3)), "svg").decode()
     assert f">{names[0]}</text>" in svg

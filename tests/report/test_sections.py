@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairduel.experiments import EXPERIMENTS
-from fairduel.report.figures import image
-from fairduel.report.page import Drawn
+from fairduel.report.drawing import image
+from fairduel.report.page import Drawn, with_files
 from fairduel.report.research.experiment_page import write_experiments
 from fairduel.report.votes.audit_page import draw_evidence
 from fairduel.votes.attacking.liars import arena
@@ -30,7 +30,9 @@ def test_agents_with_the_same_settings_everywhere_have_one_row(tmp_path):
     same = json.dumps({"radius": 2.0})
     rcdb = [i for i, entry in enumerate(results.experiment.entries) if entry.label == "RCDB (practical)"]
     settings = pl.when(pl.col("entry").is_in(rcdb)).then(pl.lit(same)).otherwise(pl.col("agent_settings"))
-    write_experiments(tmp_path, [replace(results, runs=results.runs.with_columns(agent_settings=settings))], "fairduel")
+    changed = replace(results, runs=results.runs.with_columns(agent_settings=settings))
+    with with_files():
+        write_experiments(tmp_path, [changed], "fairduel")
     rows = read(tmp_path / "table-figure1-settings.csv")
     assert [row["panel"] for row in rows if row["agent (setting)"] == "RCDB (practical)"] == ["all"]
     assert len(read(tmp_path / "table-figure1-by-panel.csv")) == 6

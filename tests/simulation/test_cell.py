@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fairduel import BadInputError
-from fairduel.simulation import Cell, play, run_cells, versions
+from fairduel.files import versions
+from fairduel.simulation import Cell, play, run_cells
 from fairduel.simulation.cell import RECORD_LAYOUT
 
 CELLS = [

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fairduel.adversaries import ATTACKS
 from fairduel.agents import AGENTS, rcdb
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.errors import DamageWarning
 from fairduel.experiments.comparing import lowest_in_each_panel
 from fairduel.experiments.experiment import Curves, Entry, Experiment, run_experiment

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fairduel import BadInputError
-from fairduel.report.figures import image
+from fairduel.report.drawing import image
 from fairduel.report.research.curves import draw_means, sweep_means
 from helpers.sweeps import kept
 

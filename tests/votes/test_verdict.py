@@ -332,9 +332,7 @@ def test_every_place_says_the_same(scores, count, change, tmp_path):
         "review": (reviewed.summary(), review_sections(reviewed)),
     }
     for name, (summary, sections) in pages.items():
-        page = tmp_path / name / "report.html"
-        page.parent.mkdir()
-        write_votes_report(page, title=name, summary=summary, sections=sections, settings={}, command=name)
+        page = write_votes_report(tmp_path, title=name, summary=summary, sections=sections, settings={}, command=name)
         text = html.unescape(page.read_text())
         assert all(sentence in text for sentence in said)
         if verdict.leader is None:

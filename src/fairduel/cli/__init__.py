@@ -39,7 +39,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        from fairduel.cli.app import app_for  # noqa: PLC0415  # needs the bench extra
+        from fairduel.cli.command_list import app_for  # noqa: PLC0415  # needs the bench extra
 
         completes = "_FAIRDUEL_COMPLETE" in os.environ  # then the words are not in the arguments
         app = app_for(None if completes else sys.argv[1:])

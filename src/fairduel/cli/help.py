@@ -1,9 +1,54 @@
-"""Commands whose help leaves out the types that newer versions of typer add: <bool> for flags, <path> for arguments."""
+"""How commands look to typer: groups of options, and help without <bool> for flags and <path> for arguments."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any
 
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
+
+
+def grouped(**fixed: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a command's parameters that are dataclasses be made of arguments and options: one for each field.
+
+    Args:
+        fixed: Values of fields that are not asked for.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Where:
+    ...     port: int = 8000
+    ...     folder: str = "votes"
+    >>> @grouped(folder="here")
+    ... def serve(where: Where, demo: bool = False) -> Where: return where
+    >>> inspect.signature(serve), serve(port=1)
+    (<Signature (demo: bool = False, port: int = 8000)>, Where(port=1, folder='here'))
+    """
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(inspect.signature(command).parameters.values())
+        groups: dict[str, Any] = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
+        fields = {name: inspect.signature(group).parameters for name, group in groups.items()}
+        asked = [each for group in reversed(fields.values()) for each in group.values() if each.name not in fixed]
+        parameters = [each for each in own if each.name not in groups] + asked
+        parameters.sort(key=lambda each: each.default is not each.empty)
+
+        @functools.wraps(command)
+        def run(*given: Any, **named: Any) -> Any:
+            values = fixed | dict(zip((each.name for each in parameters), given, strict=False)) | named
+            made = {
+                name: group(**{field: values.pop(field) for field in fields[name] if field in values})
+                for name, group in groups.items()
+            }
+            return command(**made, **values)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorated
 
 
 def _without_types(params: list[Any]) -> list[Any]:

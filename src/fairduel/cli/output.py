@@ -12,7 +12,7 @@ import textwrap
 import time
 import webbrowser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +34,7 @@ from rich.text import Text
 
 from fairduel.core.compiling import skip_compile_notice
 from fairduel.errors import FairduelError
-from fairduel.files import write_atomically
+from fairduel.files import versions, write_atomically
 from fairduel.report.text_table import TextTable, tabulate
 from fairduel.votes.columns import Columns, Row, shown
 from fairduel.words import printable
@@ -48,6 +48,14 @@ notices = Console(stderr=True)
 Record = dict[str, Any]
 PANEL = "Output"
 _Json = Annotated[bool, typer.Option("--json", rich_help_panel=PANEL, help="Print one JSON object and nothing else.")]
+_Figures = Annotated[
+    bool,
+    typer.Option(
+        "--figures",
+        rich_help_panel=PANEL,
+        help="Write the page's figures (SVG, PNG, PDF) and tables (CSV, LaTeX) as files, too.",
+    ),
+]
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel=PANEL, help="Print nothing but errors and warnings.")
 ]
@@ -61,25 +69,32 @@ _TITLE_WIDTH = 9
 """A column's title may be wrapped to this width."""
 
 
-def reporting(command: Callable[..., Record]) -> Callable[..., None]:
-    """Add ``--json`` and ``--quiet`` to a command that returns what it found."""
+def reporting(command: Callable[..., Record], *, writes_page: bool = False) -> Callable[..., None]:
+    """Add ``--json``, ``--quiet`` and, if it writes a page, ``--figures`` to a command that returns what it found."""
 
     @functools.wraps(command)
-    def run(*, as_json: bool, quiet: bool, **arguments: Any) -> None:
+    def run(*, as_json: bool, quiet: bool, figures: bool = False, **arguments: Any) -> None:
         console.quiet, notices.quiet = as_json or quiet, quiet
         skip_compile_notice()  # compile_first has its own
-        found = command(**arguments)
+        with _files_beside_pages() if figures else nullcontext():
+            found = command(**arguments)
         if as_json:
             typer.echo(_json(found))
         if failed := found.get("failed"):
             raise FailedError(" ".join(failed))
 
-    extra: dict[str, Any] = {"as_json": _Json, "quiet": _Quiet}
+    extra: dict[str, Any] = ({"figures": _Figures} if writes_page else {}) | {"as_json": _Json, "quiet": _Quiet}
     signature = inspect.signature(command)
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=extra[n]) for n in extra]
     run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
     run.__annotations__ = {**command.__annotations__, **extra}
     return run
+
+
+def _files_beside_pages() -> AbstractContextManager[None]:
+    from fairduel.report.page import with_files  # noqa: PLC0415  # plotting is slow
+
+    return with_files()
 
 
 def typed_command() -> str:
@@ -89,8 +104,6 @@ def typed_command() -> str:
 
 def record(**found: Any) -> Record:
     """Return the findings with the command and the versions that made them; NaN and infinity become null."""
-    from fairduel.simulation import versions  # noqa: PLC0415  # slow: a server should be ready soon
-
     plain: Record = _finite({"command": typed_command(), "versions": versions(), **found})
     return plain
 

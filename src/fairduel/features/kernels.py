@@ -108,7 +108,7 @@ class Kernel(FeatureMap):
         """
         tried = [self._at(float(self.arrays["usual"][0]) * 2.0**power) for power in _TRIED]
         found = [
-            log_evidence(each.mapped(ballots.first) - each.mapped(ballots.second), ballots, link, ridge)
+            evidence_of_map(each.mapped(ballots.first) - each.mapped(ballots.second), ballots, link, ridge)
             for each in tried
         ]
         best = tried[int(np.argmax(np.array(found) - _DOUBT * np.abs(_TRIED)))]
@@ -153,7 +153,7 @@ class Kernel(FeatureMap):
         return self.kernel + (f"({', '.join(values)})" if values else "")
 
 
-def log_evidence(differences: Matrix, ballots: TrainingVotes, link: Link, ridge: float) -> float:
+def evidence_of_map(differences: Matrix, ballots: TrainingVotes, link: Link, ridge: float) -> float:
     """Return log ∫ p(votes | θ) N(θ | 0, I/λ) dθ up to a constant, by Laplace's method.
 
     With θ̂ of eq. (MLE) and H the Hessian there, it is −loss(θ̂) − ½ log det(H/λ).

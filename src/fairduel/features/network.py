@@ -190,7 +190,7 @@ class Network(FeatureMap):
     def _fit(self, ballots: TrainingVotes, link: Link, ridge: float) -> None:
         torch, settings = pytorch(), self.settings
         first, second, weights, shares = (self._tensor(part) for part in ballots)
-        area, count = potential(link), len(ballots.weights)
+        area, count = tensor_potential(link), len(ballots.weights)
         rng = np.random.default_rng([count, settings["batch"]])
         with one_torch_thread(torch):
             with torch.no_grad():
@@ -289,7 +289,7 @@ class Network(FeatureMap):
         return np.asarray(found.detach().double().cpu())
 
 
-def potential(link: Link) -> Callable[[Tensor], Tensor]:
+def tensor_potential(link: Link) -> Callable[[Tensor], Tensor]:
     """∫σ as a function of tensors: with −oz added, the loss whose stationary point is eq. (MLE)."""
     torch = pytorch()
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML page per report, with its figures and tables as separate files beside it.
+"""One self-contained HTML page per report; on request, its figures and tables are files beside it too.
 
 A page says where it comes from: command, date, versions and git commit.
 """
@@ -8,23 +8,27 @@ import functools
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from fairduel.files import write_atomically
-from fairduel.report.figures import image
+from fairduel.files import versions, write_atomically
+from fairduel.report.drawing import image
 from fairduel.report.text_table import TextTable
-from fairduel.simulation import versions
 from fairduel.words import printable_lines
 
 _ROOT = Path(__file__).parents[3]
 _WIDE = 8.8  # inches; narrower figures have their explanations beside them
 _MOST_SHOWN = 4  # conclusions; readers have to open the others
+_FIGURE_FILES: tuple[Literal["svg", "png", "pdf"], ...] = ("svg", "png", "pdf")
+_with_files = ContextVar("_with_files", default=False)
 
 
 def provenance(command: str, seeds: Sequence[int] = ()) -> dict[str, str]:
@@ -142,17 +146,27 @@ class Page:
     seeds: Sequence[int] = ()
 
 
+@contextmanager
+def with_files() -> Iterator[None]:
+    """Make :func:`write_page` write the figures (SVG, PNG, PDF) and tables (CSV, LaTeX) of its pages as files too."""
+    before = _with_files.set(True)
+    try:
+        yield
+    finally:
+        _with_files.reset(before)
+
+
 def write_page(folder: Path, page: Page) -> Path:
-    """Write ``report.html``, its figures (PNG, SVG, PDF) and its tables (CSV, LaTeX) to ``folder``; return the page."""
-    for name, drawn in _figure_names(page.sections):
-        write_atomically(folder / f"{name}.svg", drawn.svg)
-        for kind in ("png", "pdf"):
-            write_atomically(folder / f"{name}.{kind}", image(drawn.figure, kind))
-    for old in (*folder.glob("table-*.csv"), *folder.glob("table-*.tex")):
-        old.unlink()
-    for name, table in _table_names(page.sections):
-        write_atomically(folder / f"{name}.csv", table.csv().encode())
-        write_atomically(folder / f"{name}.tex", table.latex().encode())
+    """Write ``report.html`` to ``folder`` and return its path; remove the files of figures and tables before it."""
+    figures = [(folder / f"{name}.{kind}", kind, drawn) for name, drawn in _figures(page) for kind in _FIGURE_FILES]
+    for old in (*folder.glob("table-*.csv"), *folder.glob("table-*.tex"), *(path for path, *_ in figures)):
+        old.unlink(missing_ok=True)
+    if _with_files.get():
+        for path, kind, drawn in figures:
+            write_atomically(path, drawn.svg if kind == "svg" else image(drawn.figure, kind))
+        for name, table in _tables(page):
+            write_atomically(folder / f"{name}.csv", table.csv().encode())
+            write_atomically(folder / f"{name}.tex", table.latex().encode())
     environment = Environment(
         loader=PackageLoader("fairduel.report"),
         autoescape=select_autoescape(),
@@ -173,15 +187,15 @@ def write_page(folder: Path, page: Page) -> Path:
     return path
 
 
-def _figure_names(sections: Sequence[Section]) -> Iterator[tuple[str, Drawn]]:
-    for section in sections:
+def _figures(page: Page) -> Iterator[tuple[str, Drawn]]:
+    for section in page.sections:
         for drawn in section.figures:
             yield drawn.name or slug(section.title), drawn
 
 
-def _table_names(sections: Sequence[Section]) -> Iterator[tuple[str, TextTable]]:
+def _tables(page: Page) -> Iterator[tuple[str, TextTable]]:
     taken: set[str] = set()
-    for section in sections:
+    for section in page.sections:
         for table in section.tables:
             name = "-".join(filter(None, ["table", section.name, slug(table.caption or section.title)]))
             unique = next(n for n in (name, *(f"{name}-{i}" for i in range(2, 1000))) if n not in taken)

@@ -1,6 +1,6 @@
 """Simulation: single runs, parallel runs, and storage of their results."""
 
-from fairduel.simulation.cell import Cell, Run, versions
+from fairduel.simulation.cell import Cell, Run
 from fairduel.simulation.parallel import compile_agents, run_cells
 from fairduel.simulation.play import Player, Streams, Trace, play
 from fairduel.simulation.storage import Storage, Store, count_missing, missing_seeds, write_parquet
@@ -18,6 +18,5 @@ __all__ = [
     "missing_seeds",
     "play",
     "run_cells",
-    "versions",
     "write_parquet",
 ]

@@ -4,17 +4,14 @@ import functools
 import hashlib
 import json
 import math
-import platform
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-import fairduel
 from fairduel.adversaries import ATTACKS, Adversary
 from fairduel.agents import AGENTS, Agent, KArmed, RewardAgent
 from fairduel.by_name import find, import_from_here, make, takes
@@ -22,6 +19,7 @@ from fairduel.checks import boolean
 from fairduel.delays import DELAYS, Delay
 from fairduel.errors import BadInputError
 from fairduel.features import as_map
+from fairduel.files import versions
 from fairduel.simulation.compiled_run import can_compile, play_compiled
 from fairduel.simulation.fingerprint import code_digest
 from fairduel.simulation.play import Player, Streams, Trace, play, referee
@@ -311,17 +309,6 @@ def takes_budget(agent: str) -> bool:
     """
     maker = find("agent", agent, AGENTS)
     return any(takes(maker, name) for name in _BUDGETS)
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Return the versions that results depend on."""
-    return {
-        "fairduel": fairduel.__version__,
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "python": platform.python_version(),
-    }
 
 
 def _digest(text: str) -> str:

@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from fairduel.checks import needs_extra
 from fairduel.errors import BadInputError, DamageWarning, FairduelError, LockInWarning
-from fairduel.simulation.cell import Cell, Run, versions
+from fairduel.files import versions
+from fairduel.simulation.cell import Cell, Run
 from fairduel.simulation.storage import MAX_ROUNDS_PER_PART, Storage, missing_seeds
 
 _SAVE_INTERVAL = 0.5

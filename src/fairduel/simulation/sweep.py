@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from fairduel.checks import boolean, integer
 from fairduel.errors import BadInputError, unknown_name
-from fairduel.files import write_atomically
-from fairduel.simulation.cell import Cell, takes_budget, versions
+from fairduel.files import versions, write_atomically
+from fairduel.simulation.cell import Cell, takes_budget
 
 _KEYS = ("runs", "seed", "horizon", "budget", "known_budget", "agent", "attack", "world", "delay")
 _KINDS = ("agent", "attack", "world", "delay")

@@ -12,7 +12,7 @@ from fairduel.votes.auditing.bursts import BurstScan, scan_bursts
 from fairduel.votes.auditing.camps import Camps, find_camps, trusted_weights
 from fairduel.votes.auditing.known_answers import KnownAnswers
 from fairduel.votes.auditing.voters import Evidence, audit_voters
-from fairduel.votes.certifying.certificates import certify, groups_of, with_survival
+from fairduel.votes.certifying.certificates import certify, searchable_groups, with_survival
 from fairduel.votes.certifying.search import Group
 from fairduel.votes.deciding import decide
 from fairduel.votes.ranking.rank import Ranking, rank
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     burst: BurstScan
     camps: Camps
     groups: Callable[[int], Group]
-    """The votes as ``shown`` counts them; see :func:`~fairduel.votes.certifying.certificates.groups_of`."""
+    """The votes as ``shown`` counts them; see :func:`~fairduel.votes.certifying.certificates.searchable_groups`."""
 
 
 def judge(
@@ -75,7 +75,7 @@ def judge(
     verdicts = decide(
         votes, shown, lies=lies, votes_per_voter=votes_per_voter, doubts=doubts, reservations=reservations
     )
-    groups = groups_of(votes, shown)
+    groups = searchable_groups(votes, shown)
     decided = replace(shown, verdicts=with_survival(verdicts, certify(votes, shown, ranks=1, groups=groups)))
     everyone, trusted = (decided if each is shown else each for each in (everyone, trusted))
     reliability = np.ones(len(votes)) if uses_weights is None else reliability

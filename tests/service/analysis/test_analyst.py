@@ -72,6 +72,6 @@ def test_the_other_process_ends_with_the_server_even_while_it_computes():
 
 def test_a_server_starts_without_what_only_analyses_need():
     slow = "{'httpx', 'matplotlib', 'PIL', 'polars', 'scipy.optimize', 'scipy.stats', 'fairduel.experiments'}"
-    load = "from fairduel.cli.app import app_for; app_for(['serve']); import sys, fairduel.cli.live.serving"
+    load = "from fairduel.cli.command_list import app_for; app_for(['serve']); import sys, fairduel.cli.live.serving"
     code = f"{load}; print(sorted({slow} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

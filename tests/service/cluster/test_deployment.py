@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from fairduel.cli.app import app_for
+from fairduel.cli.command_list import app_for
 from fairduel.service.events import backup
 
 ROOT = Path(__file__).parents[3]

@@ -138,7 +138,7 @@ def test_newton_steps_follow_the_gradient_of_the_objective(camp):
         wins = mixture.honest_share(ballots, found, special.expit(z))
         expected, share = mixture._everyone(ballots, found, z, wins), weight
     step = mixture.newton_step(ballots, model.scores[camp], expected, share, ridge)
-    gradient = mixture.hessian(ballots, share * expected.slope, ridge) @ step
+    gradient = mixture.hessian_of_order(ballots, share * expected.slope, ridge) @ step
 
     def moved(scores):
         changed = model.scores.copy()
@@ -153,7 +153,7 @@ def test_newton_steps_follow_the_gradient_of_the_objective(camp):
 def test_shares_are_the_best_for_the_memberships():
     ballots, weight, model = prepared()
     found, _ = members(ballots, model, mixture._relative(ballots, weight, logits(ballots, model)))
-    best = mixture.shares_of(ballots, model, found)
+    best = mixture.fitted_shares(ballots, model, found)
     assert best.shares.sum() + best.pushes.sum() == pytest.approx(1.0)
 
     counted = np.bincount(ballots.voter, ballots.counts, ballots.voters) > 0
@@ -193,7 +193,7 @@ def test_odds_of_the_crowd_approach_the_best_for_the_memberships():
 
     values, best = [expected(model.crowd_odds)], model
     for _ in range(400):
-        best = mixture.shares_of(ballots, best, found)
+        best = mixture.fitted_shares(ballots, best, found)
         values.append(expected(best.crowd_odds))
     assert np.diff(values).min() > -1e-9
     rng = np.random.default_rng(0)
@@ -222,7 +222,7 @@ def test_the_end_is_a_fixed_point():
     again = improved(ballots, weight, fitted.model, fitted.members)
     np.testing.assert_allclose(again.shares, fitted.model.shares, atol=1e-4)
     np.testing.assert_allclose(again.scores, fitted.model.scores, atol=1e-3)
-    judged_again = mixture.judged(ballots, weight, fitted.model, fitted.members)
+    judged_again = mixture.fit_of(ballots, weight, fitted.model, fitted.members)
     np.testing.assert_allclose(judged_again.members.classes, fitted.members.classes, atol=1e-3)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,108 +10,101 @@ import typer
 
 from fairduel.checks import needs_extra
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.errors import BadInputError
 
 if TYPE_CHECKING:
     from fairduel.service.events.database import Location
     from fairduel.service.service import Service
-LOOPBACK = "127.0.0.1"
 
-Folder = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Where everything is stored.", show_default="fairduel-votes"),
-]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="PostgreSQL database (postgresql://user@host/name) instead of a folder. Several servers can share it.",
-        show_default=False,
-    ),
-]
-Port = Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 picks a free one.")]
-Address = Annotated[
-    str, typer.Option("--address", metavar="IP", help="Address to listen on; 0.0.0.0 for all of this machine's.")
-]
-HostNames = Annotated[
-    list[str],
-    typer.Option(
-        "--host-name",
-        metavar="NAME",
-        help="Name under which people reach the server. Repeatable.",
-        show_default="localhost",
-    ),
-]
-RootPath = Annotated[
-    str, typer.Option(metavar="PATH", help="Subpath under which a proxy offers the server, and which it strips.")
-]
-Proxies = Annotated[
-    list[str],
-    typer.Option(
-        "--proxy",
-        metavar="IP",
-        help="Trusted proxy: believe its X-Forwarded headers. Repeatable.",
-        show_default="none",
-    ),
-]
-LogRequests = Annotated[bool, typer.Option("--log-requests", help="Log every request on stderr, as JSON lines.")]
-Opens = Annotated[
-    bool, typer.Option("--open/--no-open", help="Open the operator's page in a browser, if run in a terminal.")
-]
-LimitsPreset = Annotated[
-    str,
-    typer.Option(
-        "--limits",
-        metavar="PRESET",
-        help="Limits per address. People who may join at once, and per minute: strict 10 and 6, public 150 and 60, "
-        "hall 1,000 and 1,200 (a lecture hall behind one address), or none.",
-    ),
-]
-Webhooks = Annotated[
-    list[str],
-    typer.Option(
-        "--webhook",
-        metavar="URL",
-        help="Post what happens to this https address, signed. Repeatable.",
-        show_default="none",
-    ),
-]
-Mails = Annotated[
-    list[str],
-    typer.Option(
-        "--mail",
-        metavar="ADDRESS",
-        help="Tell this e-mail address what happens; FAIRDUEL_SMTP is smtp://user:password@host:587. Repeatable.",
-        show_default="none",
-    ),
-]
 _DEFAULT_FOLDER = Path("fairduel-votes")
 
 
-def location(folder: Path | None, database: str | None) -> "Location":
-    """Return where to store."""
-    if database is None:
-        return folder or _DEFAULT_FOLDER
-    if folder is not None:
-        raise BadInputError("give --folder or --database, not both.")
-    from fairduel.service.events.database import database as read_address  # noqa: PLC0415  # optional
+@dataclass(frozen=True)
+class Place:
+    """Where a server stores and listens; each field is an option of ``serve`` and ``poll``."""
 
-    return read_address(database)
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 picks a free one.")] = 8000
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where everything is stored.", show_default="fairduel-votes"),
+    ] = None
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="PostgreSQL database (postgresql://user@host/name) instead of a folder. Several servers can share it.",
+            show_default=False,
+        ),
+    ] = None
+    address: Annotated[
+        str, typer.Option(metavar="IP", help="Address to listen on; 0.0.0.0 for all of this machine's.")
+    ] = "127.0.0.1"
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name under which people reach the server. Repeatable.",
+            show_default="localhost",
+        ),
+    ] = None
+    root_path: Annotated[
+        str, typer.Option(metavar="PATH", help="Subpath under which a proxy offers the server, and which it strips.")
+    ] = ""
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="IP",
+            help="Trusted proxy: believe its X-Forwarded headers. Repeatable.",
+            show_default="none",
+        ),
+    ] = None
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="Log every request on stderr, as JSON lines.")
+    ] = False
+    opens_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the operator's page in a browser, if run in a terminal.")
+    ] = True
+    limits: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET",
+            help="Limits per address. People who may join at once, and per minute: strict 10 and 6, public 150 and "
+            "60, hall 1,000 and 1,200 (a lecture hall behind one address), or none.",
+        ),
+    ] = "public"
+    webhook: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Post what happens to this https address, signed. Repeatable.",
+            show_default="none",
+        ),
+    ] = None
+    mail: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Tell this e-mail address what happens; FAIRDUEL_SMTP is smtp://user:password@host:587. Repeatable.",
+            show_default="none",
+        ),
+    ] = None
+
+    @property
+    def store(self) -> "Location":
+        """The folder or the database."""
+        if self.database is None:
+            return self.folder or _DEFAULT_FOLDER
+        if self.folder is not None:
+            raise BadInputError("give --folder or --database, not both.")
+        from fairduel.service.events.database import database  # noqa: PLC0415  # optional
+
+        return database(self.database)
 
 
+@grouped()
 def serve(
-    port: Port = 8000,
-    folder: Folder = None,
-    database: Database = None,
-    address: Address = LOOPBACK,
-    host_name: HostNames = [],  # noqa: B006  # typer copies it
-    root_path: RootPath = "",
-    proxy: Proxies = [],  # noqa: B006
-    log_requests: LogRequests = False,
-    opens_page: Opens = True,
-    limits: LimitsPreset = "public",
-    webhook: Webhooks = [],  # noqa: B006
-    mail: Mails = [],  # noqa: B006
+    place: Place,
     demo: Annotated[bool, typer.Option("--demo", help="Add a study with simulated voters, a fifth of them liars.")] = (
         False
     ),
@@ -127,18 +121,18 @@ def serve(
     it is on disk, so servers may be killed and restarted at any time.
     """
     with needs_extra("serve"):
-        from fairduel.cli.live.serving import Place, run  # noqa: PLC0415  # optional
+        from fairduel.cli.live.serving import run  # noqa: PLC0415  # optional
         from fairduel.service.commands.simulated_voters import Demo  # noqa: PLC0415
 
     def simulate(service: "Service", _: str) -> str:
         return f"Simulated voters, a fifth of them liars, vote in study {Demo(service).study}."
 
-    where = location(folder, database)
-    place = Place(where, port, address, host_name, root_path, proxy, log_requests, opens_page, limits, webhook, mail)
     run(place, simulate if demo else None, new_key=new_key)
 
 
+@grouped()
 def poll(
+    place: Place,
     items: Annotated[
         list[str],
         typer.Argument(
@@ -174,18 +168,6 @@ def poll(
             show_default="none",
         ),
     ] = None,
-    port: Port = 8000,
-    folder: Folder = None,
-    database: Database = None,
-    address: Address = LOOPBACK,
-    host_name: HostNames = [],  # noqa: B006  # typer copies it
-    root_path: RootPath = "",
-    proxy: Proxies = [],  # noqa: B006
-    log_requests: LogRequests = False,
-    opens_page: Opens = True,
-    limits: LimitsPreset = "public",
-    webhook: Webhooks = [],  # noqa: B006
-    mail: Mails = [],  # noqa: B006
 ) -> None:
     """Start a poll on some items and print the link to share.
 
@@ -207,7 +189,7 @@ def poll(
         output.say(*_addresses(f"{url.rstrip('/')}/", made))
         return
     with needs_extra("serve"):
-        from fairduel.cli.live.serving import Place, run  # noqa: PLC0415  # optional
+        from fairduel.cli.live.serving import run  # noqa: PLC0415  # optional
         from fairduel.service.commands.operating import links  # noqa: PLC0415
         from fairduel.service.commands.polls import create_poll  # noqa: PLC0415
 
@@ -216,11 +198,7 @@ def poll(
             study = create_poll(service, items, given, votes)
         return "\n".join(_addresses(here, links(service.ledger.state.studies[study])))
 
-    store = location(folder, database)
-    run(
-        Place(store, port, address, host_name, root_path, proxy, log_requests, opens_page, limits, webhook, mail),
-        prepare,
-    )
+    run(place, prepare)
 
 
 _LINKS = {"vote": "Voters", "prolific": "To paste at Prolific", "mturk": "For MTurk, before the worker's id"}

@@ -9,13 +9,14 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
 from fairduel.cli import output
+from fairduel.cli.live.serve import Place
 from fairduel.core import compiling
 from fairduel.core.blas import one_thread
 from fairduel.errors import BadInputError, unknown_name
@@ -25,7 +26,6 @@ from fairduel.service.api.gate import App
 from fairduel.service.api.limits import PRESETS, Limits
 from fairduel.service.cluster.postgres import Leader
 from fairduel.service.commands import team
-from fairduel.service.events.database import Location
 from fairduel.service.notices import Target, targets
 from fairduel.service.server_log import log_to
 from fairduel.service.service import Service, tune_process
@@ -33,46 +33,6 @@ from fairduel.service.sign_in import SignIn
 
 _DOOR_SECONDS = 30.0  # that a browser has to start
 _STOPPED = "every acknowledged vote is on disk; rerun to resume."
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a server stores and listens.
-
-    Args:
-        store: The folder or the database.
-        port: Port, or 0.
-        address: Address to listen on.
-        host_names: Names under which it may be called.
-        root_path: Subpath behind a proxy.
-        proxies: Addresses of trusted proxies.
-        log_requests: Whether to log every request, not only failures.
-        opens_page: Whether to open the operator's page in a browser, if there is one and someone to look at it.
-        preset: The name of the limits on callers.
-        webhooks: Addresses to tell what happens.
-        mails: E-mail addresses to tell what happens.
-    """
-
-    store: Location
-    port: int
-    address: str
-    host_names: list[str]
-    root_path: str
-    proxies: list[str]
-    log_requests: bool
-    opens_page: bool
-    preset: str
-    webhooks: list[str]
-    mails: list[str]
-
-    @property
-    def limits(self) -> Limits:
-        """The limits on callers."""
-        if self.preset not in PRESETS:
-            raise unknown_name("preset of limits", self.preset, PRESETS)
-        limits = PRESETS[self.preset]()
-        hosts = limits.hosts | {self.address, *(name.lower() for name in self.host_names)}
-        return replace(limits, hosts=hosts, proxies=frozenset(self.proxies))
 
 
 Prepare = Callable[[Service, str], str]
@@ -87,7 +47,7 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
         prepare: What to do first, for which the server must lead.
         new_key: Whether to replace the operator's key.
     """
-    limits, told = place.limits, targets(place.webhooks, place.mails)
+    limits, told = _limits(place), targets(place.webhook or [], place.mail or [])
     raise_descriptor_limit()
     log_to(sys.stderr, logging.INFO if place.log_requests else logging.WARNING)
     with _listen(place.address, place.port) as listener:
@@ -102,8 +62,9 @@ def run(place: Place, prepare: Prepare | None = None, *, new_key: bool = False) 
             output.say(*lead.sentences)
             lead.say = output.say
             listener.listen()
-            if lead.page is not None and place.opens_page and isinstance(place.store, Path) and output.is_looked_at():
-                door = _open_page(lead.page, place.store)
+            store = place.store
+            if lead.page is not None and place.opens_page and isinstance(store, Path) and output.is_looked_at():
+                door = _open_page(lead.page, store)
             tune_process()
             _serve(app, listener, place, limits)
         except KeyboardInterrupt:
@@ -171,8 +132,9 @@ def _compiling() -> Iterator[None]:
 
 def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Callable[[], None]]:
     """Return the application, and what to close at the end."""
-    if isinstance(place.store, Path):
-        service = Service(place.store)
+    store = place.store
+    if isinstance(store, Path):
+        service = Service(store)
         try:
             return lead(service), service.close
         except BaseException:
@@ -180,7 +142,7 @@ def _start(place: Place, port: int, lead: _Lead) -> tuple[App, Callable[[], None
             raise
     from fairduel.service.cluster.failover import Member, Standby  # noqa: PLC0415  # slow, and only a database needs it
 
-    member = Member(place.store, place.address, port, lead)
+    member = Member(store, place.address, port, lead)
     if member.app is None:
         try:
             lead.stand_by(member.leader)
@@ -211,18 +173,26 @@ def _open_page(page: str, folder: Path) -> Path:
     return door
 
 
+def _limits(place: Place) -> Limits:
+    if place.limits not in PRESETS:
+        raise unknown_name("preset of limits", place.limits, PRESETS)
+    limits = PRESETS[place.limits]()
+    hosts = limits.hosts | {place.address, *(name.lower() for name in place.host_name or ())}
+    return replace(limits, hosts=hosts, proxies=frozenset(place.proxy or ()))
+
+
 def _origin(place: Place, port: int) -> str:
     """Where people reach the server: a proxy is taken to offer https on its usual port."""
-    name = place.host_names[0] if place.host_names else "127.0.0.1"
-    return f"https://{name}" if place.proxies else f"http://{name}:{port}"
+    name = place.host_name[0] if place.host_name else "127.0.0.1"
+    return f"https://{name}" if place.proxy else f"http://{name}:{port}"
 
 
 def _serve(app: Any, listener: socket.socket, place: Place, limits: Limits) -> None:
     config = server_config(
         app,
         limits,
-        proxy_headers=bool(place.proxies),
-        forwarded_allow_ips=place.proxies,
+        proxy_headers=bool(place.proxy),
+        forwarded_allow_ips=place.proxy or [],
         root_path=place.root_path,
         timeout_graceful_shutdown=3,
     )

@@ -28,38 +28,32 @@ def store() -> None:
     """
 
 
-def check(store: Stored) -> output.Record:
+def check_store(store: Stored) -> output.Record:
     """Check that the log is complete and that all else follows from it."""
     where = _location(store)
     found = _maintenance().check(where)
-    _refuse_damage(where, found)
-    output.say(_intact(where, found))
-    return output.record(**asdict(found))
+    return _undamaged(where, found)
 
 
-def backup(
+def backup_store(
     store: Stored, to: Annotated[Path, typer.Argument(metavar="TO", help="New folder for the backup.")]
 ) -> output.Record:
     """Copy a store as it is at this moment into a folder, and check the copy."""
     found = _maintenance().backup(_location(store), to)
-    _refuse_damage(to, found)
-    output.say(_intact(to, found))
-    return output.record(**asdict(found))
+    return _undamaged(to, found)
 
 
-def restore(
+def restore_store(
     source: Annotated[Path, typer.Argument(metavar="FROM", help="Folder of the backup.")],
     store: Annotated[str, typer.Argument(metavar="STORE", help="New folder, or empty database, for the server.")],
 ) -> output.Record:
     """Copy a backup into a new folder or an empty database, if it is undamaged."""
     where = _location(store)
     found = _maintenance().restore(source, where)
-    _refuse_damage(where, found)
-    output.say(_intact(where, found))
-    return output.record(**asdict(found))
+    return _undamaged(where, found)
 
 
-def replay(store: Stored) -> output.Record:
+def replay_store(store: Stored) -> output.Record:
     """Learn each study again from its log, and compare with what a restart would use."""
     replays = list(_maintenance().replay(_location(store)))
     for each in replays:
@@ -97,21 +91,16 @@ def _location(store: str) -> "Location":
     return location(store)
 
 
-def _name(where: "Location") -> str:
+def _undamaged(where: "Location", found: "Check") -> output.Record:
+    """Say that a store is intact, or raise an error."""
     from fairduel.service.events.database import described  # noqa: PLC0415  # optional
 
-    return described(where)
-
-
-def _intact(where: "Location", found: "Check") -> str:
-    head = f"Head: {found.head}." if found.head else "The log is empty."
-    return f"{_name(where)} is intact: {found.events:,} events, {found.votes:,} votes. {head}"
-
-
-def _refuse_damage(where: "Location", found: "Check") -> None:
     if found.problems:
-        raise BadInputError(f"{_name(where)} is damaged: {' '.join(found.problems)}")
+        raise BadInputError(f"{described(where)} is damaged: {' '.join(found.problems)}")
+    head = f"Head: {found.head}." if found.head else "The log is empty."
+    output.say(f"{described(where)} is intact: {found.events:,} events, {found.votes:,} votes. {head}")
+    return output.record(**asdict(found))
 
 
-for command in (check, backup, restore, replay, receipt):
-    app.command(cls=Command)(output.reporting(command))
+for command in (check_store, backup_store, restore_store, replay_store, receipt):
+    app.command(command.__name__.removesuffix("_store"), cls=Command)(output.reporting(command))

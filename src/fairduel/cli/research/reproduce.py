@@ -59,7 +59,7 @@ def reproduce(
 
     EXPERIMENTS
 
-    Writes report.html, the figures, runs.parquet (one row per run) and
+    Writes report.html, runs.parquet (one row per run) and
     traces.parquet (one row per round). Interrupt it at any time: finished
     runs are saved, and rerunning resumes.
     """

@@ -121,7 +121,7 @@ def plot(
     if kind not in ("png", "svg", "pdf"):
         raise BadInputError(f"unsupported figure type {path.name}: use .png, .svg or .pdf.")
     means = sweep_means(folder, x=x, y=y, by=by, panel=panel, where=where)
-    from fairduel.report.figures import image  # noqa: PLC0415  # plotting is slow
+    from fairduel.report.drawing import image  # noqa: PLC0415  # plotting is slow
     from fairduel.report.research.curves import draw_means  # noqa: PLC0415  # plotting is slow
 
     write_atomically(path, image(draw_means(means), cast("Literal['png', 'svg', 'pdf']", kind)))
@@ -168,7 +168,7 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def sweep(
+def sweep_command(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="TOML file that declares the grid.")],
     jobs: options.Jobs = options.CORES,
     dask: Annotated[

@@ -20,7 +20,7 @@ _STATUS_STYLES: dict[claims.Status, str] = {
 }
 
 
-def verify(
+def verify_command(
     runs: options.Runs = 300,
     seed: options.Seed = 0,
     jobs: options.Jobs = options.CORES,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,18 +34,6 @@ class KindOption(StrEnum):
     PREFERENCES = "preferences"
 
 
-Kind = Annotated[
-    KindOption | None,
-    typer.Option(
-        "--as",
-        metavar="poll|preferences",
-        rich_help_panel=_PANEL,
-        show_default="by content",
-        help="Read votes between items that meet again and again, or preferences between texts.",
-    ),
-]
-
-
 class LabelsOption(StrEnum):
     """What becomes of labels that may be wrong."""
 
@@ -65,28 +54,51 @@ Known = Annotated[
         metavar="FILE", rich_help_panel=_PANEL, show_default=False, help="Pairs whose better text is known, as chosen."
     ),
 ]
-Embeddings = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=_PANEL,
-        show_default="from the words",
-        help="Embeddings of the texts: .npz, .npy or .parquet.",
-    ),
-]
-Embed = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", rich_help_panel=_PANEL, show_default=False, help="Local model of sentence-transformers."
-    ),
-]
 
 
-def is_preferences(file: recorded.VoteFile, kind: KindOption | None, *given: object) -> bool:
-    """Whether a file has preference data: as the user says, or by its content; ``given`` are options only for it."""
-    if kind is not None:
-        return kind == KindOption.PREFERENCES
-    return any(given) or is_preference_data(file.votes, file.choices["columns"])
+@dataclass(frozen=True)
+class PreferenceOptions:
+    """How to read preference data; each field is an option of ``audit`` and ``export``."""
+
+    kind: Annotated[
+        KindOption | None,
+        typer.Option(
+            "--as",
+            metavar="poll|preferences",
+            rich_help_panel=_PANEL,
+            show_default="by content",
+            help="Read votes between items that meet again and again, or preferences between texts.",
+        ),
+    ] = None
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_PANEL,
+            show_default="from the words",
+            help="Embeddings of the texts: .npz, .npy or .parquet.",
+        ),
+    ] = None
+    embed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_PANEL, show_default=False, help="Local model of sentence-transformers."
+        ),
+    ] = None
+
+    def expected(self, file: recorded.VoteFile) -> bool:
+        """Whether a file has preference data: as the user says, or by its content."""
+        if self.kind is not None:
+            return self.kind == KindOption.PREFERENCES
+        return bool(self.embeddings or self.embed) or is_preference_data(file.votes, file.choices["columns"])
+
+    def encoder(self) -> Encoder | None:
+        """Return what encodes the texts; None for the words themselves."""
+        if self.embeddings and self.embed:
+            raise BadInputError("give either --embeddings or --embed, not both.")
+        if self.embeddings:
+            return file_encoder(self.embeddings)
+        return sentence_encoder(self.embed, cache_folder()) if self.embed else None
 
 
 def cache_folder() -> Path:
@@ -96,26 +108,14 @@ def cache_folder() -> Path:
 
 
 def read_and_audit(
-    file: recorded.VoteFile,
-    command: str,
-    *,
-    embeddings: Path | None,
-    embed: str | None,
-    level: float,
-    known: Path | None,
+    file: recorded.VoteFile, command: str, options: PreferenceOptions, *, level: float, known: Path | None
 ) -> tuple["PreferenceAudit", Path]:
     """Read preference data and audit it; return the findings, and the output folder, which is not touched yet."""
     from fairduel.votes.rewards.preference_audit import audit_preferences  # noqa: PLC0415  # scikit-learn is slow
 
-    if embeddings and embed:
-        raise BadInputError("give either --embeddings or --embed, not both.")
+    encoder = options.encoder()
     folder = file.out or recorded.default_folder(command, file.votes)
     check_folder(folder, command)
-    encoder: Encoder | None = None
-    if embeddings:
-        encoder = file_encoder(embeddings)
-    elif embed:
-        encoder = sentence_encoder(embed, cache_folder())
     with output.notices.status("Reading …"):
         pairs = read_pairs(file.votes, encoder=encoder, cache=cache_folder(), **file.choices)
         answers = None if known is None else read_pairs(known, encoder=pairs.encoder)
@@ -143,12 +143,12 @@ def settings_of(file: Path, found: "PreferenceAudit") -> output.Record:
 
 
 def audit_preference_file(
-    file: recorded.VoteFile, *, embeddings: Path | None, embed: str | None, level: float, known: Path | None
+    file: recorded.VoteFile, options: PreferenceOptions, *, level: float, known: Path | None
 ) -> output.Record:
     """Audit preference data, write its report and print it."""
     from fairduel.report.votes.preference_page import preference_sections  # noqa: PLC0415  # plotting is slow
 
-    found, folder = read_and_audit(file, "audit", embeddings=embeddings, embed=embed, level=level, known=known)
+    found, folder = read_and_audit(file, "audit", options, level=level, known=known)
     recorded.claim_for(folder, "audit", file.votes, found.pairs)
     _write_tables(found, folder)
     record = {"settings": settings_of(file.votes, found), **found.record()}
@@ -190,18 +190,17 @@ _CONTENTS = {
 
 def export_preference_file(
     file: recorded.VoteFile,
+    options: PreferenceOptions,
     formats: Sequence["Format"],
     *,
     labels: LabelsOption,
-    embeddings: Path | None,
-    embed: str | None,
     level: float,
     known: Path | None,
 ) -> output.Record:
     """Audit preference data and write it for training."""
     from fairduel.votes.rewards.handing_on import export_preferences  # noqa: PLC0415  # scikit-learn is slow
 
-    found, folder = read_and_audit(file, "export", embeddings=embeddings, embed=embed, level=level, known=known)
+    found, folder = read_and_audit(file, "export", options, level=level, known=known)
     recorded.claim_for(folder, "export", file.votes, found.pairs)
     remove_old(folder)
     exported = export_preferences(found, folder, formats=tuple(formats), labels=labels.value)

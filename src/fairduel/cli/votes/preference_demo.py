@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fairduel.cli.folders import claim
 from fairduel.cli.output import Record, record, say, say_report
-from fairduel.cli.votes.audit import audit_command
-from fairduel.cli.votes.export import FormatOption, export_command
+from fairduel.cli.votes.audit_command import audit_command
+from fairduel.cli.votes.export_command import FormatOption, export_command
 from fairduel.files import write_atomically
 from fairduel.votes.rewards.planted import planted_preferences
 

@@ -1,9 +1,7 @@
 """Shared by the commands on recorded votes: options, reading, and sentences about the file."""
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -163,31 +161,6 @@ class VoteFile:
         return reading, folder
 
 
-def reads_votes(*, times: bool = True) -> Callable[[Callable[..., Record]], Callable[..., Record]]:
-    """Give a command the options of :class:`VoteFile` in place of its first parameter, which is one.
-
-    Args:
-        times: Whether it uses times. If not, an unreadable time column does not matter.
-    """
-
-    def decorated(command: Callable[..., Record]) -> Callable[..., Record]:
-        @functools.wraps(command)
-        def run(votes: Path, **options: Any) -> Record:
-            given: dict[str, Any] = {} if times else {"time": "none"}
-            given |= {name: options.pop(name) for name in shared if name in options}
-            return command(VoteFile(votes, **given), **options)
-
-        first, *shared = (each.name for each in fields(VoteFile) if times or each.name != "time")
-        known = inspect.signature(VoteFile).parameters
-        own = list(inspect.signature(command).parameters.values())[1:]
-        parameters = [known[first], *own, *(known[name] for name in shared)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        return run
-
-    return decorated
-
-
 def _conditions(where: Sequence[str]) -> dict[str, list[str]]:
     """Return the values wanted in each column; a row needs one of them.
 
@@ -272,10 +245,10 @@ def write_report(
     """
     from fairduel.report.votes.ranking_page import write_votes_report  # noqa: PLC0415  # plotting is slow
 
-    written, page = record(**found), folder / "report.html"
+    written = record(**found)
     write_record(folder / f"{name}.json", written)
-    write_votes_report(
-        page,
+    page = write_votes_report(
+        folder,
         title=title,
         summary=[*dict.fromkeys([*first, *found["summary"]]), *problem_sentences(reading)],
         sections=sections,

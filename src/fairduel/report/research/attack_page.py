@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fairduel.experiments.attack_search import WorstAttack
 from fairduel.experiments.sentences import title_of
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.research.curves import scale_to_logarithms
 from fairduel.report.research.research_tables import error_text
@@ -23,13 +23,11 @@ def write_attack(folder: Path, found: WorstAttack, seeds: Sequence[int], command
     table, sections = attack_table(found), []
     if found.growth:
         grown = ", ".join(f"{horizon:,}: {mean(regret).value:,.0f}" for horizon, regret in found.growth.items())
-        figures = [growth_figure({title: found}, width) for width in (6.0, NARROW)]
         drawn = Drawn(
             "Regret under the attack found against T, C ~ √T (log-log). Bars are ± one standard error.",
-            figures[0],
+            growth_figure({title: found}, WIDTH),
             alt=f"Regret by T: {grown}.",
             name="growth",
-            narrow=figures[1],
         )
         sections = [Section("Growth", figures=[drawn])]
     page = Page(

@@ -18,7 +18,7 @@ from fairduel.duel import Matrix, Vector
 from fairduel.errors import BadInputError, unknown_name
 from fairduel.experiments.experiment import Curves, Lines, Results, Shares, TradeOff
 from fairduel.experiments.sentences import title_of
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.simulation.query import query
 from fairduel.simulation.sweep import Grid
 from fairduel.stats import exponent
@@ -184,7 +184,7 @@ def _panels(names: Sequence[str], columns: int = 3) -> tuple[Figure, dict[str, A
     """Return a figure with one titled panel per distinct name."""
     panels = list(dict.fromkeys(names))
     if columns == 1:
-        width, height = NARROW - 0.4, 3.3
+        width, height = WIDTH - 0.4, 3.3
     else:
         width, height = (3.5, 2.9) if len(panels) > 1 else (6.6, 4.4)
     columns = min(columns, len(panels))

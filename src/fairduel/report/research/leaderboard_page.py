@@ -17,12 +17,11 @@ from fairduel.experiments.board_advice import board_conclusions
 from fairduel.experiments.competition import HALVES, Board, Summary
 from fairduel.experiments.sentences import settings_text, title_of, whole
 from fairduel.experiments.tuning import FIRST_TUNING_SEED
-from fairduel.files import write_atomically
-from fairduel.report.figures import STYLE
+from fairduel.files import versions, write_atomically
+from fairduel.report.drawing import STYLE
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.research.research_tables import interval_text, share_text
 from fairduel.report.text_table import TextTable
-from fairduel.simulation import versions
 
 _EXPLAINED = (
     "An agent's ratio in a scenario is its regret divided by that of the best agent tuned for that scenario on other "

@@ -14,13 +14,12 @@ from fairduel.duel import Matrix
 from fairduel.experiments import table1_growth
 from fairduel.experiments.sentences import settings_text
 from fairduel.experiments.table1_growth import Measured, table1_conclusions
-from fairduel.files import write_atomically
-from fairduel.report.figures import STYLE
+from fairduel.files import versions, write_atomically
+from fairduel.report.drawing import STYLE
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.research.curves import scale_to_logarithms
 from fairduel.report.research.research_tables import error_text
 from fairduel.report.text_table import TextTable
-from fairduel.simulation import versions
 
 
 def write_table1(folder: Path, rows: Sequence[Measured], seeds: Sequence[int], command: str) -> Path:

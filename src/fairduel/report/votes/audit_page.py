@@ -1,17 +1,17 @@
 """The sections and figures of an audit's and a stress test's page."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from fairduel.core.concluding import PARTS
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable, tabulate
 from fairduel.report.votes import votes_tables as tables
@@ -24,6 +24,9 @@ from fairduel.votes.certifying.search import Fragility
 from fairduel.votes.judging import why_unchanged
 from fairduel.votes.ranking.rank import Ranking
 from fairduel.words import shortened
+
+if TYPE_CHECKING:
+    from fairduel.votes.rewards.preference_audit import PreferenceAudit
 
 MAX_ITEMS = 40
 _FLAGGED, _HONEST, _SOFT = "#D55E00", "#0072B2", "#999999"
@@ -38,7 +41,7 @@ _MANY = 2000  # voters; more are dots of a picture, because one path for each wo
 _MOST_LEVEL = 8  # labels of an axis; more are turned
 
 
-def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
+def draw_evidence(evidence: Evidence) -> Figure:
     """Draw every voter's evidence and agreement against their number of votes, flagged voters and camps marked."""
     voted = evidence.decisive > 0
     flagged = evidence.flagged & voted
@@ -52,11 +55,9 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
     power = np.clip(evidence.total / LOG_10, _MIN_POWER, _MAX_POWER)
     many = len(evidence.votes) > _MANY
     with mpl.rc_context(STYLE):
-        figure = Figure(
-            figsize=(8.4 if columns > 1 else NARROW, 8.4 / columns), layout=ConstrainedLayoutEngine(w_pad=0.12)
-        )
-        left, right = figure.subplots(2 // columns, columns)
-        for axis, height in ((left, power), (right, evidence.agreement)):
+        figure = Figure(figsize=(WIDTH, 7.0), layout="constrained")
+        upper, lower = figure.subplots(2)
+        for axis, height in ((upper, power), (lower, evidence.agreement)):
             for shape, colour, chosen, _ in kinds:
                 axis.plot(evidence.votes[chosen], height[chosen], shape, color=colour, ms=5, alpha=0.6, rasterized=many)
             axis.plot(evidence.votes[flagged], height[flagged], "o", color=_FLAGGED, ms=9, mfc="none", rasterized=many)
@@ -64,8 +65,8 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
             _round_numbers(axis.xaxis)
             axis.set_xlabel("votes of the voter")
         needed = evidence.settings["needed_log10_evidence"]
-        left.axhline(needed, color=_SOFT, ls="--", lw=1)
-        left.annotate(
+        upper.axhline(needed, color=_SOFT, ls="--", lw=1)
+        upper.annotate(
             "flagged above this line",
             (0.01, needed),
             xycoords=("axes fraction", "data"),
@@ -73,13 +74,13 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
             va="bottom",
             fontsize=8,
         )
-        left.set_ylim(_MIN_POWER - 0.5, _MAX_POWER + 0.8)
-        left.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
-        left.set_ylabel("evidence against honest voting")
-        right.axhline(0.5, color=_SOFT, ls="--", lw=1)
-        right.set_ylim(-0.03, 1.03)
-        right.yaxis.set_major_formatter(PercentFormatter(1.0))
-        right.set_ylabel("agreement with the other voters")
+        upper.set_ylim(_MIN_POWER - 0.5, _MAX_POWER + 0.8)
+        upper.set_yticks([-3, 0, 3, 6, 9, 13], ["≤ 1/1000", "1", "10³", "10⁶", "10⁹", "≥ 10¹³"])
+        upper.set_ylabel("evidence against honest voting")
+        lower.axhline(0.5, color=_SOFT, ls="--", lw=1)
+        lower.set_ylim(-0.03, 1.03)
+        lower.yaxis.set_major_formatter(PercentFormatter(1.0))
+        lower.set_ylabel("agreement with the other voters")
         figure.legend(
             handles=[
                 mpl.lines.Line2D(
@@ -99,13 +100,13 @@ def draw_evidence(evidence: Evidence, *, columns: int = 2) -> Figure:
         return figure
 
 
-def draw_both_ranks(everyone: Ranking, trusted: Ranking, *, width: float = 8.4) -> Figure:
+def draw_both_ranks(everyone: Ranking, trusted: Ranking) -> Figure:
     """Draw each item's rank by all votes and after the audit, ordered by the latter."""
     before = {standing.item: standing for standing in next(everyone.components())}
     shown = [standing for standing in next(trusted.components()) if standing.item in before][:MAX_ITEMS]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.4 + 0.24 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.4 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
         old = np.array([before[standing.item].rank for standing in shown])
         new = np.array([standing.rank for standing in shown])
@@ -121,18 +122,18 @@ def draw_both_ranks(everyone: Ranking, trusted: Ranking, *, width: float = 8.4) 
         return figure
 
 
-def draw_burst(burst: BurstScan, *, width: float = 7.4) -> Figure:
+def draw_burst(burst: BurstScan) -> Figure:
     """Draw by how much the results of each part of the file differ from the others on the same duels."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 2.8), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         axis = figure.subplots()
         begin, end = (place / PARTS for place in burst.window)
         axis.axhline(0.0, color=_SOFT, lw=1)
-        axis.axvspan(begin, end, color=_FLAGGED if burst.found else _SOFT, alpha=0.15, lw=0)
+        axis.axvspan(begin, end, color=_FLAGGED, alpha=0.15, lw=0)
         middle = (np.arange(PARTS) + 0.5) / PARTS
         inside = (middle > begin) & (middle < end)
         if burst.excess is not None and burst.error is not None:
-            for chosen, colour in ((~inside, _HONEST), (inside, _FLAGGED if burst.found else _HONEST)):
+            for chosen, colour in ((~inside, _HONEST), (inside, _FLAGGED)):
                 axis.errorbar(
                     middle[chosen], burst.excess[chosen], 2.0 * burst.error[chosen], fmt="o", color=colour, ms=5, lw=1.2
                 )
@@ -143,33 +144,10 @@ def draw_burst(burst: BurstScan, *, width: float = 7.4) -> Figure:
         return figure
 
 
-def draw_fragility(results: Sequence[Fragility], *, width: float = 7.4) -> Figure:
-    """Draw how many votes change the top k: the proven minimum and the number found."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 3.6), layout="constrained")
-        axis = figure.subplots()
-        tops = {(r.group, r.top): r.group or r.what for r in sorted(results, key=lambda result: result.top)}
-        for how, colour, shift in (("dropped", _HONEST, -0.12), ("flipped", _FLAGGED, 0.12)):
-            drawn = [result for result in results if result.how == how and result.found is not None]
-            x = [list(tops).index((result.group, result.top)) + shift for result in drawn]
-            found, least = [result.found or 0 for result in drawn], [result.at_least for result in drawn]
-            axis.vlines(x, least, found, color=colour, lw=2, alpha=0.5)
-            axis.plot(x, found, "o", color=colour, ms=7, label=f"{how}: found")
-            axis.plot(x, least, "_", color=colour, ms=12, mew=2, label=f"{how}: proven minimum")
-        axis.set_yscale("log")
-        _round_numbers(axis.yaxis)
-        axis.set_ylim(bottom=0.8)
-        axis.set_xticks(range(len(tops)), list(tops.values()), rotation=90 if len(tops) > _MOST_LEVEL else 0)
-        axis.set_xlim(-0.5, len(tops) - 0.5)
-        axis.set_ylabel("votes needed")
-        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
-        return figure
-
-
-def draw_stress(frame: pl.DataFrame, *, attack: str, width: float = 7.4) -> Figure:
+def draw_stress(frame: pl.DataFrame, *, attack: str) -> Figure:
     """Draw the target's rank against the size of the attack."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 4.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         axis = figure.subplots()
         for name, (label, colour, dash) in _LINES.items():
             if name in frame.columns:
@@ -179,7 +157,7 @@ def draw_stress(frame: pl.DataFrame, *, attack: str, width: float = 7.4) -> Figu
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_ylabel(f"rank of {frame['target'][0]} (1 is best)")
         axis.set_xlabel(f"false votes (attack: {attack})")
-        figure.legend(loc="outside lower center", ncols=1 if width <= NARROW else 2, fontsize=9)
+        figure.legend(loc="outside lower center", fontsize=9)
         return figure
 
 
@@ -200,43 +178,50 @@ _AFTER = (
 _CHALLENGER_COLUMNS = ("challenger", "votes to drop", "proven minimum", "share")
 
 
-def advice_section(audit: Audit) -> Section:
-    """Build the advice."""
-    return Section("What to do", audit.advice())
+def advice_section(audit: "Audit | PreferenceAudit") -> Section | None:
+    """Build the advice, or None without any."""
+    return Section("What to do", audit.advice()) if audit.advice() else None
 
 
 def voters_section(audit: Audit) -> Section | None:
     """Build the evidence on voters, or None if the file does not say who voted."""
     if audit.evidence is None or audit.voters is None:
         return None
-    flagged = audit.voters.filter("flagged").to_dicts()
-    explained = _voters_explained(audit, audit.evidence)
-    if len(flagged) > _MAX_ROWS:
-        explained.append(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown; voters.csv has all of them.")
-    if flagged:
-        table = tabulate(VOTERS, flagged[:_MAX_ROWS], "report", "Flagged voters")
-    else:
-        nearest = audit.voters.filter(~pl.col("flagged")).head(5).to_dicts()
-        caption = "The five voters with the most evidence; none is flagged"
-        table = tabulate(VOTERS, nearest, "report", caption)
     alike = TextTable(
         ("voter", "voter", "shared duels", "same answers", "expected"),
         [[p["one"], p["other"], f"{p['shared']}", f"{p['same']}", f"{p['expected']:.0f}"] for p in audit.alike()],
         "Pairs of voters with nearly the same answers",
         text=2,
     )
-    named = [f"{row['voter']} {evidence_text(row['log10_evidence'])}" for row in flagged[:10]]
+    flagged = audit.voters.filter("flagged").head(10).iter_rows(named=True)
+    named = [f"{row['voter']} {evidence_text(row['log10_evidence'])}" for row in flagged]
     camps = " ".join(audit.camps.sentences()) or "No camp is drawn."
-    figure = Drawn(
+    return evidence_section(
+        audit.evidence,
+        audit.voters,
+        _voters_explained(audit, audit.evidence),
         "Every voter: evidence of unusual votes, and agreement with the other voters; camps have a shape of their own.",
-        draw_evidence(audit.evidence),
-        alt=f"Scatter plots of every voter. Evidence on flagged voters: {', '.join(named) or 'nobody is flagged'}. "
-        f"{camps}",
-        name="evidence",
-        narrow=draw_evidence(audit.evidence, columns=1),
+        f"Evidence on flagged voters: {', '.join(named) or 'nobody is flagged'}. {camps}",
+        [each for each in (alike, tables.camps_table(audit.camps)) if each.rows],
     )
-    groups = [each for each in (alike, tables.camps_table(audit.camps)) if each.rows]
-    return Section("Voters", explained, [table, *groups], [figure])
+
+
+def evidence_section(
+    evidence: Evidence,
+    voters: pl.DataFrame,
+    explained: list[str],
+    caption: str,
+    told: str,
+    groups: Sequence[TextTable] = (),
+) -> Section:
+    """Build the evidence on each voter: a table of those who are flagged or nearest to it, and a figure of all."""
+    flagged = voters.filter("flagged")
+    shown = flagged.head(_MAX_ROWS) if len(flagged) else voters.filter(~pl.col("flagged")).head(5)
+    if len(flagged) > _MAX_ROWS:
+        explained.append(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown; voters.csv has all of them.")
+    title = "Flagged voters" if len(flagged) else "The five voters with the most evidence; none is flagged"
+    figure = Drawn(caption, draw_evidence(evidence), alt=f"Scatter plots of every voter. {told}", name="evidence")
+    return Section("Voters", explained, [tabulate(VOTERS, shown.to_dicts(), "report", title), *groups], [figure])
 
 
 def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
@@ -266,7 +251,7 @@ def _voters_explained(audit: Audit, evidence: Evidence) -> list[str]:
     return explained
 
 
-def ranking_section(audit: Audit) -> Section:
+def both_rankings_section(audit: Audit) -> Section:
     """Build the ranking, before and after the audit."""
     table = tables.ranks_table(audit, _MAX_ROWS)
     groups = max(new.component for new in audit.shown.standings)
@@ -286,7 +271,6 @@ def ranking_section(audit: Audit) -> Section:
         draw_both_ranks(audit.everyone, audit.shown),
         alt=f"Ranks by all votes and after the audit. Moved: {moved or 'none'}.",
         name="ranks",
-        narrow=draw_both_ranks(audit.everyone, audit.shown, width=NARROW),
     )
     return Section("Ranking before and after the audit", [_AFTER, *explained], [table], [figure])
 
@@ -295,12 +279,12 @@ def burst_section(audit: Audit) -> Section:
     """Build the stretch of votes that differs most."""
     burst = audit.burst
     summary = audit.burst_summary()
-    if burst.excess is None or burst.error is None:
+    if burst.excess is None:
         return Section(_BURST_TITLE, summary)
     changed = [
         f"Items that clearly {verb} in the stretch: {shortened(items)}."
         for verb, items in (("gained", burst.gained), ("lost", burst.lost))
-        if items and burst.found
+        if items
     ]
     explained = (
         "Every stretch of up to a quarter of the votes, in "
@@ -309,6 +293,8 @@ def burst_section(audit: Audit) -> Section:
         f"one is found with a probability of at most {burst.level:.3g}. A few voters who are alone in a stretch cannot "
         "be told from a burst, so they are not reported here."
     )
+    if not burst.found:
+        return Section(_BURST_TITLE, [*summary, explained])
     what = f"Wins of {burst.item}" if burst.item else "Agreement with the ranking"
     caption = f"{what}, minus what the same duels give on average, per vote, in 20 equal parts (± 2 standard errors)."
     most = int(np.nanargmax(np.abs(burst.excess)))
@@ -317,7 +303,6 @@ def burst_section(audit: Audit) -> Section:
         draw_burst(burst),
         alt=f"{caption} Largest in part {most + 1}: {burst.excess[most]:+.2f}.",
         name="burst",
-        narrow=draw_burst(burst, width=NARROW),
     )
     return Section(_BURST_TITLE, [*summary, *changed, explained], figures=[figure])
 
@@ -329,13 +314,6 @@ def fragility_section(audit: Audit) -> Section | None:
     leader = audit.challengers[0].loses if audit.challengers else ""
     challengers = [tables.fragility_cells(result) for result in audit.challengers]
     flagged = ", including those of flagged voters unless a table says otherwise" if audit.trusted_fragility else ""
-    figure = Drawn(
-        "Votes needed to change first place, or the set of the top k items.",
-        draw_fragility(audit.fragility),
-        alt=" ".join(result.sentence for result in audit.fragility),
-        name="fragility",
-        narrow=draw_fragility(audit.fragility, width=NARROW),
-    )
     return Section(
         "How fragile is the result?",
         [
@@ -349,7 +327,6 @@ def fragility_section(audit: Audit) -> Section | None:
             *_fragility_table(audit.fragility, "All votes"),
             *([TextTable.of(challengers, _CHALLENGER_COLUMNS, f"To overtake {leader}")] if challengers else []),
         ],
-        [figure],
     )
 
 
@@ -362,7 +339,7 @@ def _fragility_table(results: Sequence[Fragility], caption: str) -> list[TextTab
 AUDIT_SECTIONS: list[Callable[[Audit], Section | None]] = [
     advice_section,
     voters_section,
-    ranking_section,
+    both_rankings_section,
     burst_section,
     fragility_section,
 ]
@@ -385,7 +362,6 @@ def stress_sections(frame: pl.DataFrame, *, attack: str) -> list[Section]:
         draw_stress(frame, attack=attack),
         alt=f"Ranks: {ranks}.",
         name="stress",
-        narrow=draw_stress(frame, attack=attack, width=NARROW),
     )
     explained = "Where a line is flat, the false votes achieve nothing; where it moves, they succeed."
     terms = {name: meaning for name, meaning in tables.STRESS_TERMS.items() if name in table.columns}

@@ -4,7 +4,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Section
 from fairduel.report.votes.votes_tables import cost_table
 from fairduel.votes.attacking.manipulation import Manipulation
@@ -43,17 +43,16 @@ def cost_section(cost: Manipulation) -> Section:
         draw_cost(cost),
         alt=f"False accounts by votes allowed per voter. {numbers}.",
         name="cost",
-        narrow=draw_cost(cost, width=NARROW),
     )
     return Section("Cost of manipulation", explained, [table], [figure], terms=_TACTICS)
 
 
-def draw_cost(cost: Manipulation, *, width: float = 7.4) -> Figure:
+def draw_cost(cost: Manipulation) -> Figure:
     """Draw the fewest accounts found against the votes allowed per voter, with and without the audit."""
     frame, most = cost.to_frame(), cost.limits.voters
     allowed = frame["most_votes_each"].to_list()
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 4.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
         axis = figure.subplots()
         axis.axhline(most, color=_SOFT, ls="--", lw=1, label=f"limit: {most:,} new voters")
         if cost.plain_votes:
@@ -85,5 +84,5 @@ def draw_cost(cost: Manipulation, *, width: float = 7.4) -> Figure:
         axis.set_ylim(0.8, 2.0 * max(most, 1))
         axis.set_xlabel("votes allowed per voter")
         axis.set_ylabel("false accounts needed")
-        figure.legend(loc="outside lower center", ncols=1 if width <= NARROW else 2, fontsize=9)
+        figure.legend(loc="outside lower center", fontsize=9)
         return figure

@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Section
 from fairduel.report.votes.votes_tables import parts_table, short_name, vote_influence_table, voter_influence_table
 from fairduel.votes.certifying.explain import Explanation
@@ -22,7 +22,6 @@ def explain_sections(found: Explanation) -> list[Section]:
         draw_parts(found),
         alt=f"Direct duels {found.direct:+.2f}, {parts or 'no other items'}; together {found.gap:+.2f}.",
         name="parts",
-        narrow=draw_parts(found, width=NARROW),
     )
     evidence = Section(
         "Where the gap comes from",
@@ -58,7 +57,7 @@ def explain_sections(found: Explanation) -> list[Section]:
     ]
 
 
-def draw_parts(found: Explanation, *, width: float = 7.4) -> Figure:
+def draw_parts(found: Explanation) -> Figure:
     """Draw the parts of the gap as bars, direct duels first and the total last."""
     shown, rest = found.through[:_MAX_BARS], found.through[_MAX_BARS:]
     bars = [("direct duels", found.direct), *((f"through {each.item}", each.share) for each in shown)]
@@ -67,7 +66,7 @@ def draw_parts(found: Explanation, *, width: float = 7.4) -> Figure:
     names, values = zip(*bars, strict=True)
     heights = np.arange(len(bars) + 1)[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.2 + 0.28 * len(heights)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.2 + 0.28 * len(heights)), layout="constrained")
         axis = figure.subplots()
         colours = [*(_FOR if value >= 0.0 else _AGAINST for value in values), _TOTAL]
         axis.barh(heights, [*values, found.gap], color=colours, height=0.65)

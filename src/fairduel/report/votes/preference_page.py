@@ -4,18 +4,15 @@ from collections.abc import Callable, Sequence
 
 import matplotlib as mpl
 import numpy as np
-import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Section
-from fairduel.report.text_table import TextTable, tabulate
-from fairduel.report.votes.audit_page import draw_evidence
-from fairduel.votes.auditing.voter_columns import VOTERS
+from fairduel.report.text_table import TextTable
+from fairduel.report.votes.audit_page import advice_section, evidence_section
 from fairduel.votes.rewards.preference_audit import Example, PreferenceAudit
 
-_MAX_ROWS = 60
 _THEIRS, _REST = "#D55E00", "#0072B2"
 _EVIDENCE = (
     "Evidence of 1,000 means: an honest voter would reach evidence this strong with a probability of at most 1 in "
@@ -35,10 +32,10 @@ _LABELS = (
 )
 
 
-def draw_preferences(audit: PreferenceAudit, *, width: float = 7.4) -> Figure:
+def draw_preferences(audit: PreferenceAudit) -> Figure:
     """Draw how often those who vote against the rest choose what they prefer, and how often the rest do."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.3 + 0.45 * len(audit.prefers)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.3 + 0.45 * len(audit.prefers)), layout="constrained")
         axis = figure.subplots()
         heights = np.arange(len(audit.prefers))[::-1]
         axis.hlines(heights, [p.rest for p in audit.prefers], [p.share for p in audit.prefers], color="#999999", lw=2)
@@ -74,34 +71,18 @@ def examples_table(examples: Sequence[Example], caption: str) -> TextTable:
     return TextTable.of(cells, columns, caption, text=len(columns) - 2)
 
 
-def advice_section(audit: PreferenceAudit) -> Section | None:
-    """Build the advice."""
-    return Section("What to do", audit.advice()) if audit.advice() else None
-
-
-def voters_section(audit: PreferenceAudit) -> Section | None:
+def label_voters_section(audit: PreferenceAudit) -> Section | None:
     """Build the evidence on voters, or None if the file does not say who voted."""
     if audit.evidence is None or audit.voters is None:
         return None
-    flagged = audit.voters.filter("flagged")
-    shown = flagged.head(_MAX_ROWS) if len(flagged) else audit.voters.filter(~pl.col("flagged")).head(5)
-    caption = "Flagged voters" if len(flagged) else "The five voters with the most evidence; none is flagged"
     explained = [_EVIDENCE]
     if untested := audit.evidence.settings["voters_not_tested"]:
         least = audit.evidence.settings["needed_votes"]
         explained.append(
             f"{untested:,} voters with fewer than {least} votes cannot be flagged, but count in the camps."
         )
-    if len(flagged) > _MAX_ROWS:
-        explained.append(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown; voters.csv has all of them.")
-    figure = Drawn(
-        "Every voter: evidence of unusual votes, and agreement with what the others' votes predict.",
-        draw_evidence(audit.evidence),
-        alt=f"Scatter plots of every voter. {audit.headlines()[0]}",
-        name="evidence",
-        narrow=draw_evidence(audit.evidence, columns=1),
-    )
-    return Section("Voters", explained, [tabulate(VOTERS, shown.to_dicts(), "report", caption)], [figure])
+    caption = "Every voter: evidence of unusual votes, and agreement with what the others' votes predict."
+    return evidence_section(audit.evidence, audit.voters, explained, caption, audit.headlines()[0])
 
 
 def camp_section(audit: PreferenceAudit) -> Section | None:
@@ -117,7 +98,6 @@ def camp_section(audit: PreferenceAudit) -> Section | None:
                 draw_preferences(audit),
                 alt=" ".join(each.sentence for each in audit.prefers),
                 name="preferences",
-                narrow=draw_preferences(audit, width=NARROW),
             )
         ]
     costs = [] if audit.cost is None else [audit.cost.sentence]
@@ -144,7 +124,7 @@ def certificates_section(audit: PreferenceAudit) -> Section | None:
 PREFERENCE_SECTIONS: list[Callable[[PreferenceAudit], Section | None]] = [
     advice_section,
     camp_section,
-    voters_section,
+    label_voters_section,
     labels_section,
     certificates_section,
 ]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from fairduel.duel import Matrix
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Page, Section, write_page
 from fairduel.report.text_table import tabulate
 from fairduel.report.votes.votes_tables import effects_table, short_name
@@ -30,12 +30,12 @@ _WEIGHTED, _PLAIN = "#D55E00", "#0072B2"
 _MAX_NUMBERED = 14
 
 
-def draw_standings(standings: Sequence[Standing], *, width: float = 8.4) -> Figure:
+def draw_standings(standings: Sequence[Standing]) -> Figure:
     """Draw scores with 95% intervals, best on top, next to plain Bradley–Terry scores."""
     shown = standings[:MAX_SCORES]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.3 + 0.24 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.3 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
         reach = [standing.score_high - standing.score for standing in shown]
         scores = [standing.score for standing in shown]
@@ -99,17 +99,17 @@ _NAMED = 10  # items that the alternative text of a figure names
 
 
 def write_votes_report(
-    path: Path,
+    folder: Path,
     *,
     title: str,
     summary: Sequence[str],
     sections: Sequence[Section],
     settings: Mapping[str, Any],
     command: str,
-) -> None:
-    """Write the page at ``path``: the summary first, then the sections, then the settings."""
+) -> Path:
+    """Write the page to ``folder`` and return its path: the summary first, then the sections, then the settings."""
     last = Section("Settings", terms=dict(_terms(settings)))
-    write_page(path.parent, Page(title, conclusions=summary, sections=[*sections, last], command=command))
+    return write_page(folder, Page(title, conclusions=summary, sections=[*sections, last], command=command))
 
 
 def ranking_section(ranking: Ranking, _: Votes) -> Section:
@@ -132,7 +132,6 @@ def ranking_section(ranking: Ranking, _: Votes) -> Section:
         draw_standings(groups[0]),
         alt=f"Scores with 95% intervals. Best {min(_NAMED, len(groups[0]))}: {scores}.",
         name="standings",
-        narrow=draw_standings(groups[0], width=NARROW),
     )
     certified = [each for each in columns if each.name in CERTIFIED]
     explanations = [

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from fairduel.report.figures import NARROW, STYLE
+from fairduel.report.drawing import STYLE, WIDTH
 from fairduel.report.page import Drawn, Section
 from fairduel.report.text_table import TextTable
 from fairduel.report.votes import votes_tables as tables
@@ -27,12 +27,12 @@ _MAX_NAME = 24
 _LEAST_REACH = 0.03  # of the axis of shares, on either side of ½
 
 
-def draw_needs(needs: Sequence[Need], votes: int, *, width: float = 8.4) -> Figure:
+def draw_needs(needs: Sequence[Need], votes: int) -> Figure:
     """Draw the votes that separate each item from the next, best on top, next to the present number of votes."""
     shown = [need for need in needs[:MAX_NEEDS] if math.isfinite(need.votes)]
     heights = np.arange(len(shown))[::-1]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.5 + 0.24 * len(shown)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.5 + 0.24 * len(shown)), layout="constrained")
         axis = figure.subplots()
         for separated, colour, marker, label in (
             (False, _NEEDED, "o", "not separated yet"),
@@ -46,14 +46,14 @@ def draw_needs(needs: Sequence[Need], votes: int, *, width: float = 8.4) -> Figu
         axis.set_yticks(heights, [f"{need.rank}. {short_name(need.item, _MAX_NAME)}" for need in shown])
         axis.set_ylim(-0.8, len(shown) - 0.2)
         axis.set_xlabel("votes that separate it from the next item")
-        figure.legend(loc="outside lower center", ncols=3 if width > 5 else 2, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         return figure
 
 
-def draw_position(position: Position, *, width: float = 8.4) -> Figure:
+def draw_position(position: Position) -> Figure:
     """Draw the share of the item shown first, with its interval, over the band in which it is immaterial."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.5), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.5), layout="constrained")
         axis = figure.subplots()
         axis.axvspan(0.5 - BAND, 0.5 + BAND, color="#56B4E9", alpha=0.35, lw=0, label="immaterial")
         axis.axvline(0.5, color=_SOFT, lw=0.8)
@@ -104,11 +104,9 @@ def needs_section(review: Review) -> Section | None:
     figures = []
     if finite:
         told = ", ".join(f"{need.item} {need.votes:,.0f}" for need in finite[:10])
-        drawn = (draw_needs(needs, present["votes"], **size) for size in ({}, {"width": NARROW}))
-        figure, narrow = drawn
         caption = f"Votes that separate each item from the next, best first ({POWER:.0%} power)."
         alt = f"Votes that separate each item from the next: {told}. Votes now: {present['votes']:,}."
-        figures.append(Drawn(caption, figure, alt=alt, name="votes-needed", narrow=narrow))
+        figures.append(Drawn(caption, draw_needs(needs, present["votes"]), alt=alt, name="votes-needed"))
     return Section("Votes needed", explained, [tables.needs_table(review, _MAX_ROWS)], figures)
 
 
@@ -133,7 +131,6 @@ def position_section(review: Review) -> Section:
         draw_position(position),
         alt=position.sentence,
         name="position",
-        narrow=draw_position(position, width=NARROW),
     )
     return Section("Position", explained, [moved] if moved.rows else [], [figure])
 

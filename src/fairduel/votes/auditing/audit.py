@@ -14,7 +14,7 @@ from fairduel.votes.auditing.bursts import BurstScan
 from fairduel.votes.auditing.camps import Camps
 from fairduel.votes.auditing.known_answers import KnownAnswers
 from fairduel.votes.auditing.voters import LEAST_OF_OTHERS, Evidence, crowd_sentence
-from fairduel.votes.certifying.certificates import groups_of
+from fairduel.votes.certifying.certificates import searchable_groups
 from fairduel.votes.certifying.search import Fragility, Group
 from fairduel.votes.given import takes_votes
 from fairduel.votes.judging import judge, ranking_to_show
@@ -241,7 +241,7 @@ def audit(
         progress=done,
     )
     everyone, trusted = judged.everyone, judged.trusted
-    by_all, results = groups_of(votes, everyone), list[Fragility]()
+    by_all, results = searchable_groups(votes, everyone), list[Fragility]()
     without = list[Fragility]()
     if judged.shown is everyone:
         by_all = judged.groups

@@ -29,8 +29,8 @@ from fairduel.votes.auditing.mixture import (
     Model,
     first_model,
     fit_mixture,
-    hessian,
-    judged,
+    fit_of,
+    hessian_of_order,
     log_likelihoods,
     margins,
     objective,
@@ -81,22 +81,22 @@ def _without_crowds(ballots: Ballots, weight: Vector, fitted: Fitted) -> Fitted:
     if trust.min() > _TRUSTED:
         return fitted
     again = fit_mixture(ballots, weight * trust, fitted.model, rounds=_FEW_ROUNDS)
-    return judged(ballots, weight, again.model._replace(crowd_odds=fitted.model.crowd_odds), again.members)
+    return fit_of(ballots, weight, again.model._replace(crowd_odds=fitted.model.crowd_odds), again.members)
 
 
 def _with_camps(ballots: Ballots, weight: Vector) -> Fitted:
     best = _upright(ballots, weight, fit_mixture(ballots, weight, first_model(ballots)))
     if ballots.items > _MOST_ITEMS:
         return best
-    evidence = log_evidence(ballots, weight, best)
+    evidence = evidence_of_camps(ballots, weight, best)
     for _ in range(_MOST_CAMPS):
         tried = [fit_mixture(ballots, weight, first_model(ballots, camps)) for camps in _starts(ballots, weight, best)]
         if not tried:
             break
-        found, next_fit = max(((log_evidence(ballots, weight, fit), fit) for fit in tried), key=itemgetter(0))
+        found, next_fit = max(((evidence_of_camps(ballots, weight, fit), fit) for fit in tried), key=itemgetter(0))
         if not is_majority(ballots, weight, next_fit):  # everyone's order is the largest camp's then
             next_fit = fit_mixture(ballots, weight, first_model(ballots, _largest_first(ballots, weight, next_fit)))
-            found = log_evidence(ballots, weight, next_fit)
+            found = evidence_of_camps(ballots, weight, next_fit)
         if found < evidence + _CONVINCING or not is_majority(ballots, weight, next_fit):
             break
         best, evidence = next_fit, found
@@ -116,13 +116,13 @@ def _upright(ballots: Ballots, weight: Vector, fitted: Fitted) -> Fitted:
     return other if better > _CONVINCING else fitted
 
 
-def log_evidence(ballots: Ballots, weight: Vector, fitted: Fitted) -> float:
+def evidence_of_camps(ballots: Ballots, weight: Vector, fitted: Fitted) -> float:
     """Return the log marginal likelihood, up to a constant: the objective − ½ Σ_g log det(H_g / λ)."""
     model, total = fitted.model, objective(ballots, weight, fitted.model)
     for number, scores in enumerate(model.scores):
         share, ridge = _camp_share(fitted, number), CAMP_RIDGE if number else RIDGE
         slope = weight * share[ballots.voter] * variance_of(margins(ballots, scores))
-        total -= 0.5 * (np.linalg.slogdet(hessian(ballots, slope, ridge))[1] - ballots.items * np.log(ridge))
+        total -= 0.5 * (np.linalg.slogdet(hessian_of_order(ballots, slope, ridge))[1] - ballots.items * np.log(ridge))
     return float(total)
 
 

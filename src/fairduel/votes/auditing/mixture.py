@@ -230,7 +230,7 @@ def crowd_alike(ballots: Ballots, model: Model) -> Vector:
     return np.asarray(1.0 / (1.0 + sums(ballots.cell_voter, ballots.voters, odds)))
 
 
-def shares_of(ballots: Ballots, model: Model, found: Members) -> Model:
+def fitted_shares(ballots: Ballots, model: Model, found: Members) -> Model:
     """Return the model with the shares π that maximise the expected log-likelihood plus their prior's, and better odds.
 
     Σ_v r_vk log o_k − log(1 + Σ o) is at least its tangent in the second term, whose maximum is in closed form.
@@ -334,7 +334,7 @@ def newton_step(ballots: Ballots, scores: Vector, expected: Expected, weight: Ve
     gradient = sums(ballots.first, count, force) - sums(ballots.second, count, force) - ridge * scores
     slope = weight * expected.slope
     if count <= _DENSE_ITEMS:
-        step = np.linalg.solve(hessian(ballots, slope, ridge), gradient)
+        step = np.linalg.solve(hessian_of_order(ballots, slope, ridge), gradient)
     else:
         between = sparse.coo_array((slope, (ballots.first, ballots.second)), shape=(count, count)).tocsr()
         between = between + between.T
@@ -344,7 +344,7 @@ def newton_step(ballots: Ballots, scores: Vector, expected: Expected, weight: Ve
     return np.asarray(np.clip(step, -_LONGEST_STEP, _LONGEST_STEP))
 
 
-def hessian(ballots: Ballots, slope: Vector, ridge: float) -> Matrix:
+def hessian_of_order(ballots: Ballots, slope: Vector, ridge: float) -> Matrix:
     """Return Σ slope φφᵀ + λ, (K, K), over the votes, with φ the difference of a vote's items."""
     between = pair_sums(ballots.first, ballots.second, ballots.items, slope)
     between += between.T
@@ -405,7 +405,7 @@ def moderated(mean: Vector, variance: Vector) -> Vector:
 
 def improved(ballots: Ballots, weight: Vector, model: Model, found: Members) -> Model:
     """Return the model after the M-step: shares in closed form, one damped Newton step of each order."""
-    model = shares_of(ballots, model, found)
+    model = fitted_shares(ballots, model, found)
     scores = model.scores.copy()
     for number, order in enumerate(_orders(ballots, weight, model, found)):
         step = newton_step(ballots, scores[number], order.expected, weight, order.ridge)
@@ -440,7 +440,7 @@ class Fitted(NamedTuple):
     """See :func:`by_others`, (1 + G, n)."""
 
 
-def judged(ballots: Ballots, weight: Vector, model: Model, found: Members) -> Fitted:
+def fit_of(ballots: Ballots, weight: Vector, model: Model, found: Members) -> Fitted:
     """Return who belongs to which class, given who was ``found`` to belong to it so far."""
     orders = by_others(ballots, weight, model, found)
     return Fitted(model, members(ballots, model, _relative(ballots, weight, orders))[0], orders)
@@ -466,7 +466,7 @@ def fit_mixture(
         orders = by_others(ballots, weight, model, found)
         likelihoods = _relative(ballots, weight, orders)
         for _ in range(0 if number else warm_up):
-            model = shares_of(ballots, model, members(ballots, model, likelihoods)[0])
+            model = fitted_shares(ballots, model, members(ballots, model, likelihoods)[0])
         found, each = members(ballots, model, likelihoods)
         now = float(each.sum()) + log_prior(ballots, model)
         if number == rounds or abs(now - last) < small_gain:

@@ -65,7 +65,7 @@ def with_survival(verdicts: Sequence[Verdict], certificates: Sequence[Certificat
     return tuple(replace(verdict, certificate=firsts.get(verdict.items[0])) for verdict in verdicts)
 
 
-def groups_of(votes: Votes, ranking: Ranking) -> Callable[[int], Group]:
+def searchable_groups(votes: Votes, ranking: Ranking) -> Callable[[int], Group]:
     """Return what prepares the votes of each component of the ranking, by its number from 0, once."""
     settings, counted = ranking.settings, replace(votes, weight=np.where(ranking.weights > 0.0, votes.weight, 0.0))
     return functools.cache(
@@ -90,7 +90,7 @@ def certify(
         ranks: How many ranks of each group to certify, the best first. Default: all if there are at most 60 items in
             all, otherwise up to 10 of each group, and 60 in all.
         progress: Called with 1 after each rank.
-        groups: These votes as prepared by :func:`groups_of`, if they are.
+        groups: These votes as prepared by :func:`searchable_groups`, if they are.
 
     Returns:
         One certificate per rank; items that were never compared have none.
@@ -106,7 +106,7 @@ def certify(
     if ranking.uses_features:
         raise BadInputError("a ranking with features has no certificates: rank the items without them.")
     done, found = progress or (lambda _: None), list[Certificate]()
-    prepared = groups or groups_of(votes, ranking)
+    prepared = groups or searchable_groups(votes, ranking)
     with one_thread():
         for standings in certified(ranking, ranks):
             group = prepared(standings[0].component - 1)

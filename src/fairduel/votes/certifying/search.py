@@ -393,10 +393,7 @@ def _search_at_once(kinds: VoteCounts, fitted: Scores, pair: tuple[int, int], ho
         if size == most:
             return None
         low, size, step = size, min(most, size + step), 2 * step
-    step = 1
-    while size - low > 1 and changes(choose(max(low + 1, size - step))):
-        size, step = max(low + 1, size - step), 2 * step
-    return Taken.of(_shrink(choose, changes, size, max(low, size - step)), d)
+    return Taken.of(_shrink(choose, changes, size, low), d)
 
 
 def _changes(
@@ -420,10 +417,18 @@ def _keep_first(chosen: Indices, order: Indices, size: int) -> Indices:
 
 
 def _shrink(choose: Callable[[int], Indices], changes: Callable[[Indices], bool], high: int, low: int = 0) -> Indices:
-    """Bisect for the smallest choice that changes the ranking, given that ``high`` units do and ``low`` do not."""
+    """Search for the smallest choice that changes the ranking, given that ``high`` units do and ``low`` do not.
+
+    It steps down from ``high``, which is often nearly the smallest, in steps that double, and then bisects.
+    """
+    middle, step = high - 1, 1
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if changes(choose(middle)) else (middle, high)
+        if changes(choose(middle)):
+            high, step = middle, 2 * step
+            middle = max(low + 1, high - step) if step else (low + high) // 2
+        else:
+            low, step = middle, 0
+            middle = (low + high) // 2
     return choose(high)
 
 

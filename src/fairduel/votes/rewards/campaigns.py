@@ -62,7 +62,7 @@ def find_campaigns(
     columns, ridges, rules = weight[:, None], np.array([ridge]), list[Rule]()
     learned = majority_first(votes, columns, learn(votes, columns, ridges))
     while len(rules) < _MOST_CAMPAIGNS:
-        evidence = log_evidence(votes, columns, features, learned)
+        evidence = evidence_of_campaigns(votes, columns, features, learned)
         for rule in rules:
             evidence[0 if rule.more else 1, rule.feature] = -np.inf
         place = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
@@ -79,7 +79,7 @@ def find_campaigns(
     return votes, learned, rules
 
 
-def log_evidence(votes: Preferred, weight: Matrix, features: Matrix, learned: Learned) -> Matrix:
+def evidence_of_campaigns(votes: Preferred, weight: Matrix, features: Matrix, learned: Learned) -> Matrix:
     """Return log E for the rules "more" and "less" of each feature, (2, d), given a fit with one column."""
     z = votes.ahead @ learned.theta
     occasional, table = is_occasional(votes, weight), by_voter(votes)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.errors import BadInputError
 from fairduel.report.text_table import tabulate
@@ -76,7 +77,7 @@ Style = Annotated[
 ]
 
 
-@recorded.reads_votes()
+@grouped()
 def rank_command(
     file: recorded.VoteFile,
     features: FeaturesFile = None,

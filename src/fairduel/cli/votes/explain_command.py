@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.report.votes.votes_tables import parts_table, vote_influence_table, voter_influence_table
 from fairduel.votes.certifying.explain import STEPS, explain
@@ -18,7 +19,7 @@ Below = Annotated[
 _MAX_ROWS = 10
 
 
-@recorded.reads_votes(times=False)
+@grouped(time="none")
 def explain_command(
     file: recorded.VoteFile,
     above: Above = None,

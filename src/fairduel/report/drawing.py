@@ -1,12 +1,12 @@
 """How figures look, and figures as files."""
 
 import functools
+import html
 import io
 import unicodedata
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
-from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -24,8 +24,8 @@ _WORLD_FONTS = (
     *("Noto Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Symbola", "Unifont"),
 )
 _INSTALLED = {font.name for font in fontManager.ttflist}
-NARROW = 5.0
-"""The width of a figure for phones, in inches."""
+WIDTH = 5.0
+"""The width of a figure that fits beside its explanation and can be read on a phone, in inches."""
 STYLE: dict[Any, Any] = {
     "font.family": ["sans-serif", *(name for name in _WORLD_FONTS if name in _INSTALLED)],
     "font.size": 10,
@@ -60,7 +60,7 @@ def image(figure: Figure, kind: Literal["png", "svg", "pdf"]) -> bytes:
     if not stand_ins:
         return buffer.getvalue()
     _rewrite(figure, lambda line: stand_ins.get(line, line))
-    drawn = buffer.getvalue().decode()
+    drawn, escape = buffer.getvalue().decode(), functools.partial(html.escape, quote=False)
     for stand_in, line in stand_ins.items():
         drawn = drawn.replace(f">{escape(stand_in)}<", f">{escape(line)}<")
     return drawn.encode()

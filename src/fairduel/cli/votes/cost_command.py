@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.report.votes.votes_tables import cost_table
@@ -16,7 +17,7 @@ Item = Annotated[
 _LEAST_USEFUL = ("false votes", "doubted", "seeds", "accounts without audit")
 
 
-@recorded.reads_votes()
+@grouped()
 def cost_command(
     file: recorded.VoteFile,
     item: Item = None,
@@ -37,7 +38,7 @@ def cost_command(
     is found is an upper bound: a cleverer campaign may be cheaper. The
     audit may still warn that the winner is in doubt.
 
-    Writes report.html, cost.csv, cost.json and the figure.
+    Writes report.html, cost.csv and cost.json.
     """
     from fairduel.report.votes.cost_page import cost_section  # noqa: PLC0415  # plotting is slow
 

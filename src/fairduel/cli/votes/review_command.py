@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.report.votes.votes_tables import duels_table, needs_table, ties_table
 from fairduel.votes.attacking.manipulation import CampaignLimits
@@ -27,7 +28,7 @@ Cost = Annotated[
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the simulations.")]
 
 
-@recorded.reads_votes()
+@grouped()
 def review_command(
     file: recorded.VoteFile,
     ties: recorded.Ties = recorded.TiesOption.HALF,

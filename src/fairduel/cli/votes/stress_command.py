@@ -10,6 +10,7 @@ import polars as pl
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.experiments.tuning import refuse_tuning_seeds
 from fairduel.report.votes.votes_tables import stress_table
@@ -37,7 +38,7 @@ _SIZES = 8
 """Number of attack sizes to try, from 0 to --votes."""
 
 
-@recorded.reads_votes(times=False)
+@grouped(time="none")
 def stress_command(
     file: recorded.VoteFile,
     attack: Liars = "promote",
@@ -60,7 +61,7 @@ def stress_command(
 
     Shows the target's rank under plain Bradley-Terry, with uncertainty
     weights and after the audit, for attacks of increasing size.
-    Writes report.html, stress.csv, stress.json and the figure.
+    Writes report.html, stress.csv and stress.json.
     """
     refuse_tuning_seeds(range(seed, seed + runs))
     reading, folder = file.read("stress")

@@ -13,31 +13,32 @@ from fairduel.cli.help import Command, CommandGroup
 
 _COMMANDS = {
     "Votes": {
-        "rank": "votes.rank:rank_command",
-        "audit": "votes.audit:audit_command",
-        "explain": "votes.explain:explain_command",
-        "stress": "votes.stress:stress_command",
-        "review": "votes.review:review_command",
-        "export": "votes.export:export_command",
-        "demo": "votes.demo:demo",
+        "rank": "votes.rank_command:rank_command",
+        "audit": "votes.audit_command:audit_command",
+        "explain": "votes.explain_command:explain_command",
+        "stress": "votes.stress_command:stress_command",
+        "review": "votes.review_command:review_command",
+        "export": "votes.export_command:export_command",
+        "demo": "votes.demo_command:demo_command",
     },
     "Live voting": {"serve": "live.serve:serve", "poll": "live.serve:poll"},
     "Benchmarks": {
         "reproduce": "research.reproduce:reproduce",
         "simulate": "research.reproduce:simulate",
         "attack": "research.attack:attack",
-        "verify": "research.verify:verify",
+        "verify": "research.verify:verify_command",
         "leaderboard": "research.leaderboard:leaderboard",
-        "sweep": "research.results:sweep",
+        "sweep": "research.results:sweep_command",
     },
     "Needed less often": {
-        "cost": "votes.cost:cost_command",
+        "cost": "votes.cost_command:cost_command",
         "tune": "research.tune:tune",
         "store": "live.store:app",
         "results": "research.results:app",
     },
 }
 _UNTIL_STOPPED = ("serve", "poll")  # these have nothing to report
+_WITHOUT_PAGE = ("export", "sweep")
 _BIBTEX = f"""\
 @software{{fairduel,
   title   = {{fairduel}},
@@ -120,7 +121,7 @@ def _add(app: typer.Typer, panel: str, name: str, place: str) -> None:
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name, rich_help_panel=panel)
     else:
-        command = found if name in _UNTIL_STOPPED else reporting(found)
+        command = found if name in _UNTIL_STOPPED else reporting(found, writes_page=name not in _WITHOUT_PAGE)
         app.command(name, cls=Command, rich_help_panel=panel)(command)
 
 

@@ -30,7 +30,7 @@ _RUNS = 10
 _MOST_ROWS = 5
 
 
-def demo(
+def demo_command(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the poll.")] = 0,
     opened: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if run in a terminal.")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import preference_data
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.errors import BadInputError
@@ -51,17 +52,15 @@ FailOn = Annotated[
 _FRAGILITY_COLUMNS = ("what changes", "votes are", "found", "proven minimum", "of")
 
 
-@recorded.reads_votes()
+@grouped()
 def audit_command(
     file: recorded.VoteFile,
+    options: preference_data.PreferenceOptions,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
     top: Top = 5,
     known: Known = None,
-    kind: preference_data.Kind = None,
-    embeddings: preference_data.Embeddings = None,
-    embed: preference_data.Embed = None,
     fail_on: FailOn = None,
 ) -> output.Record:
     """Audit a vote file: unusual voters, fragile results.
@@ -79,12 +78,10 @@ def audit_command(
     Writes report.html, voters.csv, flagged-rows.csv and audit.json. Nothing
     is deleted.
     """
-    if preference_data.is_preferences(file, kind, embeddings, embed):
+    if options.expected(file):
         if FailReason.FRAGILE in (fail_on or ()):
             raise BadInputError("--fail-on fragile is about the leader of a poll; preference data has none.")
-        written = preference_data.audit_preference_file(
-            file, embeddings=embeddings, embed=embed, level=level, known=known
-        )
+        written = preference_data.audit_preference_file(file, options, level=level, known=known)
         found_out = {FailReason.FLAG: bool(written.get("flagged")), FailReason.UNDECIDED: written["undecided"]}
         failed = [f"{written['summary'][0]} (--fail-on {each.value})" for each in fail_on or () if found_out[each]]
         return {**written, "failed": failed}

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fairduel.cli import output
+from fairduel.cli.help import grouped
 from fairduel.cli.votes import preference_data
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.errors import BadInputError
@@ -43,18 +44,16 @@ _CONTENTS = {
 }
 
 
-@recorded.reads_votes()
+@grouped()
 def export_command(
     file: recorded.VoteFile,
+    options: preference_data.PreferenceOptions,
     formats: Formats = [FormatOption.CSV],  # noqa: B006  # typer copies it
     least_weight: LeastWeight = IGNORED,
     ties: recorded.Ties = recorded.TiesOption.HALF,
     level: recorded.Level = 0.05,
     voters_choose_duels: recorded.VotersChoose = False,
     labels: preference_data.Labels = preference_data.LabelsOption.WEIGH,
-    kind: preference_data.Kind = None,
-    embeddings: preference_data.Embeddings = None,
-    embed: preference_data.Embed = None,
     known: preference_data.Known = None,
 ) -> output.Record:
     """Export the votes and the ranking, cleaned by the audit.
@@ -68,20 +67,12 @@ def export_command(
     flagged voters, and votes that hardly count.
     Also writes export.json.
     """
-    if preference_data.is_preferences(file, kind, embeddings, embed):
-        return preference_data.export_preference_file(
-            file,
-            [each.value for each in formats],
-            labels=labels,
-            embeddings=embeddings,
-            embed=embed,
-            level=level,
-            known=known,
-        )
+    chosen: list[Format] = [each.value for each in formats]
+    if options.expected(file):
+        return preference_data.export_preference_file(file, options, chosen, labels=labels, level=level, known=known)
     if known is not None:
         raise BadInputError("--known needs preference data; fairduel audit uses known answers of a poll.")
     reading, folder = file.read("export")
-    chosen: list[Format] = [each.value for each in formats]
     if {"trl", "kto"} & set(chosen):
         check_texts(reading)
     with output.progress_bar("Audit", 3, unit="steps", on_stop="nothing was exported.") as done:
