@@ -54,7 +54,7 @@ function menu(entries) {
 /** What an operator sees before anyone voted; `invite` opens the dialog with personal links. */
 function emptyState(study, invite) {
   const link = voteLink(study);
-  const isOpen = study.access === "link" || study.access === "platform";
+  const isOpen = !["invitation", "participant"].includes(study.access);
   const step = (title, text) => make("li", {}, make("strong", {}, title), " ", text);
   return make(
     "section",
