@@ -57,7 +57,7 @@ def test_of_many_items_consensus_is_a_refit_without_a_tenth_of_the_voters(monkey
         mine = (out if number is None else ~out & (part == number))[decisive.voter]
         scores = fit_scores(wins(votes.select(others[votes.voter]), ties="drop"), ridge=CONSENSUS_RIDGE).scores
         np.testing.assert_allclose(z[mine], scores[decisive.first[mine]] - scores[decisive.second[mine]], atol=1e-5)
-    cells, _ = decisive.cells()
+    cells, _ = decisive.cells
     many = consensus_variance(decisive, ~out[decisive.voter], 0.5)
     theirs = out[cells // decisive.items]
     np.testing.assert_allclose(many[theirs], few[theirs])
@@ -183,7 +183,7 @@ def test_tastes_excuse_a_negative_slope_and_care_is_free():
     z = consensus(decisive, NOBODY)
     turned = replace(decisive, sign=-decisive.sign)
     honest, strict, lenient = (
-        best_honest_slope(who, z, np.full(len(who.cells()[0]), taste**2))
+        best_honest_slope(who, z, np.full(len(who.cells[0]), taste**2))
         for who, taste in ((decisive, 0.5), (turned, 0.1), (turned, 2.0))
     )
     assert honest.sum() > strict.sum() + 100
@@ -211,7 +211,7 @@ def test_the_consensus_varies_by_who_made_it():
         "abc", [0] * 10, [1] * 8 + [2] * 2, [1] * 10, voter=[0] * 4 + [1] * 4 + [2, 2], voters=["u", "v", "w"]
     )
     decisive = Decisive.of(votes)
-    cells, _ = decisive.cells()
+    cells, _ = decisive.cells
     found = dict(zip(cells.tolist(), consensus_variance(decisive, decisive.voter != 1, 2.0), strict=True))
     # u on a: only w counts, with 2 votes; v on a: u with 4 and w with 2; u on b: nobody else counts
     assert found[0] == pytest.approx(4.0 + 1 / (2 / 4 + 0.1))

@@ -4,6 +4,7 @@ from scipy import optimize, special, stats
 
 from fairduel.votes import Votes, rank
 from fairduel.votes.ranking.design_matrix import Rows, with_features
+from fairduel.votes.ranking.preference_model import RobustPreferenceModel
 from fairduel.votes.ranking.score_fit import feature_strength
 from fairduel.votes.reading.features import scaled
 
@@ -89,3 +90,24 @@ def test_items_that_features_place_have_ranges_that_hold():
         names = np.array(votes.items)[largest]
         held += [found[name].own_low <= at <= found[name].own_high for name, at in zip(names, place, strict=True)]
     assert np.mean(held) > 0.93
+
+
+def test_items_without_votes_have_ranges_that_hold():
+    """They are where their features put them, and as far from there as the others are."""
+    held = []
+    for seed in range(6):
+        rng = np.random.default_rng(500 + seed)
+        features = rng.normal(size=(60, 3))
+        scores = features @ np.array([1.0, -0.7, 0.4]) + 1.2 * rng.normal(size=60)
+        features /= np.linalg.norm(features, axis=1).max()
+        first = rng.integers(45, size=600)  # nobody votes on the last 15
+        second = (first + rng.integers(1, 45, size=600)) % 45
+        won = (rng.random(600) < special.expit(scores[first] - scores[second])).astype(int)
+        model = RobustPreferenceModel(inputs="pairs", features=features, items=np.arange(60))
+        model.fit(np.column_stack([first, second]), won)
+        new, old = (each.ravel() for each in np.meshgrid(np.arange(45, 60), np.arange(0, 45, 5)))
+        apart = np.hstack([np.eye(60), features])
+        apart = apart[new] - apart[old]
+        error = np.sqrt(np.einsum("nd,de,ne->n", apart, model.covariance_, apart))
+        held.append(np.abs(apart @ model.coef_ - (scores[new] - scores[old])) < 1.96 * error)
+    assert 0.9 < np.mean(held) < 0.99

@@ -180,9 +180,9 @@ class Cells:
 def find_cells(decisive: Decisive, z: Vector, variance: Vector, meetings: Meetings) -> Cells:
     """Find the (voter, item) cells with at least three decisive votes, and their evidence; fewer prove nothing.
 
-    ``variance`` is τ² of each cell of ``decisive.cells()``.
+    ``variance`` is τ² of each cell of ``decisive.cells``.
     """
-    keys, place = decisive.cells()
+    keys, place = decisive.cells
     kept = np.bincount(place) >= LEAST_DUELS
     inside = kept[place]
     keys, place = keys[kept], (np.cumsum(kept) - 1)[place[inside]]

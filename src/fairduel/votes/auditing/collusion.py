@@ -265,7 +265,7 @@ def alike_pairs(votes: Decisive, z: Vector, *, level: float) -> AlikePairs:
 
 def _effective_voters(votes: Decisive) -> Vector:
     """Return (Σ_v n_vk)² / Σ_v n_vk² for each item k, shape (K,): m if m voters cast equally many votes on it."""
-    cells, place = votes.cells()
+    cells, place = votes.cells
     cast, item = sums(place, len(cells)), cells % votes.items
     total, squares = sums(item, votes.items, cast), sums(item, votes.items, cast**2)
     return np.asarray(np.maximum(total**2 / np.maximum(squares, 1.0), 1.0))
@@ -273,7 +273,7 @@ def _effective_voters(votes: Decisive) -> Vector:
 
 def _variance_of_others(votes: Decisive, left_out: Mask, occasional: Mask, taste: float) -> Vector:
     """Return the variance of everyone else's score, shape (K,), for items seen by occasional voters; 0 for the rest."""
-    cells, _ = votes.cells()
+    cells, _ = votes.cells
     variance = consensus_variance(votes, ~(left_out | occasional)[votes.voter], taste)
     theirs = occasional[cells // votes.items]
     result = np.zeros(votes.items)

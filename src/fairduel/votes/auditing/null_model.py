@@ -18,6 +18,7 @@ whose variance on an item (``consensus_variance``) is added to τ².
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class Decisive:
         """Sum the ``values`` (n,) over each voter's votes, shape (V,)."""
         return sums(self.voter, self.voters, values)
 
+    @cached_property
     def cells(self) -> tuple[Indices, Indices]:
         """Return the (voter, item) cells as voter · items + item (c,), and the cell of each side of each vote (2n,)."""
         keys = np.concatenate([self.voter * self.items + self.first, self.voter * self.items + self.second])
@@ -165,12 +167,12 @@ def taste_size(group: Indices, logit: Vector, sign: Vector, *, lying: tuple[floa
 
 
 def consensus_variance(votes: Decisive, counts: Mask, taste: float) -> Vector:
-    """Return the variance of everyone else's score of an item, for each cell of ``votes.cells()``, shape (c,).
+    """Return the variance of everyone else's score of an item, for each cell of ``votes.cells``, shape (c,).
 
     Only votes where ``counts`` (n,) is true are in the consensus. With N of them on the item, n by each voter, tastes
     contribute τ² Σn²/N², and sampling 1/(N/4 + λ), because N votes contain at most N/4 of information.
     """
-    cells, place = votes.cells()
+    cells, place = votes.cells
     item, own = cells % votes.items, sums(place, len(cells), np.tile(counts, 2))
     _, same = np.unique(_parts(votes)[cells // votes.items] * votes.items + item, return_inverse=True)
 
@@ -241,14 +243,14 @@ def log_mean(logs: Matrix) -> Vector:
 def best_honest_slope(votes: Decisive, z: Vector, variance: Vector) -> Vector:
     """Return the log honest maximum over all votes of each voter, who has a taste for *every* item, shape (V,).
 
-    ``variance`` is τ² of each cell of ``votes.cells()``, shape (c,). Tastes u_i can make an honest voter seem to vote
+    ``variance`` is τ² of each cell of ``votes.cells``, shape (c,). Tastes u_i can make an honest voter seem to vote
     against the consensus. To first order, they add c = Σ_i u_i a_i to the slope, with
     a_i = Σ_t ±z_t v_t / Σ_t z_t² v_t and v = p(1 − p), where the numerator sums over the voter's votes on i; so
     c ~ N(0, Σ τ_i² a_i²). A slope b ≥ 0 is care and costs nothing; a slope b < 0 costs exp(−b²/2Σ τ_i² a_i²).
     """
     p = special.expit(z)
     weight = p * (1.0 - p)
-    cells, place = votes.cells()
+    cells, place = votes.cells
     along = sums(place, len(cells), votes.sides(z * weight))
     scale = np.maximum(votes.per_voter(z**2 * weight), 1e-12)
     of_slope = sums(cells // votes.items, votes.voters, variance * along**2) / scale**2

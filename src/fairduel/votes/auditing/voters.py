@@ -302,7 +302,7 @@ class _Baseline(NamedTuple):
     taste_for_items: float
     taste_for_a_side: float
     variance: Vector
-    """τ² of each cell of ``decisive.cells()``, shape (c,)."""
+    """τ² of each cell of ``decisive.cells``, shape (c,)."""
 
 
 def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
@@ -317,7 +317,7 @@ def _baseline(votes: Votes, *, level: float, duels_assigned: bool) -> _Baseline:
     z = consensus(decisive, choosers)
     typical = ~choosers[decisive.voter]
     sides = np.tile(typical, 2)
-    for_items = taste_size(decisive.cells()[1][sides], decisive.sides(z)[sides], decisive.sides(decisive.sign)[sides])
+    for_items = taste_size(decisive.cells[1][sides], decisive.sides(z)[sides], decisive.sides(decisive.sign)[sides])
     return _Baseline(
         votes=votes,
         decisive=decisive,
