@@ -2,8 +2,8 @@
 
 Adds false votes to simulated files whose true order is known, and ranks them with every model. Prints who is ahead,
 then Kendall's τ with the true order and the places that the attackers' target gains, and writes the tables to
-``--out``. Interrupt it at any time: what is finished is kept, and rerunning resumes. A full run takes about half an
-hour on two cores, ``--quick`` a minute.
+``--out``. Interrupt it at any time: what is finished is kept, and rerunning resumes. A full run takes about a
+quarter of an hour of one core, ``--quick`` a minute.
 """
 
 import sys
