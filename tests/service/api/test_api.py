@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from PIL import Image
 from starlette.testclient import TestClient
 
-from fairduel.service.api import ballots
+from fairduel.service.api import booth
 from fairduel.service.api.app import create_app
 from fairduel.service.api.limits import Limits, RateLimit
 from fairduel.service.commands import team
@@ -143,7 +143,7 @@ def test_the_shortcut_replies_as_fastapi_does(voter, study, monkeypatch, content
     async def no_shortcut(*_):
         return None
 
-    monkeypatch.setattr(ballots, "shortcut", no_shortcut)
+    monkeypatch.setattr(booth, "shortcut", no_shortcut)
     assert replies() == short
 
 

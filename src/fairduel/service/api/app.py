@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from fairduel import __version__
 from fairduel.errors import FairduelError
 from fairduel.service import pages
-from fairduel.service.api import accounts, ballots, bodies, content, guard, jobs, operators
+from fairduel.service.api import accounts, bodies, booth, content, guard, jobs, operators
 from fairduel.service.api.gate import Gate, Message, Receive, Scope, Send, problem_response
 from fairduel.service.api.limits import Limits
 from fairduel.service.problems import Problem
@@ -30,7 +30,7 @@ _REFUSED: dict[str, Any] = {
     "description": "Refused, with the reason",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
-_ROUTERS = (ballots.router, accounts.router, operators.router, content.router, jobs.router)
+_ROUTERS = (booth.router, accounts.router, operators.router, content.router, jobs.router)
 _CODES = {404: "not-found", 405: "wrong-method", 400: "invalid"}
 
 
@@ -95,7 +95,7 @@ def _add_description(app: FastAPI) -> None:
 
 def _cookie_for(route: APIRoute) -> str | None:
     """Return the cookie that may take the place of a key in a route's header; None if it needs no key."""
-    if route.endpoint in ballots.NEED_KEY:
+    if route.endpoint in booth.NEED_KEY:
         return guard.VOTER
     return guard.SESSION if any(each.call in guard.ADMIT for each in route.dependant.dependencies) else None
 

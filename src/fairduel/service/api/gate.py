@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from fairduel.service.api import ballots, guard
+from fairduel.service.api import booth, guard
 from fairduel.service.api.limits import Limits, network
 from fairduel.service.events.ledger import Ledger
 from fairduel.service.problems import Problem, not_found, overloaded
@@ -179,7 +179,7 @@ class Gate:
             self._limits.joins.take(caller)
         most = self._most_bytes(request, expected)
         content = await _whole_body(headers, receive, most, is_patient=most >= self._limits.body)
-        return await ballots.shortcut(request, path, content), _replaying(content, receive)
+        return await booth.shortcut(request, path, content), _replaying(content, receive)
 
     def _check_host(self, headers: dict[bytes, bytes], path: str) -> None:
         host = headers.get(b"host", b"").decode("latin-1").lower()
