@@ -176,29 +176,21 @@ def ranked(folder):
     )
 
 
+def written(folder, command, title, found, sections):
+    """Write the page of a command that says what it ``found``."""
+    said = {"summary": found.summary(), "settings": found.settings, "sections": sections}
+    return write_votes_report(folder, title=title, command=f"fairduel {command} votes.csv", **said)
+
+
 def audited(folder, **people):
     votes, _ = arena(**{"seed": 4, "voters": 60, "votes_each": 20} | people)
     found = audit(replace(votes, voter=None, voters=()) if people.get("voters") == 1 else votes, top=2)
-    return write_votes_report(
-        folder,
-        title="Audit of votes.csv",
-        summary=found.summary(),
-        sections=audit_sections(found),
-        settings=found.settings,
-        command="fairduel audit votes.csv",
-    )
+    return written(folder, "audit", "Audit of votes.csv", found, audit_sections(found))
 
 
 def explained(folder):
     found = explain(arena(seed=4, voters=60, votes_each=20)[0])
-    return write_votes_report(
-        folder,
-        title="Why one item is above another",
-        summary=found.summary(),
-        sections=explain_sections(found),
-        settings=found.settings,
-        command="fairduel explain votes.csv",
-    )
+    return written(folder, "explain", "Why one item is above another", found, explain_sections(found))
 
 
 def stressed(folder):
@@ -221,14 +213,7 @@ def reviewed(folder):
     votes = board(rng, np.linspace(0.8, -0.8, 40), voters=60, each=30, lean=0.5, taste=0.5, model="davidson", tie=0.0)
     apart = (votes.first < 35) == (votes.second < 35)
     found = review(replace(votes.select(apart), items=(long, *votes.items[1:])))
-    return write_votes_report(
-        folder,
-        title="Review of votes.csv",
-        summary=found.summary(),
-        sections=review_sections(found),
-        settings=found.settings,
-        command="fairduel review votes.csv",
-    )
+    return written(folder, "review", "Review of votes.csv", found, review_sections(found))
 
 
 def priced(folder):
@@ -242,14 +227,7 @@ def priced(folder):
         voters_known=True,
         settings={"seeds": [0, 1, 2], "seeds_needed": 2, "votes_each_tried": [1, 2, 4, 8, 17, 32, 64]},
     )
-    return write_votes_report(
-        folder,
-        title="Cost of manipulating votes.csv",
-        summary=cost.summary(),
-        sections=[cost_section(cost)],
-        settings=cost.settings,
-        command="fairduel cost votes.csv",
-    )
+    return written(folder, "cost", "Cost of manipulating votes.csv", cost, [cost_section(cost)])
 
 
 REPORTS = {

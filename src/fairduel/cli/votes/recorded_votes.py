@@ -35,8 +35,8 @@ class TiesOption(StrEnum):
     DROP = "drop"
 
 
-def _column(role: str) -> Any:
-    return typer.Option(metavar="COLUMN", rich_help_panel="Columns", help=role, show_default="by name")
+def _column(told: str, metavar: str = "COLUMN", show_default: str | bool = "by name") -> Any:
+    return typer.Option(metavar=metavar, rich_help_panel="Columns", help=told, show_default=show_default)
 
 
 def _file(name: str) -> Path:
@@ -84,39 +84,27 @@ class VoteFile:
     weight: Annotated[str | None, _column("How many votes the row stands for.")] = None
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN=VALUE",
-            rich_help_panel="Columns",
-            help="Keep only rows with this value; may be repeated, and COLUMN may be nested (a.b).",
+        _column(
+            "Keep only rows with this value; may be repeated, and COLUMN may be nested (a.b).",
+            "COLUMN=VALUE",
             show_default=False,
         ),
     ] = None
     map: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="WORD=MEANING",
-            rich_help_panel="Columns",
-            help="What a word for a winner means: first, second, tie or both-bad; may be repeated.",
+        _column(
+            "What a word for a winner means: first, second, tie or both-bad; may be repeated.",
+            "WORD=MEANING",
             show_default=False,
         ),
     ] = None
     tie: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="WORD",
-            rich_help_panel="Columns",
-            help="A word that means a tie; may be repeated.",
-            show_default=False,
-        ),
+        _column("A word that means a tie; may be repeated.", "WORD", show_default=False),
     ] = None
     names: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel="Columns",
-            help="Names of the items: a table with a column of ids and one of names.",
-            show_default=False,
-        ),
+        _column("Names of the items: a table with a column of ids and one of names.", "FILE", show_default=False),
     ] = None
     strict: Annotated[bool, typer.Option("--strict", help="Fail on unusable rows instead of skipping them.")] = False
     out: Annotated[
