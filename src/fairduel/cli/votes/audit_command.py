@@ -15,7 +15,6 @@ from fairduel.report.text_table import TextTable
 from fairduel.report.votes.votes_tables import camps_table, fragility_cells, ranks_table
 from fairduel.votes.auditing.audit import Audit, audit, tops
 from fairduel.votes.auditing.known_answers import split_known
-from fairduel.votes.auditing.voter_columns import VOTERS
 from fairduel.votes.reading.read import read_votes
 from fairduel.words import counted_noun
 
@@ -103,7 +102,8 @@ def audit_command(
     settings = {**recorded.file_settings(file.votes, reading), **found.settings}
     settings |= {} if known is None else {"known_answers": str(known)}
     recorded.claim_for(folder, "audit", file.votes, reading)
-    _write_voters(found, folder)
+    flagged_rows = None if found.evidence is None else found.evidence.flagged_rows(found.votes)
+    recorded.write_voters(folder, found.voters, flagged_rows)
     written = recorded.write_report(
         folder,
         "audit",
@@ -131,22 +131,8 @@ def _failures(reason: FailReason, found: Audit) -> list[str]:
     return [f"{each.sentence} (--fail-on fragile)" for each in few[:1]]
 
 
-def _write_voters(found: Audit, folder: Path) -> None:
-    """Write voters.csv and flagged-rows.csv, or remove old ones if the file does not name its voters."""
-    if found.evidence is None or found.voters is None:
-        for name in ("voters.csv", "flagged-rows.csv"):
-            (folder / name).unlink(missing_ok=True)
-        return
-    recorded.write_findings(folder / "voters.csv", found.voters)
-    recorded.write_csv(folder / "flagged-rows.csv", found.evidence.flagged_rows(found.votes))
-
-
 def _print_audit(found: Audit, folder: Path) -> None:
-    if found.voters is not None and found.voters["flagged"].any():
-        flagged = found.voters.filter("flagged").to_dicts()
-        output.print_columns(VOTERS, flagged[:_MAX_ROWS], "Flagged voters", file=folder / "voters.csv")
-        if len(flagged) > _MAX_ROWS:
-            output.say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
+    recorded.print_flagged(found.voters, folder)
     if found.camps.found:
         output.print_table(camps_table(found.camps), text=["camp", "their order"], optional=["the rest predict"])
     output.print_table(ranks_table(found, _MAX_ROWS), text=["item"], optional=["own range by all votes", "own range"])

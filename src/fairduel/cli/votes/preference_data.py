@@ -14,7 +14,6 @@ from fairduel.cli.folders import check_folder
 from fairduel.cli.votes import recorded_votes as recorded
 from fairduel.errors import BadInputError
 from fairduel.report.text_table import TextTable
-from fairduel.votes.auditing.voter_columns import VOTERS
 from fairduel.votes.rewards.embedding import Encoder, file_encoder, sentence_encoder
 from fairduel.votes.rewards.pairs import PreferencePairs, is_preference_data, read_pairs
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from fairduel.votes.rewards.preference_audit import PreferenceAudit
 
 _PANEL = "Preference data"
-_MAX_ROWS = 20
 _STEPS = 5
 
 
@@ -150,16 +148,13 @@ def audit_preference_file(
 
     found, folder = read_and_audit(file, "audit", options, level=level, known=known)
     recorded.claim_for(folder, "audit", file.votes, found.pairs)
-    _write_tables(found, folder)
+    recorded.write_csv(folder / "labels.csv", found.labels())
+    recorded.write_voters(folder, found.voters, None if found.voters is None else found.flagged_rows())
     record = {"settings": settings_of(file.votes, found), **found.record()}
     title = f"Audit of {file.votes.name}"
     written = recorded.write_report(folder, "audit", title, found.pairs, preference_sections(found), record)
     output.say(*found.summary())
-    if found.voters is not None and found.someone_flagged:
-        flagged = found.voters.filter("flagged").to_dicts()
-        output.print_columns(VOTERS, flagged[:_MAX_ROWS], "Flagged voters", file=folder / "voters.csv")
-        if len(flagged) > _MAX_ROWS:
-            output.say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
+    recorded.print_flagged(found.voters, folder)
     output.say_report(
         written["report"], *_unused(found.pairs), *recorded.problem_sentences(found.pairs), *found.advice()
     )
@@ -168,17 +163,6 @@ def audit_preference_file(
 
 def _unused(pairs: PreferencePairs) -> list[str]:
     return [f"Not used: {count:,} {reason}." for reason, count in pairs.unused.items()]
-
-
-def _write_tables(found: "PreferenceAudit", folder: Path) -> None:
-    """Write labels.csv, voters.csv and flagged-rows.csv; without voters, remove old ones of the latter two."""
-    recorded.write_csv(folder / "labels.csv", found.labels())
-    if found.voters is None:
-        for name in ("voters.csv", "flagged-rows.csv"):
-            (folder / name).unlink(missing_ok=True)
-        return
-    recorded.write_csv(folder / "voters.csv", found.voters)
-    recorded.write_csv(folder / "flagged-rows.csv", found.flagged_rows())
 
 
 _CONTENTS = {

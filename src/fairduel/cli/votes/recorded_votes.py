@@ -11,9 +11,10 @@ import polars.selectors as cs
 import typer
 
 from fairduel.cli.folders import check_folder, claim, make_folder
-from fairduel.cli.output import PANEL, Record, record, typed_command, write_record
+from fairduel.cli.output import PANEL, Record, print_columns, record, say, typed_command, write_record
 from fairduel.errors import BadInputError
 from fairduel.files import write_atomically
+from fairduel.votes.auditing.voter_columns import VOTERS
 from fairduel.votes.exporting import csv_bytes
 from fairduel.votes.reading.fields import Roles
 from fairduel.votes.reading.file_readers import READERS, STDIN, supported
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NO_REPORT = "no report was written."
 _SET_ASIDE = "set-aside.csv"
+_MAX_ROWS = 20
 _ROLES = ("first", "second", "winner", "voter", "context", "time", "weight")
 
 
@@ -249,6 +251,25 @@ def write_report(
 def write_findings(path: Path, frame: pl.DataFrame) -> None:
     """Write numbers that were computed as CSV, with as many digits as anybody needs."""
     write_csv(path, frame.with_columns(cs.float().round_sig_figs(8)))
+
+
+def write_voters(folder: Path, voters: pl.DataFrame | None, flagged_rows: pl.DataFrame | None) -> None:
+    """Write voters.csv and flagged-rows.csv, or remove old ones if the file does not name its voters."""
+    if voters is None or flagged_rows is None:
+        for name in ("voters.csv", "flagged-rows.csv"):
+            (folder / name).unlink(missing_ok=True)
+        return
+    write_findings(folder / "voters.csv", voters)
+    write_csv(folder / "flagged-rows.csv", flagged_rows)
+
+
+def print_flagged(voters: pl.DataFrame | None, folder: Path) -> None:
+    """Print who is flagged, if anybody is."""
+    flagged = [] if voters is None else voters.filter("flagged").to_dicts()
+    if flagged:
+        print_columns(VOTERS, flagged[:_MAX_ROWS], "Flagged voters", file=folder / "voters.csv")
+    if len(flagged) > _MAX_ROWS:
+        say(f"Only {_MAX_ROWS} of {len(flagged):,} flagged voters are shown (see {folder / 'voters.csv'}).")
 
 
 def write_csv(path: Path, frame: pl.DataFrame) -> None:
