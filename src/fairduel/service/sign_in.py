@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -178,6 +179,8 @@ class SignIn:
     def configured(cls, here: str) -> "SignIn":
         """Return what the environment names."""
         oidc, smtp = os.environ.get(OIDC), os.environ.get(SMTP)
+        if oidc and find_spec("joserfc") is None:
+            raise BadInputError(f"{OIDC} needs the extra signin: pip install 'fairduel[signin]'.")
         if oidc and "*" in here:
             raise BadInputError(f"{OIDC} needs the name under which voters reach the server: --host-name NAME.")
         return cls(here, Provider(oidc) if oidc else None, MailServer(smtp) if smtp and "*" not in here else None)

@@ -387,6 +387,9 @@ def test_studies_need_a_server_where_voters_can_sign_in(tmp_path, operator, monk
     assert SignIn.configured(HERE).kinds == {"openid"}
     with pytest.raises(BadInputError, match="host-name"):
         SignIn.configured("http://*:8000/")
+    monkeypatch.setattr("fairduel.service.sign_in.find_spec", lambda _: None)
+    with pytest.raises(BadInputError, match="extra signin"):
+        SignIn.configured(HERE)
 
 
 def test_addresses_of_one_mailbox_are_one_account():
