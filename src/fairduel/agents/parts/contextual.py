@@ -285,11 +285,11 @@ class ContextualAgent(ContextualSettings):
             self._check_dimension(actions)
             if conclusion is None:
                 return actions.index(actions.best(self.estimate))
-            found = actions.best(conclusion.theta)
+            best = actions.best(conclusion.theta)
             if conclusion.since is not None:
-                believed = actions.best(self.estimate)
-                found = believed if (believed - found) @ conclusion.since > 0.0 else found
-            return actions.index(found)
+                own = actions.best(self.estimate)
+                best = own if (own - best) @ conclusion.since > 0.0 else best
+            return actions.index(best)
         table = self._table(actions)
         if conclusion is not None and conclusion.since is None:
             return int(np.argmax(self._belief.features_of(table) @ conclusion.theta))
