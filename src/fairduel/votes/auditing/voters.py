@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairduel.checks import fraction
+from fairduel.core.blas import one_thread
 from fairduel.duel import Vector
 from fairduel.errors import BadInputError
 from fairduel.votes.auditing.campaign import Cells, Meetings, find_cells, find_meetings, over_targets, pushing
@@ -250,7 +251,8 @@ def audit_voters(
     fraction("level", level)
     stays = winner_stays(votes)
     votes, duels_assigned = votes.written_out(), duels_assigned and not stays
-    base = _baseline(votes, level=level, duels_assigned=duels_assigned)
+    with one_thread():
+        base = _baseline(votes, level=level, duels_assigned=duels_assigned)
     cells = find_cells(base.decisive, base.z, base.variance, base.meetings)
     ups, downs = cells.pushes(duels_assigned=duels_assigned)
     log_evidence = _by_kind(base, cells, ups, downs)
