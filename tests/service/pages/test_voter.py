@@ -176,6 +176,7 @@ def test_voters_see_the_results_in_their_language(server, browser, language, dir
         headline = words[texts[verdict["state"]]].replace("{item}", verdict["leader"] or "")
         assert page.locator(".headline").inner_text().startswith(headline)
         assert page.locator(".brief .name").all_inner_texts() == [each["item"] for each in found]
+        assert page.locator(".brief .name").first.bounding_box()["height"] < 40  # on one line, also on a phone
         bars = page.locator(".brief progress").evaluate_all("(all) => all.map((each) => each.value)")
         assert bars == pytest.approx([each["best"] for each in found], abs=1e-6)
         assert page.locator(".brief progress").first.get_attribute("aria-label") == "C"  # the study's own word
