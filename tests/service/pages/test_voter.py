@@ -207,7 +207,9 @@ def test_a_voter_signs_in_with_an_account(signing, browser):
         with tab(browser, viewport={"width": width, "height": 844}, color_scheme=scheme) as page:
             page.goto(f"{address}vote/{name}")
             start = page.get_by_role("button", name="Sign in to vote")
+            start.wait_for()
             assert start.is_disabled()
+            page.locator("#account").wait_for()
             assert "not your name or address" in page.inner_text("#account")
             assert_accessible(page)
             page.get_by_label("I agree.").check()
@@ -235,6 +237,7 @@ def test_a_voter_gets_a_link_by_mail(signing, browser):
     with tab(browser, locale="ar") as page:
         page.goto(f"{address}vote/{name}")
         words = catalogue("ar")
+        page.locator("#account").wait_for()
         assert page.inner_text("#account") == words["stored_email"]
         page.get_by_label(words["email"]).fill("ann")
         page.keyboard.press("Enter")  # the browser says that this is no address
