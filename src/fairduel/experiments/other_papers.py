@@ -247,7 +247,7 @@ def _in_curved_world(
 
     With an ``x`` the attack is the same in the whole panel, whatever its budget.
     """
-    (kind, words, settings), (world, place) = agent, (NONLINEAR_WORLDS | DRAWN)[name]
+    (kind, words, settings), (world, place) = agent, {**NONLINEAR_WORLDS, **DRAWN}[name]
     flips = f"{attack.budget} {attack.name} flips" if x is None else f"{attack.name} flips"
     return Entry(
         Cell(kind, attack.name, attack.budget, horizon, world, settings, attack.settings, place),

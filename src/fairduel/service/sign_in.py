@@ -278,7 +278,7 @@ def derived(attempt: str, what: str) -> str:
     """Return the state, nonce or verifier of an attempt; who does not know the attempt can guess none from another.
 
     >>> derived("attempt", "state")
-    'e6Dzl0vbS5ziQ2U6uXXBqSYHTSMiWbiUrVO8Uf4mTgg'
+    'SAToMEhWwPd0yXV4We9m_5qyPDbVHHzTxRI2r4yb4z8'
     """
     return _encoded(hmac.new(attempt.encode(), what.encode(), hashlib.sha256).digest())
 
