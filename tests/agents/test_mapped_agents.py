@@ -167,9 +167,9 @@ def test_an_agent_whose_map_is_a_function_plays_but_is_not_saved(tmp_path):
         agent.save(tmp_path / "agent.npz")
 
 
-@pytest.mark.parametrize(("world", "compiled"), [("curved", True), ("hypercube", False)])
-def test_high_dimensional_features_are_played_plainly_where_the_same_actions_come_again(world, compiled):
-    cell = Cell("rcdb", "none", 0, 5, world, {"map": "rbf(0.5, 100)"})
+@pytest.mark.parametrize(("name", "compiled"), [("curved", True), ("hypercube", False)])
+def test_high_dimensional_features_are_played_plainly_where_the_same_actions_come_again(name, compiled):
+    cell = Cell("rcdb", "none", 0, 5, name, {"map": "rbf(0.5, 100)"}, world_settings={"dimension": 7})
     agent, world, adversary, _ = cell.start(0)
     assert agent.size == 100
     assert can_compile(agent, world, adversary) is compiled
