@@ -98,6 +98,7 @@ def test_a_clear_poll_has_a_winner_and_false_votes_make_it_harder():
 def test_without_votes_a_winner_that_ranges_do_not_show_cannot_be_named():
     assert rank(poll(0, [0.3, 0.0], 8)).verdicts[0].state == "too early"
     assert "8 votes on 2 items are fewer than 5 per item." in rank(poll(0, [0.3, 0.0], 8)).verdicts[0].reasons
+    assert "1 vote on 2 items is fewer than 5 per item." in rank(poll(0, [0.3, 0.0], 1)).verdicts[0].reasons
 
 
 def test_equal_items_tie_once_the_votes_show_that_they_are_equal():
@@ -240,6 +241,7 @@ def test_votes_are_counted_in_voters_at_their_quota():
     own, quota = (decide(votes, rank(votes), votes_per_voter=each)[0].forecast for each in (None, 20))
     assert own.per_voter == pytest.approx(5.0)
     assert "with 20 votes each" in quota.sentence
+    assert "(1 voter with 20 votes)" in replace(quota, low=3.0, high=math.inf).sentence
     assert (own.low, own.high) == (quota.low, quota.high)
 
 

@@ -51,9 +51,10 @@ class Forecast:
     def _voters(self, *votes: float) -> str:
         each = self.per_voter or 1.0
         people = [math.ceil(number / each) for number in votes]
-        quota = f"{each:.0f} vote{'' if round(each) == 1 else 's'} each"
-        noun = "voter" if people[-1] == 1 else "voters"
-        return f"{_span(*people) if len(people) > 1 else rough(people[0])} {noun} with {quota}"
+        quota = counted_noun(round(each), "vote")
+        if people[-1] == 1:
+            return f"1 voter with {quota}"
+        return f"{_span(*people) if len(people) > 1 else rough(people[0])} voters with {quota} each"
 
 
 def _span(low: float, high: float) -> str:
@@ -153,9 +154,8 @@ class Verdict:
         if self.state == "won":
             found.append(f"That holds with {CONFIDENCE:.0%} confidence, no matter how often you look.")
         elif self.has_few_votes:
-            found.append(
-                f"{counted_noun(self.votes, 'vote')} on {self.of:,} items are fewer than {LEAST_VOTES} per item."
-            )
+            few = f"{counted_noun(self.votes, 'vote')} on {self.of:,} items {'is' if self.votes == 1 else 'are'} fewer"
+            found.append(f"{few} than {LEAST_VOTES} per item.")
         elif self.equal:
             share = 1.0 / (1.0 + math.exp(-EQUAL))
             found.append(f"They are practically equal: the better of two would win at most {share:.0%} of their duels.")
