@@ -104,7 +104,7 @@ class MailServer:
         """Send a mail, or raise an exception."""
         server, user = self._server, self._user
         message = EmailMessage()
-        message["Subject"] = subject.replace("\n", " ")
+        message["Subject"] = " ".join(subject.split())
         message["To"], message["From"] = address, self._sender or address
         message.set_content(f"{text}\n")
         port, context = server.port or _SCHEMES[server.scheme], ssl.create_default_context()
@@ -119,7 +119,7 @@ class MailServer:
                 raise smtplib.SMTPNotSupportedError("the mail server does not encrypt")
             if user:
                 connection.login(user, unquote(server.password or ""))
-            connection.send_message(message)
+            connection.send_message(message, to_addrs=[address])
 
 
 class Mail(Target):

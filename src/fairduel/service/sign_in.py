@@ -3,6 +3,7 @@
 Of an account, a keyed hash is stored, different in each study; its e-mail address only if the study says so.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -35,7 +36,8 @@ _LEEWAY = 60  # seconds that clocks may differ
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 """With public keys only: "none", and codes by a shared secret, are no signatures."""
 _MOST_WAITING = 1000  # mails
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@([A-Za-z0-9-]+(?:[.][A-Za-z0-9-]+)+)")
+_ADDRESS = re.compile(r"[A-Za-z0-9.#$&'*+/^_{|}~-]{1,64}@([A-Za-z0-9-]+(?:[.][A-Za-z0-9-]+)+)")
+"""Without what makes a second spelling of a mailbox: = and ? encode words (RFC 2047), % and ! may name another host."""
 Json = dict[str, Any]
 
 
@@ -204,9 +206,11 @@ class SignIn:
         attempt = self._attempts.new(study)
         try:
             state = f"{study}.{derived(attempt, 'state')}"
-            return attempt, await self._provider.address(attempt, state, self._back, wants_email=_wants_email(about))
+            async with asyncio.timeout(_SECONDS):
+                where = await self._provider.address(attempt, state, self._back, wants_email=_wants_email(about))
         except Exception as error:
             raise _failed(error) from error
+        return attempt, where
 
     async def end(self, study: str, attempt: str, state: str, code: str, issuer: str | None) -> Account:
         """End an attempt that this browser began for a study; return who signed in."""
@@ -218,7 +222,8 @@ class SignIn:
         ):
             raise Problem(409, "sign-in-failed", "This sign-in is over, or began in another browser; please try again.")
         try:
-            return await self._provider.account(attempt, self._back, code)
+            async with asyncio.timeout(_SECONDS):
+                return await self._provider.account(attempt, self._back, code)
         except Exception as error:
             raise _failed(error) from error
 
@@ -228,19 +233,23 @@ class SignIn:
 
     # ---------------------------------------------------------------- links
 
-    def link(self, secret: bytes, study: str, about: NewStudy, account: Account) -> str:
-        """Return what follows a server's address in the link by which an account votes, once and for a short time."""
+    def link(self, secret: bytes, study: str, about: NewStudy, account: Account, attempt: str | None = None) -> str:
+        """Return what follows a server's address in the link by which an account votes, once and for a short time.
+
+        After an ``attempt``, it works in the browser that made it; nobody can make others vote as themselves.
+        """
         if about.email_domains and _domain(account.email) not in about.email_domains:
             raise Problem(403, "not-allowed", f"This study is for addresses at {' or '.join(about.email_domains)}.")
         shown = account.email if about.keep_email else None
-        ticket = self._links.new(study, account_id(secret, study, account.kind, account.name), shown)
+        bound = None if attempt is None else derived(attempt, "link")
+        ticket = self._links.new(bound, study, account_id(secret, study, account.kind, account.name), shown)
         return f"vote/{study}#{LINK}{ticket}"
 
-    def redeem(self, key: str, browser: str | None) -> list[Any]:
+    def redeem(self, key: str, browser: str | None, attempt: str) -> list[Any]:
         """Return the study, the account's id there, and the address to store, of a link's key; it works once."""
-        carried = self._links.spend(key.removeprefix(LINK), browser or "")
-        if carried is None:
-            raise Problem(401, "link-used", "This link was used, or is too old; sign in again.")
+        bound, *carried = self._links.spend(key.removeprefix(LINK), browser or "") or [""]
+        if bound is not None and not hmac.compare_digest(bound, derived(attempt, "link")):
+            raise Problem(401, "link-used", "This link was used, is too old, or is another browser's; sign in again.")
         return carried
 
     def mail(self, secret: bytes, study: str, about: NewStudy, email: str, language: str) -> None:
@@ -249,11 +258,11 @@ class SignIn:
             raise _no_sign_in()
         name = canonical_email(email)
         link = self.here + self.link(secret, study, about, Account("email", name, email))
-        self._all.take("")
         try:
             self._per_recipient.take(name)
         except Problem:
             return
+        self._all.take("")
         words = catalogue(language) | about.page.words
         values = {"question": about.question, "link": link, "minutes": str(MINUTES)}
         subject, text = (

@@ -19,6 +19,7 @@ from fairduel.service.keys import Tickets
 from fairduel.service.notices import MailServer
 from fairduel.service.service import Service
 from fairduel.service.sign_in import _ALGORITHMS, Provider, SignIn, canonical_email
+from fairduel.service.work import solve_challenge
 from helpers.accounts import CLIENT, CREDENTIALS, account_provider, mail_server
 from helpers.waiting import wait_for
 
@@ -223,8 +224,8 @@ def test_a_sign_in_ends_once_and_in_the_browser_that_began_it(browser, operator)
     back = go(ann, study)
     assert fails(eve, back)  # a link that Ann follows, so that she votes as Eve, or whose code Eve has seen
     cookie = ann.cookies["fairduel_sign_in"]
-    assert come_back(ann, back).startswith(f"../vote/{study}#fds_")
-    assert "fairduel_sign_in" not in ann.cookies
+    link = come_back(ann, back)
+    assert link.startswith(f"../vote/{study}#fds_")
     code = {"Cookie": f"fairduel_sign_in={cookie}"}
     assert browser(**code).get(back).headers["location"] == f"../vote/{study}?sign_in=sign-in-failed"  # repeated
     there = begin(ann, study).json()["location"]
@@ -242,6 +243,41 @@ def test_a_sign_in_ends_once_and_in_the_browser_that_began_it(browser, operator)
     assert browser().get(f"{HERE}api/sign-in").status_code == 404
     assert browser().get(f"{HERE}api/sign-in?state=//elsewhere.example/x.y&code=x").status_code == 404
     assert voters(operator, study) == []
+
+
+def test_the_link_after_a_sign_in_makes_nobody_else_vote_as_that_account(browser, operator):
+    study, eve, ann = new_study(operator, access="openid"), browser(), browser()
+    link = come_back(eve, go(eve, study))
+    assert redeem(ann, link).json()["code"] == "link-used"
+    begin(ann, study)  # not even if Ann is signing in herself
+    assert redeem(ann, come_back(eve, go(eve, study))).json()["code"] == "link-used"
+    assert voters(operator, study) == []
+
+
+def test_signing_in_needs_the_work_that_joining_needs_and_an_open_study(browser, operator, box):
+    study, client = new_study(operator, access="email", proof_of_work=8), browser()
+    assert begin(client, study, email="ann@example.org").json()["code"] == "new-challenge"
+    challenge = client.get(f"/api/studies/{study}/ballot").json()["work"]["challenge"]
+    work = {"challenge": challenge, "answer": solve_challenge(challenge, 8)}
+    assert mailed(client, box, study, "ann@example.org", work=work)
+    assert begin(client, study, email="ann@example.org", work=work).json()["code"] == "new-challenge"  # works once
+    operator.patch(f"/api/studies/{study}", json={"state": "closed"}).raise_for_status()
+    assert begin(client, study, email="bob@example.org").json()["code"] == "not-open"
+    assert len(box.mails) == 1
+
+
+def test_who_asks_for_one_address_again_and_again_takes_no_mail_from_others(browser, operator, service, box):
+    study, client = new_study(operator, access="email"), browser()
+    service.sign_in._all = RateLimit(0.0, 5.0)
+    for _ in range(20):
+        assert begin(client, study, email="eve@example.org").status_code == 200
+    assert begin(client, study, email="ann@example.org").status_code == 200
+    wait_for(lambda: [to for (to,), _ in box.mails] == ["eve@example.org"] * 3 + ["ann@example.org"])
+
+
+def test_a_question_of_two_lines_is_one_line_in_the_subject(browser, operator, box):
+    study = new_study(operator, access="email", question="Tea\u2028or milk?")
+    assert mailed(browser(), box, study, "ann@example.org")
 
 
 def test_the_verifier_and_the_nonce_are_of_one_attempt(browser, operator):
@@ -349,7 +385,12 @@ def test_a_study_may_be_for_addresses_of_a_domain(browser, operator, box, provid
 
 
 @pytest.mark.parametrize(
-    "email", ["", "ann", "a@b", "a b@example.org", "a@example.org\nBcc: x@y.z", "a,b@x.org", "<a@x.org>"]
+    "email",
+    [
+        *("", "ann", "a@b", "a b@example.org", "a@example.org\nBcc: x@y.z", "a,b@x.org", "<a@x.org>"),
+        # Other spellings of a mailbox: encoded words (RFC 2047), and addresses that some servers send on.
+        *("=?utf-8?q?=61nn?=@x.org", "=?utf-8?q?eve=40y.z=2Cx?=@x.org", "eve%y.z@x.org", "y.z!eve@x.org"),
+    ],
 )
 def test_what_is_no_address_gets_no_mail(browser, operator, box, email):
     study = new_study(operator, access="email")

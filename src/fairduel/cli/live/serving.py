@@ -81,7 +81,8 @@ class _Lead:
     def __init__(
         self, limits: Limits, here: str, prepare: Prepare | None, new_key: bool, told: Sequence[Target]
     ) -> None:
-        self._told, self._sign_in = told, SignIn.configured(here)
+        SignIn.configured(here)  # says at once what is wrong
+        self._told = told
         self._limits, self._here, self._prepare, self._new_key = limits, here, prepare, new_key
         self.sentences = list[str]()
         self.page: str | None = None  # the operator's, once this server leads
@@ -89,7 +90,7 @@ class _Lead:
 
     def __call__(self, service: Service) -> App:
         """Return the application of a service."""
-        service.offer(self._sign_in)
+        service.offer(SignIn.configured(self._here))
         if self._prepare is not None:
             self.say(self._prepare(service, self._here))
         key: str | None = service.ledger.run(team.replace_operator if self._new_key else team.ensure_operator)

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 async def open_session(request: Request, response: Response, service: guard.Running, body: bodies.KeyBody) -> Json:
     """Keep a key in a cookie; exchange an invitation, or a sign-in, that works once for a voter's key."""
     if body.key.startswith(LINK):
-        study, account, email = service.sign_in.redeem(body.key, body.nonce)
+        study, account, email = service.sign_in.redeem(body.key, body.nonce, request.cookies.get(guard.ATTEMPT, ""))
         signed = signature(service.ledger.secret, study, account)
         who = voting.Newcomer(email, account, signed, body.nonce, network(guard.address(request)))
         voter, key = await call(service, lambda ledger: voting.join(ledger, study, who))

@@ -68,11 +68,19 @@ class KeyBody(Strict):
     """For an invitation, or a sign-in, that works once: the same again get the same reply."""
 
 
+class Work(Strict):
+    """A challenge of the ballot, and the number that solves it."""
+
+    challenge: Annotated[str, Field(max_length=200)]
+    answer: Annotated[Number, Field(ge=0, lt=2**53)]
+
+
 class SigningIn(Strict):
     """Who signs in: the address that gets a link, and its language; neither for OpenID Connect."""
 
     email: Annotated[str, Field(max_length=254)] | None = None
     language: Language = "en"
+    work: Work | None = None
 
 
 class SignInReply(BaseModel):
@@ -81,13 +89,6 @@ class SignInReply(BaseModel):
     location: str | None
     minutes: int
     """How long that works."""
-
-
-class Work(Strict):
-    """A challenge of the ballot, and the number that solves it."""
-
-    challenge: Annotated[str, Field(max_length=200)]
-    answer: Annotated[Number, Field(ge=0, lt=2**53)]
 
 
 class Joining(Strict):

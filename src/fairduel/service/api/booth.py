@@ -39,11 +39,8 @@ async def get_ballot(request: Request, service: guard.Running, study: str) -> Js
 @router.post("/studies/{study}/voters", status_code=201, response_model=bodies.Joined)
 async def join(request: Request, response: Response, service: guard.Running, study: str, body: bodies.Joining) -> Json:
     """Join a study by its link."""
-    bits = (await call(service, lambda ledger: find_study(ledger, study))).about.proof_of_work
-    if bits:
-        if body.work is None:
-            raise new_challenge()
-        request.app.state.challenges.spend(study, bits, body.work.challenge, body.work.answer)
+    found = await call(service, lambda ledger: find_study(ledger, study))
+    _check_work(request, study, found.about.proof_of_work, body.work)
     who = voting.Newcomer(body.name, body.participant, body.signature, body.nonce, network(guard.address(request)))
     voter, key = await call(service, lambda ledger: voting.join(ledger, study, who))
     guard.keep(request, response, Holder("voter", study, voter), key)
@@ -56,6 +53,9 @@ async def sign_in(
 ) -> Json:
     """Begin to sign in: return where, or send a link to an address; the reply is the same for every address."""
     about = (await call(service, lambda ledger: find_study(ledger, study))).about
+    if about.state == "closed":
+        raise Problem(409, "not-open", "This study is closed.")
+    _check_work(request, study, about.proof_of_work, body.work)
     if body.email is not None:
         language = "en" if body.language == "auto" else body.language
         service.sign_in.mail(service.ledger.secret, study, about, body.email, language)
@@ -74,12 +74,20 @@ async def signed_in(
     about = (await call(service, lambda ledger: find_study(ledger, study))).about
     try:
         account = await service.sign_in.end(study, attempt, state, code, iss)
-        link = service.sign_in.link(service.ledger.secret, study, about, account)
+        link = service.sign_in.link(service.ledger.secret, study, about, account, attempt)
     except Problem as problem:
-        link = f"vote/{study}?sign_in={problem.code}"
-    response = RedirectResponse(f"../{link}", 303)
-    guard.keep_attempt(request, response, None)
-    return response
+        failed = RedirectResponse(f"../vote/{study}?sign_in={problem.code}", 303)
+        guard.keep_attempt(request, failed, None)
+        return failed
+    return RedirectResponse(f"../{link}", 303)
+
+
+def _check_work(request: Request, study: str, bits: int, work: bodies.Work | None) -> None:
+    """Refuse whoever has not solved a challenge of a study that asks for one."""
+    if bits:
+        if work is None:
+            raise new_challenge()
+        request.app.state.challenges.spend(study, bits, work.challenge, work.answer)
 
 
 @router.post("/studies/{study}/duels", response_model=bodies.AskedReply)

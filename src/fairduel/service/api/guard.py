@@ -168,7 +168,7 @@ def keep_attempt(request: Request, response: Response, attempt: str | None) -> N
     response.set_cookie(
         ATTEMPT,
         attempt or "",
-        path=f"{root}/api/sign-in",
+        path=f"{root}/api",
         max_age=0 if attempt is None else 60 * MINUTES,
         httponly=True,
         samesite="lax",

@@ -361,21 +361,24 @@ const solved = ({ challenge, bits }) =>
     worker.postMessage({ challenge, bits });
   });
 
-/** Join, after the work that this needs; a challenge that is too old is replaced. */
-async function join() {
-  const who = { nonce, ...(participant && { participant }), ...(signature && { signature }) };
+/** Post after the work that this needs; a challenge that is too old is replaced. */
+async function postWorked(path, body) {
   for (let attempts = 3; ; attempts--) {
     if (ballot.work) say(word("preparing"));
     const work = await ballot.ready;
     try {
-      await call("POST", `${PATH}/voters`, { ...who, ...(work && { work }) });
-      return say("");
+      const reply = await call("POST", `${PATH}/${path}`, { ...body, ...(work && { work }) });
+      say("");
+      return reply;
     } catch (error) {
       if (error.code !== "new-challenge" || attempts === 0) throw error;
       await fetchBallot();
     }
   }
 }
+
+const join = () =>
+  postWorked("voters", { nonce, ...(participant && { participant }), ...(signature && { signature }) });
 
 async function fetchBallot() {
   const before = ballot;
@@ -394,7 +397,7 @@ async function signIn() {
   const asked = ballot.access === "email" ? { email: byId("email").value.trim(), language: language() } : {};
   byId("start").disabled = true;
   try {
-    const { location: where, minutes } = await persistently(() => call("POST", `${PATH}/sign-in`, asked));
+    const { location: where, minutes } = await persistently(() => postWorked("sign-in", asked));
     localStorage.setItem(BEGUN, "yes");
     if (where) return location.assign(where);
     say(word("link_sent", { email: asked.email, minutes }));
