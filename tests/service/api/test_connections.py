@@ -1,5 +1,6 @@
 """Connections over real sockets: those who send little, slowly, or too much are cut off, and others get in."""
 
+import re
 import socket
 import time
 from contextlib import ExitStack
@@ -46,10 +47,15 @@ def dial(port):
 
 
 def reply(connection):
+    """The status of the next reply, which is read to its end."""
     found = b""
     while b"\r\n\r\n" not in found:
         found += connection.recv(1000)
-    return int(found[9:12])
+    head, _, body = found.partition(b"\r\n\r\n")
+    (length,) = re.findall(rb"content-length: (\d+)", head.lower()) or [b"0"]
+    while len(body) < int(length):
+        body += connection.recv(1000)
+    return int(head[9:12])
 
 
 def repeat(connection, sent, pause=0.0):

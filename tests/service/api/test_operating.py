@@ -334,7 +334,8 @@ def test_mails_say_what_happened(monkeypatch):
         def login(self, user, password):
             sent.append((user, password))
 
-        def send_message(self, message):
+        def send_message(self, message, to_addrs):
+            assert to_addrs == [message["To"]]
             sent.append((message["To"], message["From"], message["Subject"], message.get_content()))
 
     monkeypatch.setattr("smtplib.SMTP", Server)
